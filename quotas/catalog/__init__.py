@@ -1,0 +1,1 @@
+"""Clusters, flavors, pools, offerings: what there is."""

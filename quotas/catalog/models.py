@@ -1,0 +1,201 @@
+"""What GPUs there are: clusters, flavors, pools and offerings, and the nodes and devices behind them.
+
+Everything here but `Flavor.hidden`, `Flavor.start_deadline_s` and `Offering.hidden` is observed: `services.sync` writes
+it from what `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
+"""
+
+from fractions import Fraction
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from simple_history.models import HistoricalRecords
+
+
+class Path(models.TextChoices):
+    """How a slice reaches a pod. One flavor has one path, and a node never has both."""
+
+    DRA = "dra", "DRA"
+    DEVICE_PLUGIN = "device-plugin", "device plugin"
+
+
+class Kind(models.TextChoices):
+    WHOLE = "whole", "whole GPU"
+    MIG = "mig", "MIG slice"
+    SHARED = "shared", "shared, not isolated"
+    CLAIM = "claim", "own DRA claim"
+
+
+class Isolation(models.TextChoices):
+    """What stands between two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and faults)."""
+
+    FULL = "full", "a card of its own"
+    HARDWARE = "hardware", "isolated in hardware"
+    NONE = "none", "shared, not isolated"
+
+
+class Cluster(models.Model):
+    slug = models.SlugField(max_length=50, unique=True)
+    name = models.CharField(max_length=100)
+
+    class Meta:
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Flavor(models.Model):
+    """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
+
+    `strategy` says how the cards are divided (`none`, `dynamic-mig`, `mig-mixed`, `time-slicing-4`, ...): with cluster,
+    product and path it is what a flavor is known by, so that its name survives whatever is discovered later.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
+    name = models.CharField(max_length=63, unique=True)
+    product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
+    path = models.CharField(max_length=13, choices=Path)
+    strategy = models.CharField(max_length=63)
+    architecture = models.CharField(max_length=40, blank=True)
+    memory_mib = models.PositiveIntegerField(default=0)
+    compute_capability = models.CharField(max_length=10, blank=True)
+    node_selector = models.JSONField(default=dict)
+    tolerations = models.JSONField(default=list)
+    partitionable = models.BooleanField(default=False)
+    hidden = models.BooleanField(default=False)
+    start_deadline_s = models.PositiveIntegerField(
+        null=True, blank=True, help_text="empty: the portal's default"
+    )
+    history = HistoricalRecords()
+
+    class Meta:
+        ordering = ("name",)
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=("cluster", "product", "path", "strategy"), name="flavor_identity"
+            ),
+            models.CheckConstraint(condition=Q(path__in=Path.values), name="flavor_path_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Pool(models.Model):
+    """Countable capacity of a flavor.
+
+    One unit is a whole GPU for `<flavor>/slices`, else one of the device plugin's resource. `resources` is what one
+    unit amounts to: {resource name: integer}.
+    """
+
+    key = models.CharField(max_length=127, unique=True)
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="pools")
+    resources = models.JSONField()
+
+    class Meta:
+        ordering = ("key",)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class PoolUse(models.Model):
+    """What was last seen of a pool, in its units.
+
+    `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part of it used by
+    pods and claims that nobody allocated.
+    """
+
+    pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="use")
+    total = models.PositiveIntegerField(default=0)
+    foreign = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.pool}: {self.total} - {self.foreign}"
+
+
+class Offering(models.Model):
+    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's resources.
+
+    A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets `selectors`.
+    `gpu_share` is the exact part of a card's price that one slice costs.
+    """
+
+    key = models.CharField(max_length=127, unique=True)
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="offerings")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="offerings")
+    kind = models.CharField(max_length=6, choices=Kind)
+    profile = models.CharField(max_length=40, blank=True)
+    isolation = models.CharField(max_length=8, choices=Isolation)
+    requests = models.JSONField()
+    resource = models.CharField(max_length=63, blank=True)
+    device_class = models.CharField(max_length=253, blank=True)
+    selectors = models.JSONField(default=list, blank=True)
+    gpu_share_numerator = models.PositiveIntegerField(default=1)
+    gpu_share_denominator = models.PositiveIntegerField(default=1)
+    per_node = models.PositiveIntegerField(default=0, help_text="the most slices one node can give")
+    hidden = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("key",)
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(kind__in=Kind.values), name="offering_kind_known"),
+            models.CheckConstraint(
+                condition=Q(isolation__in=Isolation.values), name="offering_isolation_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(gpu_share_denominator__gt=0, gpu_share_numerator__lte=F("gpu_share_denominator")),
+                name="offering_share_at_most_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def gpu_share(self) -> Fraction:
+        return Fraction(self.gpu_share_numerator, self.gpu_share_denominator)
+
+
+class Node(models.Model):
+    """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would help."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    name = models.CharField(max_length=253)
+    flavor = models.ForeignKey(Flavor, null=True, blank=True, on_delete=models.PROTECT, related_name="nodes")
+    ready = models.BooleanField(help_text="ready and schedulable")
+    tainted = models.BooleanField(help_text="has a GPU taint, so that pods without a GPU stay away")
+    problem = models.TextField(blank=True)
+    capacity = models.JSONField(default=dict)
+    present = models.BooleanField(default=True, help_text="seen in the last inventory")
+
+    class Meta:
+        ordering = ("name",)
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("cluster", "name"), name="node_once_per_cluster")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Device(models.Model):
+    """A card that Kubernetes names, so by DRA only: a device plugin publishes a count."""
+
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
+    name = models.CharField(max_length=63)
+    uuid = models.CharField(max_length=64, blank=True)
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="devices")
+    healthy = models.BooleanField()
+    attributes = models.JSONField(default=dict)
+    present = models.BooleanField(default=True, help_text="seen in the last inventory")
+
+    class Meta:
+        ordering = ("node__name", "name")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("node", "name"), name="device_once_per_node")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.name}"

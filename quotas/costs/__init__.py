@@ -1,0 +1,1 @@
+"""Prices and the rating of usage."""

@@ -1,0 +1,1 @@
+"""Who may have how much, and its projection to Kueue."""

@@ -1,0 +1,1 @@
+"""Who had what, when: append-only usage intervals."""

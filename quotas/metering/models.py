@@ -1,0 +1,76 @@
+"""Who held what, and when: the ledger that every cost is computed from."""
+
+from fractions import Fraction
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+
+
+class UsageInterval(models.Model):
+    """`[start, end)` in which a holder held `count` slices of an offering; `end` is null while it is held.
+
+    Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change it.
+    The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is the thing that
+    is held: a device, or an allocation's count on a flavor where Kubernetes names no device. `source_start` and
+    `source_end` say which observation is the evidence; an `estimated` bound is the last sighting, which nobody saw happen.
+    """
+
+    key = models.UUIDField(primary_key=True, editable=False)
+    allocation = models.UUIDField()
+    slot = models.CharField(max_length=400)
+    start = models.DateTimeField()
+    end = models.DateTimeField(null=True, blank=True)
+    estimated_start = models.BooleanField(default=False)
+    estimated_end = models.BooleanField(default=False)
+    gpu_share_numerator = models.PositiveIntegerField()
+    gpu_share_denominator = models.PositiveIntegerField()
+    count = models.PositiveIntegerField()
+    offering = models.CharField(max_length=127)
+    flavor = models.CharField(max_length=63)
+    kind = models.CharField(max_length=6)
+    cluster = models.CharField(max_length=50)
+    node = models.CharField(max_length=253, blank=True)
+    device_uuid = models.CharField(max_length=64, blank=True)
+    department = models.CharField(max_length=63)
+    team = models.CharField(max_length=63)
+    project = models.CharField(max_length=63)
+    member = models.CharField(max_length=150)
+    namespace = models.CharField(max_length=63)
+    source_start = models.JSONField()
+    source_end = models.JSONField(null=True, blank=True)
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-start", "key")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(end__isnull=True) | Q(end__gte=F("start")), name="usage_ends_after_start"
+            ),
+            models.CheckConstraint(
+                condition=Q(end__isnull=True, source_end__isnull=True, estimated_end=False)
+                | Q(end__isnull=False, source_end__isnull=False),
+                name="usage_end_has_evidence",
+            ),
+            models.CheckConstraint(
+                condition=Q(count__gt=0, gpu_share_numerator__gt=0, gpu_share_denominator__gt=0),
+                name="usage_quantity_positive",
+            ),
+            models.UniqueConstraint(
+                fields=("slot",), condition=Q(end__isnull=True), name="usage_one_open_per_slot"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=("allocation",), name="usage_allocation"),
+            models.Index(fields=("start", "end"), name="usage_window"),
+            models.Index(fields=("team", "start"), name="usage_team_window"),
+            models.Index(fields=("slot", "-end"), name="usage_slot_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slot} [{self.start:%F %T}, {self.end or '...'})"
+
+    @property
+    def gpus(self) -> Fraction:
+        """Whole-GPU equivalents held: the share of one slice times the count."""
+        return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count
