@@ -1,0 +1,142 @@
+"""The durable list of what has to be looked at, and when.
+
+Targets are `allocation:<uuid>`, `project:<slug>`, `platform`, `inventory`. The row is the truth: it is written in the
+transaction of the change that makes a look necessary, and stays until a worker has looked. The Celery message is a
+hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
+
+A worker's way through a target:
+1. `take` moves `due_at` a lease ahead, so that the same hint twice, or two workers, give one look;
+2. it looks, and acts;
+3. `finish` removes the row or sets the next look; `fail` sets a later one, with exponential back-off.
+A mark made between 1 and 3 raises `marks`; step 3 sees that and leaves the target due at once.
+A worker that dies leaves the lease, which runs out.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+
+from portal.core import clock, hints
+from portal.core.errors import Retryable
+from portal.core.models import Due
+
+log = structlog.get_logger(__name__)
+
+SWEEP_LIMIT = 500
+MARK = """
+    INSERT INTO core_due AS due (target, due_at, marks, attempts, error, updated_at)
+    SELECT target, %(at)s, 1, 0, '', %(now)s FROM unnest(%(targets)s::text[]) AS target
+    ON CONFLICT (target) DO UPDATE
+    SET due_at = least(due.due_at, excluded.due_at), marks = due.marks + 1, updated_at = excluded.updated_at
+"""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A target that this worker alone looks at until `until`."""
+
+    target: str
+    marks: int
+    attempts: int
+    until: datetime
+
+
+def mark(*targets: str, at: datetime | None = None) -> None:
+    """Have each target looked at from `at` on (default: now), or earlier if it is due earlier already.
+
+    Part of the caller's transaction; hints for what is due now are sent after its commit.
+    """
+    if not targets:
+        return
+    now = clock.now()
+    # Sorted, so that two transactions that mark the same targets take the row locks in one order.
+    ordered = sorted(set(targets))
+    with connection.cursor() as cursor:
+        cursor.execute(MARK, {"at": at or now, "now": now, "targets": ordered})
+    if at is None or at <= now:
+        transaction.on_commit(lambda: hints.send(ordered), robust=True)
+
+
+def take(target: str) -> Taken | None:
+    """Lease the target if it is due, else None: then someone else has it, or there is nothing to do."""
+    now = clock.now()
+    until = now + timedelta(seconds=settings.LEASE_S)
+    with transaction.atomic():
+        row = Due.objects.select_for_update(skip_locked=True).filter(target=target, due_at__lte=now).first()
+        if row is None:
+            return None
+        Due.objects.filter(pk=row.pk).update(due_at=until, updated_at=now)
+    return Taken(target=target, marks=row.marks, attempts=row.attempts, until=until)
+
+
+def finish(taken: Taken, next_at: datetime | None = None) -> None:
+    """The look is done: look again at `next_at`, or not until the next mark."""
+    now = clock.now()
+    with transaction.atomic():
+        row = Due.objects.select_for_update().filter(target=taken.target).first()
+        if row is None:
+            return
+        if row.marks != taken.marks:
+            Due.objects.filter(pk=row.pk).update(due_at=now, attempts=0, error="", updated_at=now)
+            transaction.on_commit(lambda: hints.send([taken.target]), robust=True)
+        elif next_at is None:
+            row.delete()
+        else:
+            Due.objects.filter(pk=row.pk).update(due_at=next_at, attempts=0, error="", updated_at=now)
+
+
+def fail(taken: Taken, error: Exception) -> datetime:
+    """The look failed: look again with exponential back-off and jitter, or as the error asks. Returns when."""
+    now = clock.now()
+    asked = error.after_s if isinstance(error, Retryable) else None
+    delay = asked if asked is not None else backoff(taken.attempts)
+    again = now + timedelta(seconds=delay)
+    Due.objects.filter(target=taken.target).update(
+        due_at=again, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
+    )
+    return again
+
+
+def backoff(attempts: int) -> float:
+    """Seconds to wait after so many failures before this one: doubling from `RETRY_FIRST_S`, up to `RETRY_MAX_S`."""
+    full = min(settings.RETRY_FIRST_S * 2.0 ** min(attempts, 30), float(settings.RETRY_MAX_S))
+    return full * random.uniform(0.75, 1.0)  # noqa: S311 (spreads retries, guards nothing)
+
+
+def work(target: str, look: Callable[[str], datetime | None]) -> bool:
+    """Take the target and call `look(target)`, which returns when to look again; False if it was not ours to take.
+
+    An exception is recorded on the row and ends here: the row, not the message, brings the retry.
+    """
+    taken = take(target)
+    if taken is None:
+        return False
+    with structlog.contextvars.bound_contextvars(target=target):
+        try:
+            next_at = look(target)
+        except Retryable as error:
+            log.warning("due.retry", error=str(error), again=fail(taken, error).isoformat())
+        except Exception as error:
+            log.exception("due.failed", again=fail(taken, error).isoformat())
+        else:
+            finish(taken, next_at)
+    return True
+
+
+def sweep() -> int:
+    """Send a hint for what is due, longest due first; returns how many."""
+    due = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("target", flat=True)
+    targets = list(due[:SWEEP_LIMIT])
+    hints.send(targets)
+    return len(targets)
+
+
+def lag_s() -> float:
+    """For how many seconds the longest due target has been waiting; 0 if none is."""
+    first = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("due_at", flat=True).first()
+    return (clock.now() - first).total_seconds() if first else 0.0

@@ -1,0 +1,125 @@
+"""What can go wrong, in two families.
+
+`Problem`: a person's request that is answered no; every interface shows it (REST as problem+json, RFC 9457).
+`Retryable` and `Permanent`: work against the outside world that failed; the caller tries again, or says so and stops.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One reason why a request does not fit: what binds, how much of it there is, and what would work.
+
+    `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or `node:<offering>`;
+    amounts are integers in slices.
+    """
+
+    reason: str
+    dimension: str
+    limit: int
+    used: int
+    requested: int
+    detail: str
+    hint: str
+
+
+class Problem(Exception):
+    """A refusal with status, machine reason, sentence, and a hint that would succeed."""
+
+    status = 400
+    reason = "invalid"
+    title = "The request cannot be done"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        reason: str | None = None,
+        hint: str = "",
+        errors: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.reason = reason or self.reason
+        self.hint = hint
+        self.errors = {field: list(messages) for field, messages in (errors or {}).items()}
+
+
+class Invalid(Problem):
+    """400: fields that cannot be read or are out of range; `errors` says which and why."""
+
+    title = "Some values are not valid"
+
+    def __init__(self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = "") -> None:
+        detail = " ".join(f"{field}: {' '.join(messages)}" for field, messages in errors.items())
+        super().__init__(detail, reason=reason, hint=hint, errors=errors)
+
+
+class NotVisible(Problem):
+    """404: it is not there, or the person may not know that it is."""
+
+    status = 404
+    reason = "not_found"
+    title = "Not found"
+
+    def __init__(self, what: str = "This", *, hint: str = "") -> None:
+        super().__init__(f"{what} does not exist, or you cannot see it.", hint=hint)
+
+
+class Forbidden(Problem):
+    """403: visible, but the role or the token's scope is missing."""
+
+    status = 403
+    reason = "role_missing"
+    title = "Not allowed"
+
+    def __init__(self, role_missing: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(
+            detail or f"This needs the role {role_missing} in the team.",
+            hint=hint or f"Ask a lead of the team for the role {role_missing}.",
+        )
+        self.role_missing = role_missing
+
+
+class Refused(Problem):
+    """409: quota, policy or phase says no. `dimensions` are all that bind, the first one first."""
+
+    status = 409
+    title = "Refused"
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        hint: str = "",
+        *,
+        dimensions: Sequence[Dimension] = (),
+        alternatives: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(detail, reason=reason, hint=hint)
+        self.dimensions = tuple(dimensions)
+        self.alternatives = tuple(alternatives)
+
+
+class Busy(Problem):
+    """503: someone else holds what is needed just now; the same request works a little later."""
+
+    status = 503
+    reason = "busy"
+    title = "Busy"
+    retry_after_s = 1
+
+
+class Retryable(Exception):
+    """Work that failed for now: the same attempt may succeed later, after `after_s` seconds if given."""
+
+    def __init__(self, message: str, *, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class Permanent(Exception):
+    """Work that fails the same way each time until someone changes something."""

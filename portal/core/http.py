@@ -1,0 +1,71 @@
+"""What happens to every HTTP request before a view sees it."""
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+if TYPE_CHECKING:
+    from portal.tenants.models import User
+
+Next = Callable[[HttpRequest], HttpResponse]
+GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class AuthenticatedHttpRequest(HttpRequest):
+    """A request behind `login_required` or the API's authentication: `user` is a person, never anonymous."""
+
+    user: "User"
+
+
+def request_id(get_response: Next) -> Next:
+    """Give the request an id, taken from `X-Request-ID` when that is plain, and put it on log lines and answer."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        id_ = given if GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        request.META["REQUEST_ID"] = id_
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=id_)
+        response = get_response(request)
+        response["X-Request-ID"] = id_
+        return response
+
+    return middleware
+
+
+def body_limit(get_response: Next) -> Next:
+    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) <= settings.BODY_LIMIT_BYTES:
+            return get_response(request)
+        problem = {
+            "type": "about:blank",
+            "title": "Content too large",
+            "status": 413,
+            "detail": f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.",
+            "reason": "too_large",
+            "hint": "Send a smaller body.",
+        }
+        response = JsonResponse(problem, status=413, content_type="application/problem+json")
+        response["Connection"] = "close"
+        return response
+
+    return middleware
+
+
+def log_user(get_response: Next) -> Next:
+    """Put the signed-in person's name on log lines."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            structlog.contextvars.bind_contextvars(user=request.user.get_username())
+        return get_response(request)
+
+    return middleware

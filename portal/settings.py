@@ -1,0 +1,224 @@
+"""All settings, read from the environment; production differs from development by its environment only.
+
+Names of variables equal names of settings. Secrets may come as `<NAME>_FILE` (see `portal.env`).
+"""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.utils import get_random_secret_key
+
+from portal import database, env
+from portal.core import logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- process -----------------------------------------------------------------------------------------------------
+DEBUG = env.boolean("DEBUG", False)
+GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)  # a checkout on one's own machine, over plain HTTP
+SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.required("SECRET_KEY")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
+PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # how people reach the portal, for links in messages
+ROOT_URLCONF = "portal.urls"
+WSGI_APPLICATION = "portal.wsgi.application"
+ASGI_APPLICATION = "portal.asgi.application"
+
+# --- stores ------------------------------------------------------------------------------------------------------
+DATABASES = {"default": database.from_url(env.required("DATABASE_URL"))}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+
+# --- cluster -----------------------------------------------------------------------------------------------------
+KUBECONFIG = env.text("KUBECONFIG")  # only server, CA and token are taken from it; empty means in-cluster
+CLUSTER_NAME = env.text("CLUSTER_NAME", "local")
+PEOPLE_NAMESPACE = env.text("PEOPLE_NAMESPACE", "gpu-portal-people")
+KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
+
+# --- deadlines, in seconds unless the name says otherwise -----------------------------------------------------------
+START_DEADLINE_S = env.integer("START_DEADLINE_S", 120)  # admitted but not held: below Kueue's waitForPodsReady
+GRACE_S = env.integer("GRACE_S", 120)  # between the notice and the end of tenants' pods
+SWEEP_S = env.integer("SWEEP_S", 10)  # how often what is due is looked for, whatever became of the messages
+LEASE_S = env.integer("LEASE_S", 75)  # a worker that took a target and fell silent loses it after this
+RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 2)
+RETRY_MAX_S = env.integer("RETRY_MAX_S", 300)
+DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
+HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
+STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
+
+# --- applications ------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django_filters",
+    "django_htmx",
+    "template_partials",
+    "simple_history",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "portal.core",
+    "portal.tenants",
+    "portal.api",
+    "quotas.catalog",
+    "quotas.limits",
+    "quotas.metering",
+    "quotas.costs",
+    "allocations",
+    "frontend",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.core.http.request_id",
+    "portal.core.http.body_limit",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.core.http.log_user",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "simple_history.middleware.HistoryRequestMiddleware",
+]
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- people ------------------------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "tenants.User"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
+
+# --- transport and browser ----------------------------------------------------------------------------------------
+HTTPS = env.boolean("HTTPS", not (DEBUG or GPU_PORTAL_LOCAL))
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come to the pod by plain HTTP
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.boolean("BEHIND_PROXY", False) else None
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+        "form-action": ["'self'"],
+    },
+}
+BODY_LIMIT_BYTES = 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
+
+# --- words, time, static files -------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_HASHED = env.boolean("STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL))  # needs `manage.py collectstatic`
+WHITENOISE_USE_FINDERS = not STATIC_HASHED
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if STATIC_HASHED
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# --- REST ----------------------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "portal.api.auth.BearerAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.api.auth.MethodScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["portal.api.throttling.PersonThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
+    "COERCE_DECIMAL_TO_STRING": True,
+}
+API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
+SPECTACULAR_SETTINGS = {
+    "TITLE": "GPU portal",
+    "DESCRIPTION": "Ask for GPU slices, see what they hold and what they cost.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# --- Celery: each line is explained in docs/adr and by Celery's own documentation on Redis -----------------------------
+VISIBILITY_TIMEOUT_S = 180  # above the hard time limit, or a late acknowledgement is delivered again and again
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": VISIBILITY_TIMEOUT_S,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 20,  # above the blocking pop's own timeout
+    "socket_keepalive": True,
+    "health_check_interval": 10,
+    "retry_on_timeout": True,
+}
+CELERY_RESULT_BACKEND_TRANSPORT_OPTIONS = {"visibility_timeout": VISIBILITY_TIMEOUT_S}
+CELERY_VISIBILITY_TIMEOUT = VISIBILITY_TIMEOUT_S
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 gives up for good
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True  # rows are the truth
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True  # else the message of a killed child is acknowledged
+CELERY_TASK_SOFT_TIME_LIMIT = 45
+CELERY_TASK_TIME_LIMIT = 60
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 30
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TIMEZONE = "UTC"
+# Every entry expires before its successor is sent, so that a worker that comes back finds no pile of them.
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "core.sweep", "schedule": SWEEP_S, "options": {"expires": SWEEP_S}},
+    "heartbeat": {"task": "core.heartbeat", "schedule": HEARTBEAT_S, "options": {"expires": HEARTBEAT_S}},
+}
+
+# --- logs ------------------------------------------------------------------------------------------------------------
+LOGGING = logs.configure(
+    level=env.text("LOG_LEVEL", "INFO"), json=env.boolean("LOG_JSON", not (DEBUG or GPU_PORTAL_LOCAL))
+)

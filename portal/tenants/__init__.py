@@ -1,0 +1,1 @@
+"""Who works where: departments, teams, projects, members, tokens, and the one permission table."""

@@ -1,0 +1,93 @@
+"""Who may do what: one table, and the only functions that read it.
+
+Roles of a person towards a team:
+`viewer`, `member`, `lead`   the membership in that team (each role is listed where it may act; none implies another);
+`owner`                      a member or lead who made the thing in question;
+`operator`, `auditor`        the platform role, towards every team and where no team is concerned.
+
+A team that a person has no role in is not visible to that person: the answer is then 404, not 403.
+"""
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+
+from portal.core.errors import Forbidden, NotVisible
+from portal.tenants.models import Membership, PlatformRole, Project, Role, Team, User
+
+READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
+USERS = frozenset({"member", "lead", "operator"})
+OWN_OR_LEAD = frozenset({"owner", "lead", "operator"})
+LEADS = frozenset({"lead", "operator"})
+OPERATORS = frozenset({"operator"})
+
+PERMISSIONS: dict[str, frozenset[str]] = {
+    "project.view": READERS,
+    "allocation.view": READERS,
+    "allocation.request": USERS,
+    "allocation.release": OWN_OR_LEAD,
+    "allocation.extend": OWN_OR_LEAD,
+    "allocation.approve": LEADS,
+    "allocation.connect": USERS,  # hands out a kubeconfig, which auditors and viewers never get
+    "cost.view": READERS,
+    "member.manage": LEADS,
+    "limit.manage": OPERATORS,
+    "catalog.manage": OPERATORS,
+    "price.manage": OPERATORS,
+    "platform.view": frozenset({"operator", "auditor"}),
+}
+
+Person = User | AnonymousUser
+
+
+def roles(user: Person, team: Team | None, owner: User | None = None) -> frozenset[str]:
+    """The roles `user` has towards `team`, at this moment; none for who is not signed in or no longer active."""
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    found = {user.platform_role} - {""}
+    if team is not None:
+        found |= set(Membership.objects.filter(user=user, team=team).values_list("role", flat=True))
+        if owner is not None and owner.pk == user.pk and found & {Role.MEMBER, Role.LEAD}:
+            found.add("owner")
+    return frozenset(found)
+
+
+def can(user: Person, action: str, team: Team | None, owner: User | None = None) -> bool:
+    """Whether `user` may do `action` in `team` (None: platform-wide) on a thing that `owner` made."""
+    return bool(PERMISSIONS[action] & roles(user, team, owner))
+
+
+def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
+    """Return if `can`; else raise NotVisible for a team unknown to `user`, Forbidden naming the missing role."""
+    held = roles(user, team, owner)
+    if PERMISSIONS[action] & held:
+        return
+    if team is not None and not held:
+        raise NotVisible("This")
+    weakest = next(role for role in ("member", "lead", "auditor", "operator") if role in PERMISSIONS[action])
+    raise Forbidden(weakest)
+
+
+def sees_all(user: Person) -> bool:
+    return isinstance(user, User) and user.is_active and user.platform_role != PlatformRole.NONE
+
+
+def visible_teams(user: Person) -> QuerySet[Team]:
+    """Teams whose things `user` may read."""
+    if sees_all(user):
+        return Team.objects.all()
+    if not isinstance(user, User) or not user.is_active:
+        return Team.objects.none()
+    return Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
+
+
+def visible_projects(user: Person) -> QuerySet[Project]:
+    """Projects whose things `user` may read, archived ones too; with their team and department loaded."""
+    return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
+
+
+def project_for(user: Person, slug: str) -> Project:
+    """The project named `slug`, or NotVisible."""
+    project = visible_projects(user).filter(slug=slug).first()
+    if project is None:
+        raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
+    return project

@@ -1,0 +1,154 @@
+"""Who works where. Rows are written by `portal.tenants.services` only."""
+
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.functional import Promise
+
+SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+is_slug = RegexValidator(SLUG, "Use lower-case letters, digits and hyphens, starting with a letter.")
+
+
+class Role(models.TextChoices):
+    """Roles in a team, weakest first."""
+
+    VIEWER = "viewer"
+    MEMBER = "member"
+    LEAD = "lead"
+
+
+class PlatformRole(models.TextChoices):
+    NONE = ""
+    OPERATOR = "operator"
+    AUDITOR = "auditor"
+
+    @property
+    def label(self) -> str | Promise:
+        return self.value or "none"
+
+
+class PodSecurity(models.TextChoices):
+    """Pod Security Standards level that the project's namespace enforces."""
+
+    RESTRICTED = "restricted"
+    BASELINE = "baseline"
+
+
+class Egress(models.TextChoices):
+    """Where the project's pods may connect to, beside their own namespace and DNS."""
+
+    NONE = "none"
+    CLUSTER = "cluster"
+    INTERNET = "internet"
+
+
+class Scope(models.TextChoices):
+    """What a token may be used for; never more than its owner may do."""
+
+    READ = "read"
+    REQUEST = "request"
+    APPROVE = "approve"
+    ADMIN = "admin"
+
+
+class User(AbstractUser):
+    platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
+
+    class Meta(AbstractUser.Meta):
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(platform_role__in=PlatformRole.values), name="user_platform_role_known"),
+        ]
+
+
+class Department(models.Model):
+    """A group of teams that lend to each other: Kueue's Cohort."""
+
+    slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
+    name = models.CharField(max_length=100)
+
+    class Meta:
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Team(models.Model):
+    """Holds quota and budget: one Kueue ClusterQueue."""
+
+    slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
+    name = models.CharField(max_length=100)
+    department = models.ForeignKey(Department, on_delete=models.PROTECT, related_name="teams")
+
+    class Meta:
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Project(models.Model):
+    """Where a team works: one namespace with its LocalQueue and guard rails."""
+
+    slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
+    name = models.CharField(max_length=100)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
+    namespace = models.CharField(max_length=63, unique=True, validators=[is_slug])
+    pod_security = models.CharField(max_length=10, choices=PodSecurity, default=PodSecurity.RESTRICTED)
+    egress = models.CharField(max_length=10, choices=Egress, default=Egress.NONE)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("slug",)
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
+            models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Membership(models.Model):
+    """One person's role in one team."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role)
+
+    class Meta:
+        ordering = ("team__slug", "user__username")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("user", "team"), name="one_role_per_person_and_team"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="membership_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.team}"
+
+
+class ApiToken(models.Model):
+    """A bearer token at rest: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12, unique=True)
+    digest = models.CharField(max_length=64)
+    scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(expires_at__gt=models.F("created_at")), name="token_expires_later"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.name})"

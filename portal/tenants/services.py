@@ -1,0 +1,192 @@
+"""Every change to departments, teams, projects, members and tokens.
+
+Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is marked
+due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, models, transaction
+
+from portal.core import clock, due
+from portal.core.audit import audit
+from portal.core.errors import Invalid, NotVisible, Refused
+from portal.tenants import tokens
+from portal.tenants.models import (
+    ApiToken,
+    Department,
+    Egress,
+    Membership,
+    PlatformRole,
+    PodSecurity,
+    Project,
+    Role,
+    Scope,
+    Team,
+    User,
+)
+
+SYSTEM = "system"
+Row = TypeVar("Row", bound=models.Model)
+
+
+def create_department(slug: str, name: str, *, actor: str = SYSTEM) -> Department:
+    with transaction.atomic():
+        department = _insert(Department(slug=slug, name=name))
+        audit(actor, "department.create", slug, after={"name": name})
+        due.mark("platform")
+    return department
+
+
+def create_team(department: Department, slug: str, name: str, *, actor: str = SYSTEM) -> Team:
+    with transaction.atomic():
+        team = _insert(Team(slug=slug, name=name, department=department))
+        audit(actor, "team.create", slug, after={"name": name, "department": department.slug})
+        due.mark("platform")
+    return team
+
+
+def create_project(
+    team: Team,
+    slug: str,
+    name: str,
+    *,
+    namespace: str = "",
+    pod_security: str = PodSecurity.RESTRICTED,
+    egress: str = Egress.NONE,
+    actor: str = SYSTEM,
+) -> Project:
+    """A new project; its namespace is named as the project unless given."""
+    with transaction.atomic():
+        project = _insert(
+            Project(
+                slug=slug,
+                name=name,
+                team=team,
+                namespace=namespace or slug,
+                pod_security=pod_security,
+                egress=egress,
+            )
+        )
+        after = {"team": team.slug, "namespace": project.namespace, "pod_security": pod_security, "egress": egress}
+        audit(actor, "project.create", slug, after=after)
+        due.mark(f"project:{slug}")
+    return project
+
+
+def create_user(
+    username: str,
+    password: str,
+    *,
+    platform_role: str = PlatformRole.NONE,
+    actor: str = SYSTEM,
+) -> User:
+    """A person who signs in by password; operators also get Django's admin."""
+    is_operator = platform_role == PlatformRole.OPERATOR
+    user = User(
+        username=username, platform_role=platform_role, is_staff=is_operator, is_superuser=is_operator
+    )
+    user.set_password(password)
+    with transaction.atomic():
+        _insert(user)
+        audit(actor, "user.create", username, after={"platform_role": str(platform_role)})
+    return user
+
+
+def set_password(user: User, password: str, *, actor: str = SYSTEM) -> None:
+    user.set_password(password)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        audit(actor, "user.set_password", user.username)
+
+
+def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Membership:
+    """Give `user` the role `role` in `team`, whatever it was before."""
+    if role not in Role.values:
+        raise Invalid({"role": [f"Use one of {', '.join(Role.values)}."]})
+    with transaction.atomic():
+        before = Membership.objects.select_for_update().filter(team=team, user=user).first()
+        if before is not None and before.role == role:
+            return before
+        membership, _ = Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})
+        audit(
+            actor,
+            "member.set",
+            f"{team.slug}/{user.username}",
+            before={"role": before.role if before else None},
+            after={"role": role},
+        )
+        _mark_projects(team)
+    return membership
+
+
+def remove_member(team: Team, user: User, *, actor: str = SYSTEM) -> None:
+    with transaction.atomic():
+        removed, _ = Membership.objects.filter(team=team, user=user).delete()
+        if removed:
+            audit(actor, "member.remove", f"{team.slug}/{user.username}")
+            _mark_projects(team)
+
+
+def issue_token(
+    user: User, name: str, scopes: Sequence[str], ttl: timedelta, *, actor: str = SYSTEM
+) -> tuple[ApiToken, str]:
+    """A new token of `user` and its secret, which is nowhere kept and cannot be shown again."""
+    errors = {}
+    if not scopes or set(scopes) - set(Scope.values):
+        errors["scopes"] = [f"Give at least one of {', '.join(Scope.values)}."]
+    if not timedelta(0) < ttl <= tokens.MAX_TTL:
+        errors["expires_at"] = [f"A token lives at most {tokens.MAX_TTL.days} days."]
+    if errors:
+        raise Invalid(errors)
+    prefix, secret = tokens.generate()
+    now = clock.now()
+    with transaction.atomic():
+        row = _insert(
+            ApiToken(
+                user=user,
+                name=name,
+                prefix=prefix,
+                digest=tokens.digest(secret),
+                scopes=[scope for scope in Scope.values if scope in scopes],
+                created_at=now,
+                expires_at=now + ttl,
+            )
+        )
+        audit(actor, "token.issue", f"{user.username}/{prefix}", after={"scopes": row.scopes})
+    return row, secret
+
+
+def revoke_token(user: User, token_id: int, *, actor: str = SYSTEM) -> None:
+    """End a token of `user`; ending it twice is the same as once. Another's token is NotVisible."""
+    with transaction.atomic():
+        row = ApiToken.objects.select_for_update().filter(user=user, pk=token_id).first()
+        if row is None:
+            raise NotVisible("The token")
+        if row.revoked_at is None:
+            row.revoked_at = clock.now()
+            row.save(update_fields=["revoked_at"])
+            audit(actor, "token.revoke", f"{user.username}/{row.prefix}")
+
+
+def _insert(row: Row) -> Row:
+    """Insert a row whose fields hold; Invalid names those that do not, Refused a name that is taken."""
+    try:
+        row.full_clean(validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        raise Invalid(error.message_dict) from error
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        what = row._meta.verbose_name
+        raise Refused("name_taken", f"A {what} of this name exists already.", "Choose another name.") from error
+    return row
+
+
+def _mark_projects(team: Team) -> None:
+    slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
+    due.mark(*(f"project:{slug}" for slug in slugs))
