@@ -1,0 +1,252 @@
+"""From nodes and ResourceSlices to flavors, pools and offerings. Nothing is typed in.
+
+1. Each node is read by one path: DRA when the driver publishes slices for it, else the device plugin.
+2. Nodes with the same product, path and strategy are one flavor, named once and for good.
+3. Each kind of slice on a flavor is an offering and draws on a pool.
+4. What keeps a node from being offered is a problem, in a sentence that says what would help.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from quotas.catalog import deviceplugin, dra, shortnames
+from quotas.catalog.facts import (
+    DeviceFact,
+    Discovered,
+    FoundDevice,
+    FoundFlavor,
+    FoundNode,
+    FoundOffering,
+    FoundPool,
+    Identity,
+    NodeFact,
+    Reading,
+    SliceFact,
+    Supply,
+)
+
+__all__ = ["DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
+
+GPU_TAINT = "nvidia.com/gpu"
+PRODUCT_LABEL = "nvidia.com/gpu.product"
+# What may tell two flavors of one product apart; the last is the GPU operator's own switch between the two paths.
+TELLING_LABELS = (
+    deviceplugin.SHARING_LABEL,
+    deviceplugin.REPLICAS_LABEL,
+    "nvidia.com/gpu.deploy.device-plugin",
+)
+_KEEPS_AWAY = {"NoSchedule", "NoExecute"}
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A node with what was read there."""
+
+    node: NodeFact
+    reading: Reading
+    problems: tuple[str, ...]
+    offered: bool
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.node.labels.get(PRODUCT_LABEL, ""), self.reading.path, self.reading.strategy)
+
+
+def discover(
+    nodes: Iterable[NodeFact],
+    slices: Iterable[SliceFact],
+    known: Mapping[Identity, str] | None = None,
+    taken: Collection[str] = (),
+) -> Discovered:
+    """The catalogue of one cluster.
+
+    `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The answer depends
+    on the facts only, not on their order.
+    """
+    pieces = dra.by_node(slices)
+    sites = [
+        site
+        for node in sorted(nodes, key=lambda n: n.name)
+        if (site := _site(node, pieces.get(node.name, [])))
+    ]
+    groups: dict[Identity, list[_Site]] = defaultdict(list)
+    for site in sites:
+        if site.offered:
+            groups[site.identity].append(site)
+    names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
+    selectors = {key: _node_selector(key, groups) for key in groups}
+    twins = _twins(selectors, names)
+    flavors = {
+        key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins
+    }
+    found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
+    return Discovered(
+        flavors=tuple(sorted(flavors.values(), key=lambda flavor: flavor.name)),
+        pools=tuple(
+            sorted((p for k in flavors for p in _pools(names[k], groups[k])), key=lambda pool: pool.key)
+        ),
+        offerings=tuple(
+            sorted((o for k in flavors for o in _offerings(names[k], groups[k])), key=lambda o: o.key)
+        ),
+        nodes=tuple(found),
+        devices=tuple(d for key in flavors for d in _devices(names[key], groups[key])),
+        problems=tuple((node.name, node.problem) for node in found if node.problem),
+    )
+
+
+def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
+    """One node as it is to be offered, or None when it has no GPU."""
+    plugin = deviceplugin.read(node)
+    reading = dra.read(node, slices) if slices else plugin
+    if reading is None:
+        return None
+    problems = list(reading.problems)
+    if slices and plugin:
+        problems.append(
+            "both the DRA driver and the device plugin publish GPUs here; offered by DRA only. "
+            "Remove the device plugin from this node (label nvidia.com/gpu.deploy.device-plugin=false)"
+        )
+    labelled = bool(node.labels.get(PRODUCT_LABEL))
+    if not labelled:
+        problems.append(f"no label {PRODUCT_LABEL}, so not offered; GPU feature discovery writes it")
+    if not _gpu_taints(node):
+        problems.append(
+            f"no GPU taint, so not offered: any pod could land here. "
+            f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
+        )
+    return _Site(
+        node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies)
+    )
+
+
+def _gpu_taints(node: NodeFact) -> tuple[str, ...]:
+    """Effects of the node's GPU taints that keep pods away."""
+    return tuple(
+        sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY})
+    )
+
+
+def _is_usable(node: NodeFact) -> bool:
+    return node.ready and not node.unschedulable
+
+
+def _memory(group: Sequence[_Site]) -> int:
+    """The least memory of the flavor's cards in MiB, as labelled; 0 when no label says."""
+    return min((int(site.node.labels.get("nvidia.com/gpu.memory", "0")) for site in group), default=0)
+
+
+def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) -> dict[str, str]:
+    """The product's label, and where several flavors share it what else all nodes of this one have in common."""
+    selector = {PRODUCT_LABEL: key.product}
+    if sum(other.product == key.product for other in groups) > 1:
+        for label in TELLING_LABELS:
+            values = {site.node.labels.get(label, "") for site in groups[key]}
+            if len(values) == 1 and "" not in values:
+                selector[label] = values.pop()
+    return selector
+
+
+def _twins(
+    selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
+) -> dict[Identity, str]:
+    """Flavors that would also select the nodes of an earlier one, each with the sentence that says so."""
+    twins: dict[Identity, str] = {}
+    ordered = sorted(selectors, key=lambda key: names[key])
+    for place, key in enumerate(ordered):
+        for earlier in ordered[:place]:
+            if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
+                twins[key] = (
+                    f"its labels do not tell it from flavor {names[earlier]} ({earlier.path}), so not offered; "
+                    f"give both pools the label {TELLING_LABELS[-1]}, true or false"
+                )
+                break
+    return twins
+
+
+def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
+    """Whether a node may match both: no label has two values."""
+    return all(left[label] == right[label] for label in left.keys() & right.keys())
+
+
+def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[str, str]) -> FoundFlavor:
+    labels = group[0].node.labels
+    major, minor = (
+        labels.get("nvidia.com/gpu.compute.major", ""),
+        labels.get("nvidia.com/gpu.compute.minor", ""),
+    )
+    effects = sorted({effect for site in group for effect in _gpu_taints(site.node)})
+    return FoundFlavor(
+        name=name,
+        identity=key,
+        architecture=labels.get("nvidia.com/gpu.family", ""),
+        memory_mib=_memory(group),
+        compute_capability=f"{major}.{minor}" if major else "",
+        node_selector=selector,
+        tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
+        partitionable=key.strategy == "dynamic-mig",
+    )
+
+
+def _supplies(group: Sequence[_Site]) -> dict[str, list[tuple[_Site, Supply]]]:
+    """Supplies of a flavor's nodes, by pool."""
+    pools: dict[str, list[tuple[_Site, Supply]]] = defaultdict(list)
+    for site in group:
+        for supply in site.reading.supplies:
+            pools[supply.pool].append((site, supply))
+    return pools
+
+
+def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
+    return [
+        FoundPool(
+            key=f"{flavor}/{pool}",
+            flavor=flavor,
+            resources=supplies[0][1].unit,
+            total=sum(supply.usable for site, supply in supplies if _is_usable(site.node)),
+        )
+        for pool, supplies in _supplies(group).items()
+    ]
+
+
+def _offerings(flavor: str, group: Sequence[_Site]) -> list[FoundOffering]:
+    return [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
+
+
+def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
+    one = supplies[0]
+    return FoundOffering(
+        key=f"{flavor}/{one.kind}-{one.profile}" if one.profile else f"{flavor}/{one.kind}",
+        flavor=flavor,
+        pool=f"{flavor}/{one.pool}",
+        kind=one.kind,
+        profile=one.profile,
+        isolation=one.isolation,
+        requests=one.unit,
+        resource=one.resource,
+        device_class=one.device_class,
+        selectors=one.selectors,
+        gpu_share=one.gpu_share,
+        per_node=max(supply.most for supply in supplies),
+    )
+
+
+def _devices(flavor: str, group: Sequence[_Site]) -> list[FoundDevice]:
+    return [replace(device, flavor=flavor) for site in group for device in site.reading.devices]
+
+
+def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode:
+    problems = (*site.problems, twin) if twin else site.problems
+    return FoundNode(
+        name=site.node.name,
+        flavor=flavor.name if flavor and site.offered else "",
+        ready=_is_usable(site.node),
+        tainted=bool(_gpu_taints(site.node)),
+        problem="; ".join(problems),
+        capacity=_capacity(site),
+    )
+
+
+def _capacity(site: _Site) -> dict[str, int]:
+    """What the node gives when all is well: units by pool name, e.g. {"slices": 8} or {"gpu": 4}."""
+    return {supply.pool: supply.most for supply in site.reading.supplies}

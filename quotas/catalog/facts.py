@@ -1,0 +1,164 @@
+"""Plain values of the catalogue: what is read from a cluster, and what is found in it.
+
+Whoever talks to Kubernetes makes `NodeFact` and `SliceFact`; `discovery.discover` makes a `Discovered` of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+Taint = tuple[str, str, str]  # key, value, effect
+
+
+@dataclass(frozen=True)
+class NodeFact:
+    """A node. `allocatable` and `capacity` hold the GPU resources only (`nvidia.com/*`), as integers."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, int]
+    capacity: Mapping[str, int]
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True
+    unschedulable: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceFact:
+    """A device of a ResourceSlice: attributes and capacity by name, without the driver's own domain.
+
+    Attribute values are the plain string, integer or boolean. `counters` is what the device consumes:
+    {counter set: {counter: quantity}}.
+    """
+
+    name: str
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True)
+class SliceFact:
+    """A ResourceSlice. `pool`, `generation` and `slice_count` are its `spec.pool`."""
+
+    name: str
+    driver: str
+    node: str
+    pool: str
+    generation: int
+    slice_count: int
+    devices: tuple[DeviceFact, ...] = ()
+    shared_counters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a flavor is known by within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g. `time-slicing-4`."""
+
+    product: str
+    path: str
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Supply:
+    """One kind of slice on one node. One slice draws one unit of the pool.
+
+    `usable` slices are healthy now; the node gives at most `most` when all is well.
+    """
+
+    pool: str  # what follows `<flavor>/` in the pool's key
+    unit: Mapping[str, int]
+    kind: str
+    profile: str
+    isolation: str
+    gpu_share: Fraction
+    usable: int
+    most: int
+    resource: str = ""
+    device_class: str = ""
+    selectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one path found on one node."""
+
+    path: str
+    strategy: str
+    supplies: tuple[Supply, ...]
+    devices: tuple["FoundDevice", ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundFlavor:
+    name: str
+    identity: Identity
+    architecture: str
+    memory_mib: int
+    compute_capability: str
+    node_selector: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    partitionable: bool
+
+
+@dataclass(frozen=True)
+class FoundPool:
+    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices."""
+
+    key: str
+    flavor: str
+    resources: Mapping[str, int]
+    total: int
+
+
+@dataclass(frozen=True)
+class FoundOffering:
+    key: str
+    flavor: str
+    pool: str
+    kind: str
+    profile: str
+    isolation: str
+    requests: Mapping[str, int]
+    resource: str
+    device_class: str
+    selectors: tuple[str, ...]
+    gpu_share: Fraction
+    per_node: int
+
+
+@dataclass(frozen=True)
+class FoundNode:
+    """`flavor` is empty when nothing of the node is offered."""
+
+    name: str
+    flavor: str
+    ready: bool
+    tainted: bool
+    problem: str
+    capacity: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FoundDevice:
+    node: str
+    name: str
+    uuid: str
+    flavor: str
+    healthy: bool
+    attributes: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """All that was found, each part sorted by its name. `problems` are (node, sentence)."""
+
+    flavors: tuple[FoundFlavor, ...] = ()
+    pools: tuple[FoundPool, ...] = ()
+    offerings: tuple[FoundOffering, ...] = ()
+    nodes: tuple[FoundNode, ...] = ()
+    devices: tuple[FoundDevice, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()

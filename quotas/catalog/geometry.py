@@ -1,0 +1,79 @@
+"""MIG geometry: what a profile's name says, and which part of a card it takes.
+
+A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an optional
+attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles"; nvidia-smi mig -lgip.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+COMPUTE_SLICES = "gpu-portal.io/compute-slices"
+MEMORY_SLICES = "gpu-portal.io/memory-slices"
+
+_PROFILE = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<attribute>[+-][a-z.]+)?")
+_RESOURCE_PROFILE = re.compile(r"(?P<base>\d+g\.\d+gb)(?:\.(?P<attribute>[a-z.]+))?")
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Compute and memory slices: of a whole card, or taken by a profile."""
+
+    compute: int
+    memory: int
+
+
+SEVEN_SLICES = Slices(7, 8)
+FOUR_SLICES = Slices(4, 4)
+_FOUR_SLICE_PRODUCTS = (("A30",), ("RTX", "PRO", "6000"))
+
+
+def card_slices(product: str) -> Slices:
+    """Slices of a card by its `nvidia.com/gpu.product` label; all MIG cards but A30 and RTX PRO 6000 have 7 and 8."""
+    words = product.split("-")
+    four = any(set(marks) <= set(words) for marks in _FOUR_SLICE_PRODUCTS)
+    return FOUR_SLICES if four else SEVEN_SLICES
+
+
+def compute_slices(profile: str) -> int:
+    """Compute slices in a profile's name; ValueError for a name that is no profile."""
+    return int(_parsed(profile)["compute"])
+
+
+def profile_slices(profile: str, card: Slices, card_memory_mib: int) -> Slices:
+    """What a profile takes of a card.
+
+    The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
+    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8).
+    """
+    parsed = _parsed(profile)
+    one = Fraction(card_memory_mib, card.memory)
+    memory = round(int(parsed["memory"]) * 1024 / one) if card_memory_mib else int(parsed["compute"])
+    return Slices(int(parsed["compute"]), min(card.memory, max(1, memory)))
+
+
+def gpu_share(taken: Slices, card: Slices) -> Fraction:
+    """Part of a card's price for what is taken: the larger of its compute and memory parts.
+
+    That is what others are denied. On mixed layouts the parts of one card may sum to 15/14; who sums them per card has to
+    normalise.
+    """
+    return max(Fraction(taken.compute, card.compute), Fraction(taken.memory, card.memory))
+
+
+def profile_of_resource(suffix: str) -> str:
+    """Profile behind a device plugin's resource name, where `+` is written `.`: `1g.5gb.me` is `1g.5gb+me`.
+
+    ValueError for a name that is no profile. Source: NVIDIA k8s-device-plugin internal/rm/rm.go.
+    """
+    match = _RESOURCE_PROFILE.fullmatch(suffix)
+    if not match:
+        raise ValueError(f"{suffix!r} names no MIG profile")
+    return match["base"] + (f"+{match['attribute']}" if match["attribute"] else "")
+
+
+def _parsed(profile: str) -> re.Match[str]:
+    match = _PROFILE.fullmatch(profile)
+    if not match:
+        raise ValueError(f"{profile!r} is no MIG profile; profiles look like 1g.10gb or 1g.10gb+me")
+    return match

@@ -1,0 +1,48 @@
+"""Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
+
+Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with the memory
+appended; the whole product; and the whole product with path and strategy, which no other flavor can have.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from quotas.catalog.facts import Identity
+
+_NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
+
+
+def short_name(product: str) -> str:
+    """The model in a `nvidia.com/gpu.product` label: `NVIDIA-H100-NVL` is `h100-nvl`."""
+    card = product.lower().partition("-mig-")[0]
+    words = [word for word in re.split(r"[^a-z0-9]+", card) if word and not _NOISE.fullmatch(word)]
+    return "-".join(words)[:40].strip("-") or "gpu"
+
+
+def assign(
+    flavors: Iterable[tuple[Identity, int]], known: Mapping[Identity, str], taken: Collection[str]
+) -> dict[Identity, str]:
+    """A name for each (identity, memory in MiB). `known` names stay; `taken` are those of other clusters."""
+    found = sorted(flavors, key=lambda item: (item[0].product, item[0].path, item[0].strategy))
+    names = {identity: known[identity] for identity, _ in found if identity in known}
+    used = {*taken, *known.values()}
+    for identity, memory_mib in found:
+        if identity not in names:
+            names[identity] = next(name for name in _candidates(identity, memory_mib) if name not in used)
+            used.add(names[identity])
+    return names
+
+
+def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
+    short = short_name(identity.product)
+    yield short
+    if memory_mib:
+        yield f"{short}-{round(memory_mib / 1024)}gb"
+    whole = re.sub(r"[^a-z0-9]+", "-", identity.product.lower()).strip("-")[:40]
+    yield whole
+    full = f"{whole}-{identity.path}-{identity.strategy}"[:58].strip("-")
+    yield full
+    number = 2
+    while True:
+        yield f"{full}-{number}"
+        number += 1
