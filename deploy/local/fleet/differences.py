@@ -1,0 +1,62 @@
+"""What must be written so that an observed object says what it should. Pure, and empty when nothing must."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def node_patch(desired: Object, observed: Object) -> Object:
+    """Merge patch for a node's labels, annotations and taint; others' are left alone.
+
+    The taints are one list to a merge patch, so it carries the resourceVersion it was computed from.
+    """
+    patch: Object = {}
+    for part in ("labels", "annotations"):
+        have = observed["metadata"].get(part, {})
+        wrong = {key: value for key, value in desired["metadata"][part].items() if have.get(key) != value}
+        if wrong:
+            patch.setdefault("metadata", {})[part] = wrong
+    taints = observed["spec"].get("taints", [])
+    missing = [taint for taint in desired["spec"]["taints"] if taint not in taints]
+    if missing:
+        patch["spec"] = {"taints": [*taints, *missing]}
+    if patch:
+        patch.setdefault("metadata", {})["resourceVersion"] = observed["metadata"]["resourceVersion"]
+    return patch
+
+
+def node_status_patch(desired: Object, observed: Object) -> Object:
+    """Merge patch for capacity and allocatable together; a resource nobody advertises any more is removed."""
+    patch = {}
+    for part in ("capacity", "allocatable"):
+        wrong = _changed(desired["status"][part], observed["status"].get(part, {}))
+        if wrong:
+            patch[part] = wrong
+    return {"status": patch} if patch else {}
+
+
+def _changed(desired: Mapping[str, str], observed: Mapping[str, str]) -> dict[str, str | None]:
+    wrong: dict[str, str | None] = {k: v for k, v in desired.items() if observed.get(k) != v}
+    return wrong | {key: None for key in observed if key not in desired}
+
+
+def pool_writes(desired: Mapping[str, Object], observed: Mapping[str, Object]) -> dict[str, Object]:
+    """Slice name → spec to write, for one pool. `observed` holds the slices that exist, spec included.
+
+    The generation follows the rule of Kubernetes' own helper for drivers (resourceslice controller of
+    k8s.io/dynamic-resource-allocation): one changed slice keeps it, anything more moves every slice of the
+    pool to the next one, so that a scheduler never mixes old and new.
+    """
+    generation = max((slice_["spec"]["pool"]["generation"] for slice_ in observed.values()), default=0)
+    current = {name: _at_generation(spec, generation) for name, spec in desired.items()}
+    wrong = {name for name, spec in current.items() if name not in observed or observed[name]["spec"] != spec}
+    if not wrong:
+        return {}
+    if len(wrong) == 1 and wrong <= observed.keys():
+        return {name: current[name] for name in wrong}
+    return {name: _at_generation(spec, generation + 1) for name, spec in desired.items()}
+
+
+def _at_generation(spec: Object, generation: int) -> Object:
+    return {**spec, "pool": {**spec["pool"], "generation": generation}}

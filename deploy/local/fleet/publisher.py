@@ -1,0 +1,165 @@
+"""Keeps the cluster's nodes and ResourceSlices like the fleet: the part of kubelet and of NVIDIA's driver.
+
+Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found right, so
+a pass over an unchanged cluster is two small requests and no write. What is new, edited or gone is read in
+full, compared and written again. A pass that fails is simply followed by the next.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from deploy.local.fleet import nodes, slices, spec, state
+from deploy.local.fleet.api import Api, ApiError, Object
+from deploy.local.fleet.differences import node_patch, node_status_patch, pool_writes
+
+log = logging.getLogger("fleet")
+
+NODES = "/api/v1/nodes"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+SLICES_OF_DRIVER = f"{SLICES}?fieldSelector=spec.driver%3D{slices.DRIVER}"
+PASS_EVERY_S = 2.0
+
+Desired = tuple[dict[str, Object], dict[str, dict[str, Object]]]
+
+
+def desired(fleet: spec.Fleet, wanted: state.State) -> Desired:
+    """Nodes by name, and slice specs by pool and slice name."""
+    manifests: dict[str, Object] = {}
+    pools: dict[str, dict[str, Object]] = {}
+    for kind in fleet.with_extra(wanted.extra).kinds:
+        for name in kind.node_names():
+            manifests[name] = nodes.node(fleet, kind, name)
+            if kind.path == "dra":
+                pools[name] = slices.pool(fleet, kind, name, wanted.taints.get(name, {}))
+    return manifests, pools
+
+
+class Publisher:
+    """Remembers the resourceVersion at which each object was last found or made right."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._right: dict[str, str] = {}
+        self._node_uids: dict[str, str] = {}
+
+    def publish(self, manifests: dict[str, Object], pools: dict[str, dict[str, Object]]) -> None:
+        """One pass: nodes first, since slices are owned by theirs; then what is no longer wanted goes."""
+        seen_nodes = self._seen(NODES)
+        seen_slices = self._seen(SLICES_OF_DRIVER)
+        for name, manifest in manifests.items():
+            self._attempt(self._publish_node, name, manifest, seen_nodes.get(name))
+        for name, specs in pools.items():
+            if name in self._node_uids:
+                self._attempt(self._publish_pool, name, specs, seen_slices)
+        for name in self._unwanted(seen_slices, {name for specs in pools.values() for name in specs}):
+            self._attempt(self._delete, SLICES, name)
+        for name in self._unwanted(seen_nodes, set(manifests)):
+            self._attempt(self._delete, NODES, name)
+
+    def forget(self) -> None:
+        """Look at every object anew: what should be has changed."""
+        self._right.clear()
+
+    def _seen(self, path: str) -> dict[str, Object]:
+        return {item["metadata"]["name"]: item["metadata"] for item in self._api.list_metadata(path)}
+
+    def _publish_node(self, name: str, manifest: Object, seen: Object | None) -> None:
+        if seen is None:
+            log.info("node %s: create", name)
+            self._accept_node(self._api.create(NODES, manifest))
+            return
+        if self._right.get(name) == seen["resourceVersion"]:
+            return
+        observed = self._api.get(f"{NODES}/{name}")
+        if patch := node_patch(manifest, observed):
+            log.info("node %s: repair %s", name, sorted(patch))
+            observed = self._api.merge(f"{NODES}/{name}", patch)
+        if patch := node_status_patch(manifest, observed):
+            log.info("node %s: repair %s", name, sorted(patch["status"]))
+            observed = self._api.merge(f"{NODES}/{name}/status", patch)
+        self._accept_node(observed)
+
+    def _accept_node(self, observed: Object) -> None:
+        metadata = observed["metadata"]
+        self._right[metadata["name"]] = metadata["resourceVersion"]
+        self._node_uids[metadata["name"]] = metadata["uid"]
+
+    def _publish_pool(self, node: str, specs: dict[str, Object], seen: dict[str, Object]) -> None:
+        present = {name: seen[name] for name in specs if name in seen}
+        if len(present) == len(specs) and all(
+            self._right.get(name) == metadata["resourceVersion"] for name, metadata in present.items()
+        ):
+            return
+        observed = {name: self._api.get(f"{SLICES}/{name}") for name in present}
+        writes = pool_writes(specs, observed)
+        for name, spec_ in writes.items():
+            log.info("slice %s: generation %d", name, spec_["pool"]["generation"])
+            self._accept_slice(self._write_slice(node, name, spec_, observed.get(name)))
+        for name, slice_ in observed.items():
+            if name not in writes:
+                self._accept_slice(slice_)
+
+    def _write_slice(self, node: str, name: str, spec_: Object, observed: Object | None) -> Object:
+        if observed is not None:
+            return self._api.replace(f"{SLICES}/{name}", {**observed, "spec": spec_})
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": node,
+            "uid": self._node_uids[node],
+            "controller": True,
+        }
+        kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+        metadata = {"name": name, "annotations": {nodes.SIMULATED: node}, "ownerReferences": [owner]}
+        return self._api.create(SLICES, {**kind, "metadata": metadata, "spec": spec_})
+
+    def _accept_slice(self, observed: Object) -> None:
+        self._right[observed["metadata"]["name"]] = observed["metadata"]["resourceVersion"]
+
+    def _unwanted(self, seen: dict[str, Object], wanted: set[str]) -> list[str]:
+        """What a publisher made and nobody wants any more; objects of others are not touched."""
+        return [
+            name
+            for name, metadata in seen.items()
+            if name not in wanted and nodes.SIMULATED in metadata.get("annotations", {})
+        ]
+
+    def _delete(self, path: str, name: str) -> None:
+        log.info("%s/%s: delete", path, name)
+        self._right.pop(name, None)
+        self._node_uids.pop(name, None)
+        self._api.delete(f"{path}/{name}")
+
+    def _attempt(self, step: Callable[..., None], *arguments: Any) -> None:
+        """One object's refusal (changed or gone meanwhile, as a rule) must not keep the others waiting."""
+        try:
+            step(*arguments)
+        except ApiError as error:
+            log.warning("left for the next pass: %s", error)
+
+
+def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
+    """Publish until told to stop. The fleet and the state are read again when their file changes."""
+    publisher = Publisher(Api(kubeconfig))
+    state_file = state.path_beside(kubeconfig)
+    read_at: object = None
+    wanted: Desired = ({}, {})
+    while not stop.is_set():
+        try:
+            if (changed_at := (_changed_at(fleet_file), _changed_at(state_file))) != read_at:
+                wanted = desired(spec.load(fleet_file), state.read(state_file))
+                publisher.forget()
+                read_at = changed_at
+            publisher.publish(*wanted)
+        except (ApiError, urllib3.exceptions.HTTPError) as error:
+            log.warning("this pass failed, the next may not: %s", error)
+        stop.wait(PASS_EVERY_S)
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0

@@ -1,0 +1,14 @@
+"""Kubernetes quantities as the API server spells them, so that equal amounts are equal text."""
+
+
+def of_gib(gib: int) -> str:
+    return of_mib(gib * 1024)
+
+
+def of_mib(mib: int) -> str:
+    """The largest binary suffix that leaves a whole number: 1024 → `1Gi`, 9984 → `9984Mi`."""
+    amount, suffixes = mib, ["Mi", "Gi", "Ti"]
+    while amount and amount % 1024 == 0 and len(suffixes) > 1:
+        amount //= 1024
+        suffixes.pop(0)
+    return f"{amount}{suffixes[0]}"
