@@ -1,4 +1,7 @@
-"""The Celery application. Messages are hints: losing or repeating any of them changes nothing (see `portal.core.due`)."""
+"""The Celery application.
+
+Messages are hints: losing or repeating any of them changes nothing (see `portal.core.due`).
+"""
 
 import os
 

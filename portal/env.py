@@ -1,7 +1,8 @@
 """Typed reading of environment variables.
 
 `NAME` holds the value; where it is unset, `NAME_FILE` may name a file that holds it, as Docker and Kubernetes
-mount secrets. An empty variable counts as unset. A malformed value raises `ImproperlyConfigured` naming the variable.
+mount secrets. An empty variable counts as unset. A malformed value raises `ImproperlyConfigured` naming the
+variable.
 """
 
 import os
@@ -50,7 +51,9 @@ def integer(name: str, default: int) -> int:
 
 
 def boolean(name: str, default: bool) -> bool:
-    return _parsed(name, default, lambda raw: {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[raw.lower()])
+    return _parsed(
+        name, default, lambda raw: {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[raw.lower()]
+    )
 
 
 def words(name: str, default: list[str]) -> list[str]:

@@ -13,30 +13,30 @@ from portal.core import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# --- process -----------------------------------------------------------------------------------------------------
+# --- process ----------------------------------------------------------------------------------------------
 DEBUG = env.boolean("DEBUG", False)
 GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)  # a checkout on one's own machine, over plain HTTP
 SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.required("SECRET_KEY")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
-PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # how people reach the portal, for links in messages
+PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # as people reach it, for links in messages
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
 ASGI_APPLICATION = "portal.asgi.application"
 
-# --- stores ------------------------------------------------------------------------------------------------------
+# --- stores -----------------------------------------------------------------------------------------------
 DATABASES = {"default": database.from_url(env.required("DATABASE_URL"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
 
-# --- cluster -----------------------------------------------------------------------------------------------------
+# --- cluster ----------------------------------------------------------------------------------------------
 KUBECONFIG = env.text("KUBECONFIG")  # only server, CA and token are taken from it; empty means in-cluster
 CLUSTER_NAME = env.text("CLUSTER_NAME", "local")
 PEOPLE_NAMESPACE = env.text("PEOPLE_NAMESPACE", "gpu-portal-people")
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
-# --- deadlines, in seconds unless the name says otherwise -----------------------------------------------------------
-START_DEADLINE_S = env.integer("START_DEADLINE_S", 120)  # admitted but not held: below Kueue's waitForPodsReady
+# --- deadlines, in seconds unless the name says otherwise -------------------------------------------------
+START_DEADLINE_S = env.integer("START_DEADLINE_S", 120)  # admitted, not held; below Kueue's waitForPodsReady
 GRACE_S = env.integer("GRACE_S", 120)  # between the notice and the end of tenants' pods
 SWEEP_S = env.integer("SWEEP_S", 10)  # how often what is due is looked for, whatever became of the messages
 LEASE_S = env.integer("LEASE_S", 75)  # a worker that took a target and fell silent loses it after this
@@ -46,7 +46,7 @@ DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
 HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
 STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
 
-# --- applications ------------------------------------------------------------------------------------------------
+# --- applications -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -103,7 +103,7 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# --- people ------------------------------------------------------------------------------------------------------
+# --- people -----------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "tenants.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -115,7 +115,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
 
-# --- transport and browser ----------------------------------------------------------------------------------------
+# --- transport and browser --------------------------------------------------------------------------------
 HTTPS = env.boolean("HTTPS", not (DEBUG or GPU_PORTAL_LOCAL))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come to the pod by plain HTTP
@@ -140,14 +140,16 @@ CONTENT_SECURITY_POLICY = {
 BODY_LIMIT_BYTES = 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
 
-# --- words, time, static files -------------------------------------------------------------------------------------
+# --- words, time, static files ----------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
-STATIC_HASHED = env.boolean("STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL))  # needs `manage.py collectstatic`
+STATIC_HASHED = env.boolean(
+    "STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL)
+)  # needs `manage.py collectstatic`
 WHITENOISE_USE_FINDERS = not STATIC_HASHED
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -158,7 +160,7 @@ STORAGES = {
     },
 }
 
-# --- REST ----------------------------------------------------------------------------------------------------------
+# --- REST -------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.api.auth.BearerAuthentication",
@@ -184,8 +186,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-# --- Celery: each line is explained in docs/adr and by Celery's own documentation on Redis -----------------------------
-VISIBILITY_TIMEOUT_S = 180  # above the hard time limit, or a late acknowledgement is delivered again and again
+# --- Celery: why each differs from its default is said beside it ----------------
+VISIBILITY_TIMEOUT_S = 180  # above the hard time limit, or a late acknowledgement is delivered again
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": VISIBILITY_TIMEOUT_S,
@@ -216,9 +218,10 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "core.sweep", "schedule": SWEEP_S, "options": {"expires": SWEEP_S}},
     "heartbeat": {"task": "core.heartbeat", "schedule": HEARTBEAT_S, "options": {"expires": HEARTBEAT_S}},
+    "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},
 }
 
-# --- logs ------------------------------------------------------------------------------------------------------------
+# --- logs -------------------------------------------------------------------------------------------------
 LOGGING = logs.configure(
     level=env.text("LOG_LEVEL", "INFO"), json=env.boolean("LOG_JSON", not (DEBUG or GPU_PORTAL_LOCAL))
 )

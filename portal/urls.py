@@ -1,8 +1,23 @@
 """Every path of the portal."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import URLPattern, URLResolver, include, path
 
+from portal import health
+from portal.tenants.forms import SignInForm
+
+handler500 = "portal.api.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("livez", health.livez),
+    path("readyz", health.readyz),
+    path("metrics", health.metrics),
+    path(
+        "login",
+        LoginView.as_view(authentication_form=SignInForm, redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("logout", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("api/", include("portal.api.urls")),
 ]

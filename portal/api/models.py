@@ -5,7 +5,7 @@ from django.db import models
 
 
 class IdempotentReply(models.Model):
-    """The stored answer of one request with an `Idempotency-Key`, written in the transaction of its effect."""
+    """The answer to one request with an `Idempotency-Key`, written in the transaction of its effect."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     route = models.CharField(max_length=200, help_text="Method and path.")
@@ -18,7 +18,9 @@ class IdempotentReply(models.Model):
     class Meta:
         verbose_name_plural = "idempotent replies"
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"),
+            models.UniqueConstraint(
+                fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -17,5 +17,5 @@ def audit(
     after: Mapping[str, Any] | None = None,
     source: str = "",
 ) -> None:
-    """Write that `actor` (a username, or `system`) did `action` to `target`; never with secrets in the values."""
+    """Write that `actor` (a username or `system`) did `action` to `target`; values hold no secrets."""
     _log.info(action, actor=actor, target=target, before=before or {}, after=after or {}, source=source)

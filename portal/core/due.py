@@ -1,8 +1,8 @@
 """The durable list of what has to be looked at, and when.
 
-Targets are `allocation:<uuid>`, `project:<slug>`, `platform`, `inventory`. The row is the truth: it is written in the
-transaction of the change that makes a look necessary, and stays until a worker has looked. The Celery message is a
-hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
+Targets are `allocation:<uuid>`, `project:<slug>`, `platform`, `inventory`. The row is the truth: it is
+written in the transaction of the change that makes a look necessary, and stays until a worker has looked. The
+Celery message is a hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
 
 A worker's way through a target:
 1. `take` moves `due_at` a lease ahead, so that the same hint twice, or two workers, give one look;
@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Case, DateTimeField, Value, When
 
 from portal.core import clock, hints
 from portal.core.errors import Retryable
@@ -91,25 +92,32 @@ def finish(taken: Taken, next_at: datetime | None = None) -> None:
 
 
 def fail(taken: Taken, error: Exception) -> datetime:
-    """The look failed: look again with exponential back-off and jitter, or as the error asks. Returns when."""
+    """The look failed: look again with exponential back-off and jitter, or as the error asks. Returns when.
+
+    A mark made meanwhile may have mended it, so then the first step of the back-off is waited, not a long
+    one.
+    """
     now = clock.now()
     asked = error.after_s if isinstance(error, Retryable) else None
-    delay = asked if asked is not None else backoff(taken.attempts)
-    again = now + timedelta(seconds=delay)
+    later = now + timedelta(seconds=asked if asked is not None else backoff(taken.attempts))
+    soon = min(later, now + timedelta(seconds=settings.RETRY_FIRST_S))
+    again = Case(
+        When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField()
+    )
     Due.objects.filter(target=taken.target).update(
         due_at=again, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
     )
-    return again
+    return later
 
 
 def backoff(attempts: int) -> float:
-    """Seconds to wait after so many failures before this one: doubling from `RETRY_FIRST_S`, up to `RETRY_MAX_S`."""
+    """Seconds to wait after this many earlier failures: doubling from `RETRY_FIRST_S`, up to `RETRY_MAX_S`."""
     full = min(settings.RETRY_FIRST_S * 2.0 ** min(attempts, 30), float(settings.RETRY_MAX_S))
     return full * random.uniform(0.75, 1.0)  # noqa: S311 (spreads retries, guards nothing)
 
 
 def work(target: str, look: Callable[[str], datetime | None]) -> bool:
-    """Take the target and call `look(target)`, which returns when to look again; False if it was not ours to take.
+    """Take the target and call `look(target)`, which returns when to look again; False if it was not ours.
 
     An exception is recorded on the row and ends here: the row, not the message, brings the retry.
     """
@@ -138,5 +146,10 @@ def sweep() -> int:
 
 def lag_s() -> float:
     """For how many seconds the longest due target has been waiting; 0 if none is."""
-    first = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("due_at", flat=True).first()
+    first = (
+        Due.objects.filter(due_at__lte=clock.now())
+        .order_by("due_at")
+        .values_list("due_at", flat=True)
+        .first()
+    )
     return (clock.now() - first).total_seconds() if first else 0.0

@@ -1,11 +1,12 @@
 """What can go wrong, in two families.
 
 `Problem`: a person's request that is answered no; every interface shows it (REST as problem+json, RFC 9457).
-`Retryable` and `Permanent`: work against the outside world that failed; the caller tries again, or says so and stops.
+`Retryable` and `Permanent`: work against the outside world that failed; the caller tries again, or says so
+and stops.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -13,8 +14,8 @@ from typing import Any
 class Dimension:
     """One reason why a request does not fit: what binds, how much of it there is, and what would work.
 
-    `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or `node:<offering>`;
-    amounts are integers in slices.
+    `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or
+    `node:<offering>`; amounts are integers in slices.
     """
 
     reason: str
@@ -47,13 +48,27 @@ class Problem(Exception):
         self.hint = hint
         self.errors = {field: list(messages) for field, messages in (errors or {}).items()}
 
+    def document(self) -> dict[str, Any]:
+        """The body of the answer, as RFC 9457 names its members, with ours beside."""
+        return {
+            "type": f"urn:gpu-portal:problem:{self.reason}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "reason": self.reason,
+            "hint": self.hint,
+            **({"errors": self.errors} if self.errors else {}),
+        }
+
 
 class Invalid(Problem):
     """400: fields that cannot be read or are out of range; `errors` says which and why."""
 
     title = "Some values are not valid"
 
-    def __init__(self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = "") -> None:
+    def __init__(
+        self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = ""
+    ) -> None:
         detail = " ".join(f"{field}: {' '.join(messages)}" for field, messages in errors.items())
         super().__init__(detail, reason=reason, hint=hint, errors=errors)
 
@@ -102,6 +117,25 @@ class Refused(Problem):
         super().__init__(detail, reason=reason, hint=hint)
         self.dimensions = tuple(dimensions)
         self.alternatives = tuple(alternatives)
+
+    def document(self) -> dict[str, Any]:
+        document = super().document()
+        if self.dimensions:
+            first = self.dimensions[0]
+            document |= {name: getattr(first, name) for name in ("dimension", "limit", "used", "requested")}
+        return {
+            **document,
+            "dimensions": [asdict(dimension) for dimension in self.dimensions],
+            "alternatives": [dict(alternative) for alternative in self.alternatives],
+        }
+
+
+class TooLarge(Problem):
+    """413: the body is above the limit."""
+
+    status = 413
+    reason = "too_large"
+    title = "The body is too large"
 
 
 class Busy(Problem):

@@ -9,6 +9,8 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal.core.errors import TooLarge
+
 if TYPE_CHECKING:
     from portal.tenants.models import User
 
@@ -23,7 +25,7 @@ class AuthenticatedHttpRequest(HttpRequest):
 
 
 def request_id(get_response: Next) -> Next:
-    """Give the request an id, taken from `X-Request-ID` when that is plain, and put it on log lines and answer."""
+    """Give the request an id (that of a plain `X-Request-ID`), and put it on log lines and answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
@@ -45,15 +47,10 @@ def body_limit(get_response: Next) -> Next:
         length = request.META.get("CONTENT_LENGTH") or "0"
         if length.isdecimal() and int(length) <= settings.BODY_LIMIT_BYTES:
             return get_response(request)
-        problem = {
-            "type": "about:blank",
-            "title": "Content too large",
-            "status": 413,
-            "detail": f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.",
-            "reason": "too_large",
-            "hint": "Send a smaller body.",
-        }
-        response = JsonResponse(problem, status=413, content_type="application/problem+json")
+        problem = TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
+        response = JsonResponse(
+            problem.document(), status=problem.status, content_type="application/problem+json"
+        )
         response["Connection"] = "close"
         return response
 

@@ -1,4 +1,4 @@
-"""Log lines: one event per line, with request, person and task id from the context; JSON or, for people, console."""
+"""Log lines: one event each, with request id and person from the context; JSON or, for people, plain."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
 """Who may do what: one table, and the only functions that read it.
 
 Roles of a person towards a team:
-`viewer`, `member`, `lead`   the membership in that team (each role is listed where it may act; none implies another);
-`owner`                      a member or lead who made the thing in question;
-`operator`, `auditor`        the platform role, towards every team and where no team is concerned.
+- `viewer`, `member`, `lead`: the membership in that team; none implies another, each is listed where it may act;
+- `owner`: a member or lead who made the thing in question;
+- `operator`, `auditor`: the platform role, towards every team and where no team is concerned.
 
 A team that a person has no role in is not visible to that person: the answer is then 404, not 403.
 """
@@ -40,7 +40,7 @@ Person = User | AnonymousUser
 
 
 def roles(user: Person, team: Team | None, owner: User | None = None) -> frozenset[str]:
-    """The roles `user` has towards `team`, at this moment; none for who is not signed in or no longer active."""
+    """The roles `user` has towards `team` at this moment; none for who is not signed in or not active."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     found = {user.platform_role} - {""}
@@ -57,7 +57,7 @@ def can(user: Person, action: str, team: Team | None, owner: User | None = None)
 
 
 def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
-    """Return if `can`; else raise NotVisible for a team unknown to `user`, Forbidden naming the missing role."""
+    """Return if `can`; else NotVisible for a team unknown to `user`, Forbidden naming the missing role."""
     held = roles(user, team, owner)
     if PERMISSIONS[action] & held:
         return

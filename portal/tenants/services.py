@@ -1,7 +1,7 @@
 """Every change to departments, teams, projects, members and tokens.
 
-Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is marked
-due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
+Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is
+marked due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
 """
 
 from collections.abc import Sequence
@@ -71,10 +71,25 @@ def create_project(
                 egress=egress,
             )
         )
-        after = {"team": team.slug, "namespace": project.namespace, "pod_security": pod_security, "egress": egress}
+        after = {
+            "team": team.slug,
+            "namespace": project.namespace,
+            "pod_security": pod_security,
+            "egress": egress,
+        }
         audit(actor, "project.create", slug, after=after)
         due.mark(f"project:{slug}")
     return project
+
+
+def save_structure(row: Department | Team | Project, changed: Sequence[str], *, actor: str) -> None:
+    """Write a department, team or project that a form has checked; `changed` names fields."""
+    kind = str(row._meta.verbose_name)
+    with transaction.atomic():
+        action = f"{kind}.change" if row.pk else f"{kind}.create"
+        row.save()
+        audit(actor, action, row.slug, after={name: str(getattr(row, name)) for name in changed})
+        due.mark(f"project:{row.slug}" if isinstance(row, Project) else "platform")
 
 
 def create_user(
@@ -183,7 +198,9 @@ def _insert(row: Row) -> Row:
             row.save(force_insert=True)
     except IntegrityError as error:
         what = row._meta.verbose_name
-        raise Refused("name_taken", f"A {what} of this name exists already.", "Choose another name.") from error
+        raise Refused(
+            "name_taken", f"A {what} of this name exists already.", "Choose another name."
+        ) from error
     return row
 
 

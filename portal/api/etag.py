@@ -1,0 +1,35 @@
+"""Optimistic concurrency of PUT and PATCH (RFC 9110 §13, RFC 6585 §3)."""
+
+from rest_framework.request import Request
+
+from portal.core.errors import Problem
+
+
+class PreconditionRequired(Problem):
+    status = 428
+    reason = "if_match_missing"
+    title = "If-Match is required"
+
+
+class PreconditionFailed(Problem):
+    status = 412
+    reason = "if_match_stale"
+    title = "Someone changed it meanwhile"
+
+
+def of(version: int | str) -> str:
+    """The strong entity tag of a row's version."""
+    return f'"{version}"'
+
+
+def require_match(request: Request, version: int | str) -> None:
+    """Return if `If-Match` names this version (or is `*`); 428 if it is missing, 412 if it names another."""
+    given = request.headers.get("If-Match", "").strip()
+    if not given:
+        raise PreconditionRequired(
+            "A change must say which version it changes.", hint="Send If-Match with the ETag of the last GET."
+        )
+    if given != "*" and of(version) not in [tag.strip() for tag in given.split(",")]:
+        raise PreconditionFailed(
+            "What you read is no longer current.", hint="GET it again and repeat the change."
+        )

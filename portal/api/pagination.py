@@ -1,0 +1,34 @@
+"""Lists by cursor: `{"next", "previous", "results"}`, stable while rows are added."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.core.errors import Invalid
+
+Row = TypeVar("Row", bound=Model)
+
+
+class Page(CursorPagination):
+    page_size = 50
+    max_page_size = 200
+    page_size_query_param = "limit"
+
+    def get_page_size(self, request: Request) -> int:
+        raw = request.query_params.get("limit", str(self.page_size))
+        if not raw.isdecimal() or int(raw) < 1:
+            raise Invalid({"limit": [f"Use a whole number from 1 to {self.max_page_size}."]})
+        return min(int(raw), self.max_page_size)
+
+
+def page(
+    request: Request, rows: QuerySet[Row], render: Callable[[list[Row]], list[dict[str, Any]]], *ordering: str
+) -> Response:
+    """One page of `rows` in `ordering` (which must tell rows apart), rendered all at once."""
+    paginator = Page()
+    paginator.ordering = ordering
+    return paginator.get_paginated_response(render(paginator.paginate_queryset(rows, request) or []))

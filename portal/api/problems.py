@@ -1,0 +1,126 @@
+"""Every error as `application/problem+json` (RFC 9457) with machine reason and hint; never a traceback."""
+
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from portal.core.errors import Busy, Invalid, NotVisible, Problem, Retryable, TooLarge
+
+log = structlog.get_logger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+# DRF's exception: reason, hint. The first that fits.
+KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
+    (exceptions.ParseError, "malformed", "Send a JSON body."),
+    (exceptions.NotAuthenticated, "not_authenticated", "Send Authorization: Bearer <token>, or sign in."),
+    (
+        exceptions.AuthenticationFailed,
+        "token_invalid",
+        "Make a new token at POST /api/v1/tokens or on your page.",
+    ),
+    (exceptions.PermissionDenied, "role_missing", ""),
+    (exceptions.NotFound, "not_found", ""),
+    (exceptions.MethodNotAllowed, "method_not_allowed", "The header Allow lists the methods."),
+    (exceptions.UnsupportedMediaType, "unsupported_media_type", "Send Content-Type: application/json."),
+    (exceptions.NotAcceptable, "not_acceptable", "Accept application/json."),
+    (exceptions.Throttled, "throttled", "Wait as long as Retry-After says."),
+]
+
+
+class Foreign(Problem):
+    """An error of a library below us, put into our form."""
+
+    def __init__(self, status: int, title: str, detail: str, reason: str, hint: str = "") -> None:
+        super().__init__(detail, reason=reason, hint=hint)
+        self.status = status
+        self.title = title
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
+    """DRF's hook: the answer for whatever a view raised; what was written in its transaction is undone."""
+    set_rollback()
+    problem = as_problem(error)
+    if problem.status >= 500 and not isinstance(problem, Busy):
+        log.error("api.error", exc_info=error)
+    headers = {}
+    if isinstance(error, exceptions.APIException):
+        headers = {
+            name: value
+            for name, value in (
+                ("WWW-Authenticate", getattr(error, "auth_header", None)),
+                ("Retry-After", _whole_seconds(getattr(error, "wait", None))),
+                ("Allow", _allowed(error, context)),
+            )
+            if value
+        }
+    if isinstance(problem, Busy):
+        headers["Retry-After"] = str(problem.retry_after_s)
+    return Response(problem.document(), status=problem.status, headers=headers, content_type=CONTENT_TYPE)
+
+
+def as_problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case exceptions.ValidationError():
+            return Invalid(_by_field(error.detail))
+        case exceptions.APIException():
+            reason, hint = next(((r, h) for kind, r, h in KNOWN if isinstance(error, kind)), ("error", ""))
+            return Foreign(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
+        case Http404():
+            return NotVisible()
+        case PermissionDenied():
+            return Foreign(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
+        case RequestDataTooBig():
+            return TooLarge("The body is too large.", hint="Send less.")
+        case Retryable():
+            return Busy("This is busy just now.", hint="Send the same request again in a moment.")
+    return Foreign(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
+
+
+def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:
+    """Any path under /api that leads nowhere."""
+    return reply(NotVisible("This address", hint="GET /api/v1/schema lists what there is."))
+
+
+def reply(problem: Problem) -> JsonResponse:
+    """A problem outside DRF's views."""
+    return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: an error outside any view."""
+    if request.path.startswith("/api/"):
+        return reply(as_problem(Exception()))
+    return defaults.server_error(request)
+
+
+def _by_field(detail: Any) -> dict[str, list[str]]:
+    """DRF's nested error detail as `{"field.inner": [sentence, …]}`."""
+    if isinstance(detail, dict):
+        return {
+            name if inner == "non_field_errors" else f"{name}.{inner}": messages
+            for name, value in detail.items()
+            for inner, messages in _by_field(value).items()
+        }
+    if isinstance(detail, list) and any(isinstance(item, dict) for item in detail):
+        return _by_field({str(index): item for index, item in enumerate(detail) if item})
+    items = detail if isinstance(detail, list) else [detail]
+    return {"non_field_errors": [str(item) for item in items]}
+
+
+def _whole_seconds(wait: float | None) -> str | None:
+    return str(int(wait) + 1) if wait is not None else None
+
+
+def _allowed(error: exceptions.APIException, context: dict[str, Any]) -> str | None:
+    view = context.get("view")
+    return (
+        ", ".join(view.allowed_methods) if isinstance(error, exceptions.MethodNotAllowed) and view else None
+    )

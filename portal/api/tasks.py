@@ -1,0 +1,8 @@
+from celery import shared_task
+
+from portal.api import idempotency
+
+
+@shared_task(name="api.purge_replies")
+def purge_replies() -> None:
+    idempotency.purge()

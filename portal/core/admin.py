@@ -1,0 +1,28 @@
+from django.contrib import admin
+from django.http import HttpRequest
+
+from portal.core.models import Due, Heartbeat
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):
+    """For rows that only the portal itself writes."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(Due)
+class DueAdmin(ReadOnlyAdmin):
+    list_display = ("target", "due_at", "attempts", "error")
+    search_fields = ("target", "error")
+
+
+@admin.register(Heartbeat)
+class HeartbeatAdmin(ReadOnlyAdmin):
+    list_display = ("name", "at")

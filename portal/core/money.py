@@ -1,0 +1,41 @@
+"""Exact amounts: Fractions inside, decimal strings outside, rounded once and at the very end."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+MONEY_PLACES = 4
+HOURS_PLACES = 6
+Exact = int | Fraction | Decimal
+
+
+def hours(seconds: Exact) -> Fraction:
+    return Fraction(seconds) / 3600
+
+
+def text(amount: Exact, places: int = MONEY_PLACES) -> str:
+    """`amount` as a decimal string with exactly `places` places, half to even; never `-0`, no exponent."""
+    return _placed(round(Fraction(amount) * 10**places), places)
+
+
+def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) -> list[Decimal]:
+    """Parts of `total` in proportion to `weights`, each with `places` places, adding up to the rounded total.
+
+    Largest remainder (Hamilton): every part is rounded down, and the units left over go to the largest
+    remainders, the first of equals first. Weights are not negative and not all zero.
+    """
+    shares = [Fraction(weight) for weight in weights]
+    if not shares or min(shares) < 0 or not sum(shares):
+        raise ValueError("weights must be non-negative and not all zero")
+    units = round(Fraction(total) * 10**places)
+    exact = [units * share / sum(shares) for share in shares]
+    parts = [part.__floor__() for part in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: parts[i] - exact[i])
+    for i in by_remainder[: units - sum(parts)]:
+        parts[i] += 1
+    return [Decimal(_placed(part, places)) for part in parts]
+
+
+def _placed(units: int, places: int) -> str:
+    sign, digits = "-" if units < 0 else "", str(abs(units)).rjust(places + 1, "0")
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

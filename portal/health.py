@@ -1,0 +1,99 @@
+"""What probes ask: /livez, /readyz and /metrics."""
+
+from collections.abc import Iterator
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from portal.core import clock, counters, due, heartbeat
+from portal.core.models import Due
+
+EXPECTED = ("worker", "watcher")
+OK = "ok"
+
+
+@require_safe
+def livez(request: HttpRequest) -> HttpResponse:
+    """200 as long as the process answers; asks nobody else."""
+    return HttpResponse(OK, content_type="text/plain")
+
+
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """503 without the database or its migrations; 200 otherwise.
+
+    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent: reads and requests are
+    served then, but nothing moves.
+    """
+    vital = database_checks()
+    serving = all(value == OK for value in vital.values())
+    checks = vital | (working_checks() if serving else {})
+    ready = all(value == OK for value in checks.values())
+    status = "ready" if ready else "degraded" if serving else "unready"
+    return JsonResponse({"status": status, "checks": checks}, status=200 if serving else 503)
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format, read from the database at each scrape: every web process tells the same."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Gauges())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def database_checks() -> dict[str, str]:
+    try:
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError:
+        return {"database": "does not answer"}
+    return {"database": OK, "migrations": f"{len(missing)} are not applied" if missing else OK}
+
+
+def working_checks() -> dict[str, str]:
+    last, now = heartbeat.last(), clock.now()
+    silent = {}
+    for name in EXPECTED:
+        age_s = (now - last[name]).total_seconds() if name in last else None
+        silent[name] = OK if age_s is not None and age_s <= settings.STALE_S else _silence(age_s)
+    return {"redis": redis_check(), **silent}
+
+
+def redis_check() -> str:
+    try:
+        counters.client().ping()
+    except redis.RedisError:
+        return "does not answer"
+    return OK
+
+
+def _silence(age_s: float | None) -> str:
+    return "has not been seen" if age_s is None else f"silent for {age_s:.0f} s"
+
+
+class Gauges(Collector):
+    """How far the work is behind."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        now = clock.now()
+        waiting = Due.objects.filter(due_at__lte=now).count()
+        failing = Due.objects.filter(attempts__gt=0).count()
+        yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
+        yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
+        yield GaugeMetricFamily(
+            "gpu_portal_due_lag_seconds", "How long the longest due target waits.", due.lag_s()
+        )
+        ages = GaugeMetricFamily(
+            "gpu_portal_heartbeat_age_seconds", "Since a process last worked.", labels=["process"]
+        )
+        for name, at in heartbeat.last().items():
+            ages.add_metric([name], (now - at).total_seconds())
+        yield ages

@@ -1,0 +1,29 @@
+"""People for tests, each made by the service a portal would use."""
+
+from datetime import timedelta
+from itertools import count
+
+from rest_framework.test import APIClient
+
+from portal.tenants import services
+from portal.tenants.models import Scope, Team, User
+
+_numbers = count(1)
+
+
+def person(team: Team | None = None, role: str = "member", *, platform_role: str = "") -> User:
+    """A new person, with `role` in `team` if one is given."""
+    user = User(username=f"person-{next(_numbers)}", platform_role=platform_role)
+    user.set_unusable_password()
+    user.save()
+    if team is not None:
+        services.add_member(team, user, role)
+    return user
+
+
+def client(user: User, *scopes: str) -> APIClient:
+    """A REST client with a token of `user`; every scope unless some are named."""
+    _, secret = services.issue_token(user, "test", scopes or Scope.values, timedelta(days=1))
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return api
