@@ -133,7 +133,8 @@ def _is_usable(node: NodeFact) -> bool:
 
 def _memory(group: Sequence[_Site]) -> int:
     """The least memory of the flavor's cards in MiB, as labelled; 0 when no label says."""
-    return min((int(site.node.labels.get("nvidia.com/gpu.memory", "0")) for site in group), default=0)
+    labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
+    return min(int(label) if label.isdecimal() else 0 for label in labels)
 
 
 def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) -> dict[str, str]:

@@ -1,14 +1,16 @@
 """Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
 
 Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with the memory
-appended; the whole product; and the whole product with path and strategy, which no other flavor can have.
+appended; the whole product; the model with a number. Names leave room for `gpu-portal-hold-` in 63 characters.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
 
 from quotas.catalog.facts import Identity
 
+LONGEST = 47
 _NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
 
 
@@ -38,11 +40,6 @@ def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
     yield short
     if memory_mib:
         yield f"{short}-{round(memory_mib / 1024)}gb"
-    whole = re.sub(r"[^a-z0-9]+", "-", identity.product.lower()).strip("-")[:40]
-    yield whole
-    full = f"{whole}-{identity.path}-{identity.strategy}"[:58].strip("-")
-    yield full
-    number = 2
-    while True:
-        yield f"{full}-{number}"
-        number += 1
+    yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:LONGEST].strip("-")
+    for number in count(2):
+        yield f"{short}-{number}"

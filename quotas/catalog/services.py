@@ -1,0 +1,228 @@
+"""The only writer of the catalogue."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from django.db import models, transaction
+from simple_history.utils import bulk_create_with_history, bulk_update_with_history
+
+from portal.core import due
+from portal.core.audit import audit
+from portal.core.locks import advisory_lock
+from quotas.catalog.facts import (
+    Discovered,
+    FoundDevice,
+    FoundFlavor,
+    FoundNode,
+    FoundOffering,
+    FoundPool,
+    Identity,
+)
+from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -> bool:
+    """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
+
+    `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its offerings: units},
+    where a whole GPU or one of the device plugin's resource is a unit.
+    1. Rows that differ are written, in a number of queries that does not grow with them; running it twice writes nothing
+       the second time.
+    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
+       devices marked absent.
+    """
+    with transaction.atomic(), advisory_lock("catalog", cluster.slug):
+        flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
+        pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
+        _sync_offerings(cluster, discovered.offerings, flavors, pools)
+        _sync_use(discovered, pools, foreign)
+        nodes = _sync_nodes(cluster, discovered.nodes, flavors)
+        _sync_devices(cluster, discovered.devices, nodes, flavors)
+    return flavors_changed or pools_changed
+
+
+def configure_flavor(actor: str, flavor: Flavor, *, hidden: bool, start_deadline_s: int | None) -> Flavor:
+    """Set what people decide about a flavor: whether it is offered, and how long a start may take (None: the default)."""
+    before = {"hidden": flavor.hidden, "start_deadline_s": flavor.start_deadline_s}
+    after = {"hidden": hidden, "start_deadline_s": start_deadline_s}
+    if before == after:
+        return flavor
+    with transaction.atomic():
+        flavor.hidden, flavor.start_deadline_s = hidden, start_deadline_s
+        flavor.save(update_fields=["hidden", "start_deadline_s"])
+        audit(actor, "flavor.configure", flavor.name, before=before, after=after)
+        due.mark("platform")
+    return flavor
+
+
+def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
+    """Take an offering out of the catalogue, or bring it back; what is held of it stays held."""
+    if offering.hidden != hidden:
+        with transaction.atomic():
+            offering.hidden = hidden
+            offering.save(update_fields=["hidden"])
+            audit(
+                actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden}
+            )
+    return offering
+
+
+def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
+    """Flavors of the cluster by name, and whether any was written."""
+    rows = {
+        Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)
+    }
+    new, changed = [], []
+    for flavor in found:
+        values = {
+            "architecture": flavor.architecture,
+            "memory_mib": flavor.memory_mib,
+            "compute_capability": flavor.compute_capability,
+            "node_selector": dict(flavor.node_selector),
+            "tolerations": [dict(toleration) for toleration in flavor.tolerations],
+            "partitionable": flavor.partitionable,
+        }
+        row = rows.get(flavor.identity)
+        if row is None:
+            key = flavor.identity
+            row = Flavor(
+                cluster=cluster,
+                name=flavor.name,
+                product=key.product,
+                path=key.path,
+                strategy=key.strategy,
+                **values,
+            )
+            new.append(row)
+            rows[key] = row
+        elif _assign(row, values):
+            changed.append(row)
+    if new:
+        bulk_create_with_history(new, Flavor)
+    if changed:
+        fields = [
+            "architecture",
+            "memory_mib",
+            "compute_capability",
+            "node_selector",
+            "tolerations",
+            "partitionable",
+        ]
+        bulk_update_with_history(changed, Flavor, fields)
+    return {row.name: row for row in Flavor.objects.filter(cluster=cluster)}, bool(new or changed)
+
+
+def _sync_pools(
+    cluster: Cluster, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
+) -> tuple[dict[str, Pool], bool]:
+    """Pools of the cluster by key, and whether any was written."""
+    wanted = {
+        pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found
+    }
+    changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", wanted)
+    return {row.key: row for row in Pool.objects.filter(flavor__cluster=cluster)}, changed
+
+
+def _sync_offerings(
+    cluster: Cluster, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
+) -> None:
+    wanted = {
+        offering.key: {
+            "flavor_id": flavors[offering.flavor].pk,
+            "pool_id": pools[offering.pool].pk,
+            "kind": offering.kind,
+            "profile": offering.profile,
+            "isolation": offering.isolation,
+            "requests": dict(offering.requests),
+            "resource": offering.resource,
+            "device_class": offering.device_class,
+            "selectors": list(offering.selectors),
+            "gpu_share_numerator": offering.gpu_share.numerator,
+            "gpu_share_denominator": offering.gpu_share.denominator,
+            "per_node": offering.per_node,
+        }
+        for offering in found
+    }
+    _upsert(Offering, Offering.objects.filter(flavor__cluster=cluster), "key", wanted)
+
+
+def _sync_use(discovered: Discovered, pools: Mapping[str, Pool], foreign: Mapping[str, int]) -> None:
+    totals = {pool.key: pool.total for pool in discovered.pools}
+    pool_of = {offering.key: offering.pool for offering in discovered.offerings} | {key: key for key in pools}
+    used: dict[str, int] = dict.fromkeys(pools, 0)
+    for key, units in foreign.items():
+        if key in pool_of:
+            used[pool_of[key]] += units
+    wanted = {row.pk: {"total": totals.get(key, 0), "foreign": used[key]} for key, row in pools.items()}
+    _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
+
+
+def _sync_nodes(
+    cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]
+) -> dict[str, Node]:
+    wanted = {
+        node.name: {
+            "cluster_id": cluster.pk,
+            "flavor_id": flavors[node.flavor].pk if node.flavor else None,
+            "ready": node.ready,
+            "tainted": node.tainted,
+            "problem": node.problem,
+            "capacity": dict(node.capacity),
+            "present": True,
+        }
+        for node in found
+    }
+    rows = Node.objects.filter(cluster=cluster)
+    _upsert(Node, rows, "name", wanted)
+    rows.filter(present=True).exclude(name__in=wanted).update(present=False)
+    return {row.name: row for row in rows}
+
+
+def _sync_devices(
+    cluster: Cluster, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
+) -> None:
+    wanted: dict[Any, dict[str, Any]] = {
+        (nodes[device.node].pk, device.name): {
+            "uuid": device.uuid,
+            "flavor_id": flavors[device.flavor].pk,
+            "healthy": device.healthy,
+            "attributes": dict(device.attributes),
+            "present": True,
+        }
+        for device in found
+    }
+    rows = {(row.node_id, row.name): row for row in Device.objects.filter(node__cluster=cluster)}
+    absent = [row.pk for key, row in rows.items() if row.present and key not in wanted]
+    new = [Device(node_id=key[0], name=key[1], **values) for key, values in wanted.items() if key not in rows]
+    changed = [rows[key] for key, values in wanted.items() if key in rows and _assign(rows[key], values)]
+    Device.objects.bulk_create(new)
+    if changed:
+        Device.objects.bulk_update(changed, ["uuid", "flavor", "healthy", "attributes", "present"])
+    if absent:
+        Device.objects.filter(pk__in=absent).update(present=False)
+
+
+def _upsert(
+    model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]
+) -> bool:
+    """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was written."""
+    known = {getattr(row, key): row for row in rows}
+    new = [model(**{key: name}, **values) for name, values in wanted.items() if name not in known]
+    changed = [
+        known[name] for name, values in wanted.items() if name in known and _assign(known[name], values)
+    ]
+    model._default_manager.bulk_create(new)
+    if changed:
+        fields = [field.removesuffix("_id") for field in next(iter(wanted.values()))]
+        model._default_manager.bulk_update(changed, fields)
+    return bool(new or changed)
+
+
+def _assign(row: models.Model, values: Mapping[str, Any]) -> bool:
+    """Set attributes; True if any differed."""
+    differing = {name: value for name, value in values.items() if getattr(row, name) != value}
+    for name, value in differing.items():
+        setattr(row, name, value)
+    return bool(differing)

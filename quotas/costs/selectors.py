@@ -1,0 +1,146 @@
+"""What things cost: prices in force, cost to date, and sums over a window."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+from portal.core import clock, money
+from portal.core.errors import Invalid
+from quotas.catalog.models import Offering
+from quotas.costs import ledger, rating, windows
+from quotas.costs.models import Price
+from quotas.costs.rating import Rate, Usage, Window
+from quotas.metering.models import UsageInterval
+
+NO_PRICE_YET = "EUR"
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
+
+    `total` is the sum of the costs. Idle, stranded and shared cost are not computed yet and so "0".
+    """
+
+    name: str
+    window: Window
+    gpu_hours: str
+    cost: str
+    total: str
+    currency: str
+    idle_cost: str = "0"
+    stranded_cost: str = "0"
+    shared_cost: str = "0"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Rows by time, dearest first, and their exact sums rounded once: the rows add up to them."""
+
+    window: Window
+    currency: str
+    rows: list[CostRow]
+    gpu_hours: str
+    total: str
+
+
+def currency() -> str:
+    """The one currency of all prices."""
+    return Price.objects.values_list("currency", flat=True).first() or NO_PRICE_YET
+
+
+def rates(flavors: Iterable[str] | None = None) -> dict[str, list[Rate]]:
+    """Prices by flavor name, each in order of time, in one query; of all flavors, or those given."""
+    prices = Price.objects.order_by("valid_from")
+    if flavors is not None:
+        prices = prices.filter(flavor__name__in=set(flavors))
+    found: dict[str, list[Rate]] = defaultdict(list)
+    for flavor, valid_from, amount in prices.values_list("flavor__name", "valid_from", "per_gpu_hour"):
+        found[flavor].append(Rate(valid_from, Fraction(amount)))
+    return dict(found)
+
+
+def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
+    """Price of one slice for one hour at `at`, by offering key, in one query; an offering without a price is absent."""
+    listed = list(offerings)
+    by_flavor = rates(offering.flavor.name for offering in listed)
+    found = {}
+    for offering in listed:
+        price = rating.rate_at(by_flavor.get(offering.flavor.name, ()), at)
+        if price is not None:
+            found[offering.key] = price * offering.gpu_share
+    return found
+
+
+def price_per_hour(offering: Offering, at: datetime) -> Fraction | None:
+    """Price of one slice for one hour at `at`; None when its flavor has no price."""
+    return prices_per_hour([offering], at).get(offering.key)
+
+
+def estimate(offering: Offering, count: int, start: datetime, end: datetime) -> Fraction:
+    """What `count` slices would cost if held in `[start, end)`, by the prices known now."""
+    usage = Usage(offering.flavor.name, offering.gpu_share * count, start, end)
+    return rating.cost([usage], rates([offering.flavor.name]), None, end)
+
+
+def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Fraction]:
+    """Exact cost of each allocation until `now`, in two queries; zero for those never held."""
+    found: dict[UUID, list[Usage]] = {key: [] for key in allocation_ids}
+    for row in UsageInterval.objects.filter(allocation__in=found):
+        found[row.allocation].append(Usage(row.flavor, row.gpus, row.start, row.end))
+    prices = rates({usage.flavor for usages in found.values() for usage in usages})
+    return {key: rating.cost(usages, prices, None, now) for key, usages in found.items()}
+
+
+def costs(
+    window: Window,
+    aggregate: Sequence[str] = ("project",),
+    *,
+    accumulate: bool = True,
+    where: Mapping[str, Collection[str]] | None = None,
+    teams: Collection[str] | None = None,
+    now: datetime | None = None,
+) -> Costs:
+    """Usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
+
+    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
+    be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
+    money to 4, so that the rows add up to the sums.
+    """
+    _check("aggregate", aggregate)
+    kept = {key: set(values) for key, values in (where or {}).items()}
+    _check("filter", list(kept))
+    if teams is not None:
+        kept["team"] = kept.get("team", set(teams)) & set(teams)
+    steps = [window] if accumulate else windows.days(window)
+    found = ledger.sums(steps, list(dict.fromkeys(aggregate)), kept, now or clock.now())
+    found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
+    unit = currency()
+    hours = _rounded([group.gpu_hours for group in found], money.HOURS_PLACES)
+    amounts = _rounded([group.cost for group in found], money.MONEY_PLACES)
+    rows = [
+        CostRow("/".join(group.names) or "all", group.window, str(used), str(amount), str(amount), unit)
+        for group, used, amount in zip(found, hours, amounts, strict=True)
+    ]
+    return Costs(
+        window=window,
+        currency=unit,
+        rows=rows,
+        gpu_hours=money.text(sum((group.gpu_hours for group in found), Fraction(0)), money.HOURS_PLACES),
+        total=money.text(sum((group.cost for group in found), Fraction(0))),
+    )
+
+
+def _check(field: str, keys: Sequence[str]) -> None:
+    unknown = [key for key in keys if key not in ledger.KEYS]
+    if unknown:
+        raise Invalid({field: [f"{', '.join(unknown)} cannot be used. Use any of {', '.join(ledger.KEYS)}."]})
+
+
+def _rounded(amounts: Sequence[Fraction], places: int) -> list[Decimal]:
+    total = sum(amounts, Fraction(0))
+    return money.split(total, amounts, places) if total else [Decimal(money.text(0, places))] * len(amounts)

@@ -1,0 +1,78 @@
+"""The only writer of prices. Permission is the caller's question (`portal.tenants.access`, action `price.manage`)."""
+
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+from django.db import transaction
+
+from portal.core import clock
+from portal.core.audit import audit
+from portal.core.errors import Invalid, Refused
+from portal.core.locks import advisory_lock
+from quotas.catalog.models import Flavor
+from quotas.costs.models import Price
+
+DECIMALS = 10
+HIGHEST = Decimal(10) ** 9
+
+
+def set_price(
+    actor: str,
+    flavor: Flavor,
+    amount: Decimal | str,
+    currency: str,
+    valid_from: datetime | None = None,
+    source: str = "",
+) -> Price:
+    """From `valid_from` (default: now) a GPU-hour of `flavor` costs `amount`, until the next price.
+
+    1. A price never changes what was charged: it begins now or later, unless the flavor had no price at that time.
+    2. Prices are rows of their own: the same one set twice is one row, another at the same moment is refused.
+    3. The portal reckons in one currency, that of its first price.
+    """
+    now = clock.now()
+    per_gpu_hour = _amount(amount)
+    with transaction.atomic(), advisory_lock("prices"):
+        _check_currency(currency)
+        begins = valid_from or now
+        known = Price.objects.filter(flavor=flavor, valid_from=begins).first()
+        if known and (known.per_gpu_hour, known.currency) == (per_gpu_hour, currency):
+            return known
+        if known:
+            raise Refused(
+                "name_taken",
+                f"{flavor.name} has another price from {begins:%F %T} UTC on.",
+                "Prices never change; set a later one.",
+            )
+        if begins < now and Price.objects.filter(flavor=flavor, valid_from__lt=begins).exists():
+            raise Invalid(
+                {"valid_from": ["A price cannot change what was charged. Give a time from now on."]}
+            )
+        price = Price.objects.create(
+            flavor=flavor, valid_from=begins, per_gpu_hour=per_gpu_hour, currency=currency, source=source
+        )
+        after = {"per_gpu_hour": str(per_gpu_hour), "currency": currency, "valid_from": begins.isoformat()}
+        audit(actor, "price.set", flavor.name, after=after, source=source)
+    return price
+
+
+def _amount(amount: Decimal | str) -> Decimal:
+    try:
+        value = Decimal(amount)
+    except InvalidOperation as error:
+        raise Invalid({"per_gpu_hour": ["Give a decimal number, for example 3.20."]}) from error
+    if not value.is_finite() or not 0 <= value < HIGHEST or value != round(value, DECIMALS):
+        raise Invalid(
+            {"per_gpu_hour": [f"Give a number from 0 to {HIGHEST:f} with at most {DECIMALS} decimals."]}
+        )
+    return value
+
+
+def _check_currency(currency: str) -> None:
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
+        raise Invalid({"currency": ["Give an ISO 4217 code, for example EUR."]})
+    other = Price.objects.exclude(currency=currency).values_list("currency", flat=True).first()
+    if other:
+        raise Invalid(
+            {"currency": [f"All prices are in {other}; amounts in two currencies cannot be added."]}
+        )

@@ -1,0 +1,82 @@
+"""The window grammar: `today yesterday 7d lastweek month lastmonth <t0>,<t1>`. UTC, half-open.
+
+As OpenCost reads them, but for two things: weeks start on Monday (ISO 8601), and every window is half-open. `today`,
+`7d` and `month` reach to the end of the day or month, so their end may lie ahead; what is not used yet costs nothing.
+"""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+
+from portal.core.errors import Invalid
+from quotas.costs.rating import Window
+
+DAY = timedelta(days=1)
+MOST_DAYS = 3660
+WORKS = "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
+
+
+def parse(text: str, now: datetime) -> Window:
+    """The window that `text` names at `now`; Invalid, saying what works, for any other text."""
+    today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
+    named = _named(text, today)
+    window = named or _pair(text)
+    if window.end <= window.start:
+        raise _invalid("It ends before it starts.")
+    if window.end - window.start > MOST_DAYS * DAY:
+        raise _invalid(f"It is longer than {MOST_DAYS} days.")
+    return window
+
+
+def days(window: Window) -> list[Window]:
+    """The window in steps that end at midnight UTC."""
+    steps = []
+    start = window.start
+    while start < window.end:
+        midnight = datetime.combine(start.astimezone(UTC).date() + DAY, time(), UTC)
+        steps.append(Window(start, min(midnight, window.end)))
+        start = midnight
+    return steps
+
+
+def _named(text: str, today: datetime) -> Window | None:
+    month = today.replace(day=1)
+    monday = today - today.weekday() * DAY
+    match text:
+        case "today":
+            return Window(today, today + DAY)
+        case "yesterday":
+            return Window(today - DAY, today)
+        case "lastweek":
+            return Window(monday - 7 * DAY, monday)
+        case "month":
+            return Window(month, (month + 31 * DAY).replace(day=1))
+        case "lastmonth":
+            return Window((month - DAY).replace(day=1), month)
+    if re.fullmatch(r"[1-9]\d{0,3}d", text):
+        count = min(int(text[:-1]), MOST_DAYS + 1)
+        return Window(today + DAY - count * DAY, today + DAY)
+    return None
+
+
+def _pair(text: str) -> Window:
+    start, comma, end = text.partition(",")
+    if not comma:
+        raise _invalid(f"{text!r} is no window.")
+    return Window(_moment(start.strip()), _moment(end.strip()))
+
+
+def _moment(text: str) -> datetime:
+    """An RFC 3339 time with its offset, or a date, which means its midnight in UTC."""
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            return datetime.combine(date.fromisoformat(text), time(), UTC)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise _invalid(f"{text!r} has no offset; end it with Z for UTC.")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise _invalid(f"{text!r} is no time.") from error
+
+
+def _invalid(why: str) -> Invalid:
+    return Invalid({"window": [f"{why} Use one of {WORKS}."]})

@@ -1,0 +1,18 @@
+"""Names of the Kueue objects that limits become. Pure.
+
+Kueue asks for a DNS subdomain and the portal for at most 63 characters; slugs are DNS labels of at most 40, so the
+prefixes fit, and names of one kind differ whenever the slugs do.
+"""
+
+
+def cohort(department: str) -> str:
+    return f"dept-{department}"
+
+
+def cluster_queue(team: str) -> str:
+    return f"team-{team}"
+
+
+def resource_flavor(flavor: str) -> str:
+    """The flavor's own name: it is what people read in Kueue's messages."""
+    return flavor

@@ -1,0 +1,143 @@
+"""Limits as Kueue objects: one Cohort per department, one ClusterQueue per team, one ResourceFlavor per flavor. Pure.
+
+Kueue v1beta2: a resource and a flavor belong to one resource group of a ClusterQueue only, and every flavor of a group
+names all its covered resources. So groups are the connected components of the flavor-resource graph, and a flavor has
+zero quota of what it lacks. Source: Kueue v0.19, apis/kueue/v1beta2/clusterqueue_types.go.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quotas.limits import names
+
+Manifest = dict[str, Any]
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+TEAM_LABEL = "gpu-portal.io/team"
+MOST_GROUPS = 16
+MOST_RESOURCES = 64
+MOST_FLAVORS = 64
+
+
+@dataclass(frozen=True)
+class FlavorShape:
+    """A flavor as Kueue needs it: which nodes have it, and what pods must tolerate there."""
+
+    name: str
+    node_selector: Mapping[str, str]
+    tolerations: Sequence[Mapping[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class PoolShape:
+    """A pool as Kueue needs it: what one unit of it amounts to, {resource: integer}."""
+
+    key: str
+    flavor: str
+    resources: Mapping[str, int]
+
+
+class NotRepresentable(ValueError):
+    """The pools do not fit into one ClusterQueue of Kueue."""
+
+
+def cohort(department: str) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Cohort",
+        "metadata": {"name": names.cohort(department)},
+        "spec": {},
+    }
+
+
+def resource_flavor(flavor: FlavorShape) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ResourceFlavor",
+        "metadata": {"name": names.resource_flavor(flavor.name)},
+        "spec": {
+            "nodeLabels": dict(sorted(flavor.node_selector.items())),
+            "tolerations": [dict(toleration) for toleration in flavor.tolerations],
+        },
+    }
+
+
+def cluster_queue(
+    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, int]
+) -> Manifest:
+    """The queue of a team, which admits from the team's own namespaces only.
+
+    `limits` are nominal quotas in pool units, {pool key: units}; a pool without one gets zero. Nothing is borrowed. The
+    order of `pools` does not matter. NotRepresentable when Kueue's bounds on groups, resources or flavors are exceeded.
+    """
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ClusterQueue",
+        "metadata": {"name": names.cluster_queue(team)},
+        "spec": {
+            "cohortName": names.cohort(department),
+            "namespaceSelector": {"matchLabels": {TEAM_LABEL: team}},
+            "queueingStrategy": "BestEffortFIFO",
+            "preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"},
+            "resourceGroups": resource_groups(pools, limits),
+        },
+    }
+
+
+def resource_groups(pools: Iterable[PoolShape], limits: Mapping[str, int]) -> list[Manifest]:
+    """Groups sorted by their first flavor, flavors and resources by name."""
+    quotas: dict[str, dict[str, int]] = {}
+    for pool in sorted(pools, key=lambda pool: pool.key):
+        of_flavor = quotas.setdefault(pool.flavor, {})
+        for resource, amount in pool.resources.items():
+            of_flavor[resource] = of_flavor.get(resource, 0) + amount * limits.get(pool.key, 0)
+    groups = [_group(flavors, quotas) for flavors in _components(quotas)]
+    _check(groups)
+    return groups
+
+
+def _components(quotas: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
+    """Flavors that share resources, directly or through others: each list sorted, lists by their first flavor."""
+    components: list[tuple[set[str], set[str]]] = []
+    for flavor in sorted(quotas):
+        flavors, resources = {flavor}, set(quotas[flavor])
+        apart = []
+        for others, covered in components:
+            if covered & resources:
+                flavors |= others
+                resources |= covered
+            else:
+                apart.append((others, covered))
+        components = [*apart, (flavors, resources)]
+    return sorted(sorted(flavors) for flavors, _ in components)
+
+
+def _group(flavors: Sequence[str], quotas: Mapping[str, Mapping[str, int]]) -> Manifest:
+    covered = sorted({resource for flavor in flavors for resource in quotas[flavor]})
+    return {
+        "coveredResources": covered,
+        "flavors": [
+            {
+                "name": names.resource_flavor(flavor),
+                "resources": [
+                    {
+                        "name": resource,
+                        "nominalQuota": str(quotas[flavor].get(resource, 0)),
+                        "borrowingLimit": "0",
+                    }
+                    for resource in covered
+                ],
+            }
+            for flavor in flavors
+        ],
+    }
+
+
+def _check(groups: Sequence[Manifest]) -> None:
+    if len(groups) > MOST_GROUPS:
+        raise NotRepresentable(f"{len(groups)} groups of flavors; Kueue takes {MOST_GROUPS} per ClusterQueue")
+    for group in groups:
+        for part, most in (("coveredResources", MOST_RESOURCES), ("flavors", MOST_FLAVORS)):
+            if len(group[part]) > most:
+                raise NotRepresentable(f"{len(group[part])} {part} in one group; Kueue takes {most}")

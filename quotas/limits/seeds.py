@@ -1,0 +1,38 @@
+"""First limits of the demo: each team has half of every pool."""
+
+from django.db import transaction
+from simple_history.utils import bulk_create_with_history
+
+from portal.core import due
+from portal.core.audit import audit
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Team
+from quotas.catalog.selectors import pools
+from quotas.limits.models import Limit
+
+
+def halve() -> int:
+    """Give each team half (rounded down) of every pool found, where it has no limit yet; returns how many were given.
+
+    A pool with nothing in it is left out, so that it gets its half once its nodes are there.
+    """
+    with transaction.atomic(), advisory_lock("limits", "seeds"):
+        given = set(Limit.objects.values_list("team_id", "pool_id"))
+        found = [pool for pool in pools() if hasattr(pool, "use") and pool.use.total]
+        missing = [
+            Limit(team=team, pool=pool, nominal=pool.use.total // 2)
+            for team in Team.objects.all()
+            for pool in found
+            if (team.pk, pool.pk) not in given
+        ]
+        if missing:
+            bulk_create_with_history(missing, Limit)
+            for limit in missing:
+                audit(
+                    "system",
+                    "limit.set",
+                    f"{limit.team.slug}/{limit.pool.key}",
+                    after={"nominal": limit.nominal},
+                )
+            due.mark("platform")
+    return len(missing)
