@@ -70,12 +70,10 @@ def test_quantities_are_spelt_as_the_server_spells_them(mib, text):
     assert quantities.of_mib(mib) == text
 
 
-def test_wishes_survive_in_the_state_file(tmp_path):
-    file = state.path_beside(tmp_path / "kubeconfig")
-    assert state.read(file) == state.State()
+def test_wishes_survive_as_data_of_a_configmap():
+    assert state.from_data({}) == state.State()
     wished = state.with_taint(state.with_extra(state.State(), {"h100": 64}), "h100-0", "gpu-3", TAINT)
-    state.write(file, wished)
-    assert state.read(file) == state.State({"h100": 64}, {"h100-0": {"gpu-3": [TAINT]}})
+    assert state.from_data(state.to_data(wished)) == state.State({"h100": 64}, {"h100-0": {"gpu-3": [TAINT]}})
 
 
 def test_wishes_are_taken_back():

@@ -5,7 +5,7 @@
     python -m deploy.local.fleet --kubeconfig F node down h100-0    NotReady, until: node up h100-0
     python -m deploy.local.fleet --kubeconfig F taint h100-0/gpu-3 --xid 79    until: heal h100-0/gpu-3
 
-Only the first form keeps running; the others leave their wish for it, or label the node, and return.
+Only the first form keeps running; the others leave their wish in the cluster for it, and return.
 """
 
 import argparse
@@ -67,10 +67,9 @@ def parser() -> argparse.ArgumentParser:
 
 def publish_or_extend(arguments: argparse.Namespace) -> None:
     if arguments.extra:
-        file = state.path_beside(_kubeconfig(arguments))
-        wanted = state.with_extra(state.read(file), dict(arguments.extra))
-        spec.load(arguments.fleet).with_extra(wanted.extra)
-        state.write(file, wanted)
+        extra = dict(arguments.extra)
+        spec.load(arguments.fleet).with_extra(extra)
+        state.change(Api(_kubeconfig(arguments)), lambda known: state.with_extra(known, extra))
         return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
@@ -95,14 +94,12 @@ def taint_device(arguments: argparse.Namespace) -> None:
         "timeAdded": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     node, device = arguments.device
-    file = state.path_beside(_kubeconfig(arguments))
-    state.write(file, state.with_taint(state.read(file), node, device, taint))
+    state.change(Api(_kubeconfig(arguments)), lambda known: state.with_taint(known, node, device, taint))
 
 
 def heal_device(arguments: argparse.Namespace) -> None:
     node, device = arguments.device
-    file = state.path_beside(_kubeconfig(arguments))
-    state.write(file, state.healed(state.read(file), node, device))
+    state.change(Api(_kubeconfig(arguments)), lambda known: state.healed(known, node, device))
 
 
 def _kubeconfig(arguments: argparse.Namespace) -> Path:

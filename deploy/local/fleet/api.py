@@ -43,7 +43,8 @@ class Api:
 
     def list_metadata(self, path: str) -> list[Object]:
         """Each object without spec and status: a small answer, however large the objects are."""
-        items: list[Object] = self._send("GET", path, accept=METADATA_ONLY)["items"]
+        # An empty list comes as null.
+        items: list[Object] = self._send("GET", path, accept=METADATA_ONLY)["items"] or []
         return items
 
     def create(self, path: str, body: Object) -> Object:

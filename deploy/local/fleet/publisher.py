@@ -1,8 +1,8 @@
 """Keeps the cluster's nodes and ResourceSlices like the fleet: the part of kubelet and of NVIDIA's driver.
 
 Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found right, so
-a pass over an unchanged cluster is two small requests and no write. What is new, edited or gone is read in
-full, compared and written again. A pass that fails is simply followed by the next.
+a pass over an unchanged cluster is three small requests and no write. What is new, edited or gone is read
+in full, compared and written again. A pass that fails is simply followed by the next.
 """
 
 import logging
@@ -144,22 +144,21 @@ class Publisher:
 
 
 def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
-    """Publish until told to stop. The fleet and the state are read again when their file changes."""
-    publisher = Publisher(Api(kubeconfig))
-    state_file = state.path_beside(kubeconfig)
-    read_at: object = None
+    """Publish until told to stop; a change of the fleet file or of the state is followed within a pass."""
+    api = Api(kubeconfig)
+    publisher = Publisher(api)
+    worked_out_from: object = None
     wanted: Desired = ({}, {})
     while not stop.is_set():
         try:
-            if (changed_at := (_changed_at(fleet_file), _changed_at(state_file))) != read_at:
-                wanted = desired(spec.load(fleet_file), state.read(state_file))
+            wishes, _ = state.read(api)
+            if (source := (fleet_file.stat().st_mtime_ns, wishes)) != worked_out_from:
+                wanted = desired(spec.load(fleet_file), wishes)
                 publisher.forget()
-                read_at = changed_at
             publisher.publish(*wanted)
+            if source != worked_out_from:
+                log.info("published %d nodes, %d of them with ResourceSlices", len(wanted[0]), len(wanted[1]))
+                worked_out_from = source
         except (ApiError, urllib3.exceptions.HTTPError) as error:
             log.warning("this pass failed, the next may not: %s", error)
         stop.wait(PASS_EVERY_S)
-
-
-def _changed_at(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.exists() else 0

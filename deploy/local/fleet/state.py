@@ -1,16 +1,18 @@
-"""What commands ask of the running publisher: extra nodes and tainted devices, kept in one JSON file.
+"""What commands ask of the publisher: extra nodes and tainted devices.
 
-The file outlives the publisher, which rereads it when it changes.
+Kept in the cluster, as a ConfigMap: it outlives the publisher, and any kubeconfig with the right reaches it.
+The publisher lists it in each pass; commands change it by compare-and-swap.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
+from deploy.local.fleet.api import Api, Object
 from deploy.local.fleet.slices import Taint
 
-FILE = "fleet-state.json"
+CONFIGMAPS = "/api/v1/namespaces/kube-system/configmaps"
+NAME = "simulated-fleet"
 
 
 @dataclass(frozen=True)
@@ -21,20 +23,28 @@ class State:
     taints: Mapping[str, Mapping[str, Sequence[Taint]]] = field(default_factory=dict)
 
 
-def path_beside(kubeconfig: Path) -> Path:
-    """Each local cluster has its own state, in the folder of its kubeconfig."""
-    return kubeconfig.resolve().with_name(FILE)
+def to_data(state: State) -> dict[str, str]:
+    return {"state.json": json.dumps(asdict(state))}
 
 
-def read(path: Path) -> State:
-    return State(**json.loads(path.read_text())) if path.exists() else State()
+def from_data(data: Mapping[str, str]) -> State:
+    return State(**json.loads(data.get("state.json", "{}")))
 
 
-def write(path: Path, state: State) -> None:
-    """Replace the file in one step, so that a reader never sees half of it."""
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(asdict(state), indent=1))
-    temporary.replace(path)
+def read(api: Api) -> tuple[State, Object | None]:
+    """The state, and the ConfigMap it was read from, if there is one yet."""
+    found = api.get(f"{CONFIGMAPS}?fieldSelector=metadata.name%3D{NAME}")["items"]
+    return (from_data(found[0].get("data", {})), found[0]) if found else (State(), None)
+
+
+def change(api: Api, step: Callable[[State], State]) -> None:
+    """Replace the state by `step` of it. ApiError 409 if another command did so meanwhile."""
+    state, configmap = read(api)
+    data = to_data(step(state))
+    if configmap is None:
+        api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": data})
+    else:
+        api.replace(f"{CONFIGMAPS}/{NAME}", {**configmap, "data": data})
 
 
 def with_extra(state: State, extra: Mapping[str, int]) -> State:
