@@ -1,52 +1,37 @@
-"""Django's admin of the catalogue: what is observed is read-only, what people decide goes through the services."""
-
-from typing import Any, TypeVar
+"""Django's admin of the catalogue: what is observed is read-only, what people decide goes through the
+services.
+"""
 
 from django.contrib import admin
-from django.db.models import Model
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
 from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
 
-Row = TypeVar("Row", bound=Model)
-
-
-class ReadOnlyAdmin(admin.ModelAdmin[Row]):
-    """Lists and shows rows; nobody adds, changes or deletes them by hand."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return False
-
 
 @admin.register(Cluster)
-class ClusterAdmin(ReadOnlyAdmin[Cluster]):
+class ClusterAdmin(ReadOnlyAdmin):
     list_display = ("slug", "name")
 
 
 @admin.register(Flavor)
-class FlavorAdmin(admin.ModelAdmin[Flavor]):
+class FlavorAdmin(admin.ModelAdmin):
     list_display = ("name", "product", "path", "strategy", "memory_mib", "hidden", "start_deadline_s")
     list_filter = ("path", "hidden", "cluster")
     decided = ("hidden", "start_deadline_s")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Flavor | None = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
         return [field.name for field in Flavor._meta.fields if field.name not in self.decided]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Flavor | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: Flavor, form: ModelForm[Any], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Flavor, form: ModelForm, change: bool) -> None:
         services.configure_flavor(
             request.user.get_username(),
             Flavor.objects.get(pk=obj.pk),
@@ -56,46 +41,46 @@ class FlavorAdmin(admin.ModelAdmin[Flavor]):
 
 
 @admin.register(Offering)
-class OfferingAdmin(admin.ModelAdmin[Offering]):
+class OfferingAdmin(admin.ModelAdmin):
     list_display = ("key", "kind", "isolation", "pool", "per_node", "hidden")
     list_filter = ("kind", "hidden")
     list_select_related = ("pool",)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Offering | None = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
         return [field.name for field in Offering._meta.fields if field.name != "hidden"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Offering | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm[Any], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm, change: bool) -> None:
         services.hide_offering(
             request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden
         )
 
 
 @admin.register(Pool)
-class PoolAdmin(ReadOnlyAdmin[Pool]):
+class PoolAdmin(ReadOnlyAdmin):
     list_display = ("key", "resources")
 
 
 @admin.register(PoolUse)
-class PoolUseAdmin(ReadOnlyAdmin[PoolUse]):
+class PoolUseAdmin(ReadOnlyAdmin):
     list_display = ("pool", "total", "foreign")
     list_select_related = ("pool",)
 
 
 @admin.register(Node)
-class NodeAdmin(ReadOnlyAdmin[Node]):
+class NodeAdmin(ReadOnlyAdmin):
     list_display = ("name", "flavor", "ready", "tainted", "present", "problem")
     list_filter = ("ready", "tainted", "present", "flavor")
     list_select_related = ("flavor",)
 
 
 @admin.register(Device)
-class DeviceAdmin(ReadOnlyAdmin[Device]):
+class DeviceAdmin(ReadOnlyAdmin):
     list_display = ("uuid", "node", "name", "flavor", "healthy", "present")
     list_filter = ("healthy", "present", "flavor")
     list_select_related = ("node", "flavor")

@@ -1,8 +1,8 @@
 """What a node gives by NVIDIA's device plugin: counts of resource names.
 
-The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with `renameByDefault`,
-the same with `.shared`. Labels come from GPU feature discovery. Sources: NVIDIA k8s-device-plugin, api/config/v1 and
-docs/gpu-feature-discovery/README.md.
+The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with
+`renameByDefault`, the same with `.shared`. Labels come from GPU feature discovery. Sources: NVIDIA
+k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,9 @@ def read(node: NodeFact) -> Reading | None:
 
 
 def _supply(name: str, node: NodeFact) -> Supply | None:
-    """The supply behind a resource name; None when it is no GPU (`nvidia.com/hostdev`), ValueError when it is unclear."""
+    """The supply behind a resource name; None when it is no GPU (`nvidia.com/hostdev`), ValueError when it
+    is unclear.
+    """
     suffix = name.removeprefix(PREFIX)
     base = suffix.removesuffix(SHARED)
     if base != "gpu" and not base.startswith("mig-"):
@@ -67,7 +69,9 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
 
 
 def _profile(base: str, labels: Mapping[str, str]) -> str:
-    """MIG profile of a resource; by strategy `single` the resource is `gpu` and the product label names the profile."""
+    """MIG profile of a resource; by strategy `single` the resource is `gpu` and the product label names the
+    profile.
+    """
     if base.startswith("mig-"):
         return profile_of_resource(base.removeprefix("mig-"))
     _, mig, profile = labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED").partition("-MIG-")
@@ -77,7 +81,7 @@ def _profile(base: str, labels: Mapping[str, str]) -> str:
 def _mig_share(profile: str, labels: Mapping[str, str]) -> Fraction:
     product = labels.get("nvidia.com/gpu.product", "")
     card = card_slices(product)
-    # By strategy `single` the memory label is the slice's own, so only a whole card's product label may be trusted.
+    # By strategy `single` the memory label is the slice's own, and says nothing of the card.
     memory = 0 if "-MIG-" in product else int(labels.get("nvidia.com/gpu.memory", "0"))
     return gpu_share(profile_slices(profile, card, memory), card)
 

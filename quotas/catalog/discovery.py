@@ -30,7 +30,7 @@ __all__ = ["DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "dis
 
 GPU_TAINT = "nvidia.com/gpu"
 PRODUCT_LABEL = "nvidia.com/gpu.product"
-# What may tell two flavors of one product apart; the last is the GPU operator's own switch between the two paths.
+# What may tell two flavors of one product apart; the last is the GPU operator's switch between the paths.
 TELLING_LABELS = (
     deviceplugin.SHARING_LABEL,
     deviceplugin.REPLICAS_LABEL,
@@ -61,8 +61,8 @@ def discover(
 ) -> Discovered:
     """The catalogue of one cluster.
 
-    `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The answer depends
-    on the facts only, not on their order.
+    `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The
+    answer depends on the facts only, not on their order.
     """
     pieces = dra.by_node(slices)
     sites = [
@@ -138,7 +138,9 @@ def _memory(group: Sequence[_Site]) -> int:
 
 
 def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) -> dict[str, str]:
-    """The product's label, and where several flavors share it what else all nodes of this one have in common."""
+    """The product's label, and where several flavors share it what else all nodes of this one have in
+    common.
+    """
     selector = {PRODUCT_LABEL: key.product}
     if sum(other.product == key.product for other in groups) > 1:
         for label in TELLING_LABELS:
@@ -158,7 +160,7 @@ def _twins(
         for earlier in ordered[:place]:
             if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
                 twins[key] = (
-                    f"its labels do not tell it from flavor {names[earlier]} ({earlier.path}), so not offered; "
+                    f"no label tells it from flavor {names[earlier]} ({earlier.path}), so not offered; "
                     f"give both pools the label {TELLING_LABELS[-1]}, true or false"
                 )
                 break

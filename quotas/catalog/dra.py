@@ -1,8 +1,8 @@
 """What a node gives by NVIDIA's DRA driver: named devices in ResourceSlices.
 
-Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
-MIG devices share them: such a flavor is partitionable. Source: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin
-(deviceinfo.go, partitions.go); Kubernetes resource.k8s.io/v1, ResourcePool.
+Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the
+same card's MIG devices share them: such a flavor is partitionable. Source: NVIDIA dra-driver-nvidia-gpu,
+cmd/gpu-kubelet-plugin (deviceinfo.go, partitions.go); Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
 import json
@@ -29,14 +29,16 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
 
 
 def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
-    """Whole GPUs of a node. A pool without all slices of its newest generation gives nothing and is a problem."""
+    """Whole GPUs of a node. A pool without all slices of its newest generation gives nothing and is a
+    problem.
+    """
     devices: list[DeviceFact] = []
     problems: list[str] = []
     for pool, pieces in sorted(_newest(slices).items()):
         if len(pieces) < pieces[0].slice_count:
             problems.append(
-                f"DRA pool {pool} is incomplete: {len(pieces)} of {pieces[0].slice_count} ResourceSlices of generation "
-                f"{pieces[0].generation}; its devices come back when the driver has published the rest"
+                f"DRA pool {pool} is incomplete: {len(pieces)} of {pieces[0].slice_count} ResourceSlices "
+                f"of generation {pieces[0].generation}; its devices return once the driver has published the rest"
             )
             continue
         devices += [device for piece in pieces for device in piece.devices]
@@ -71,7 +73,9 @@ def is_healthy(device: DeviceFact) -> bool:
 
 
 def product_selector(product_name: str) -> str:
-    """CEL for one GPU model. A missing attribute would abort the whole allocation, so it is asked for first."""
+    """CEL for one GPU model. A missing attribute would abort the whole allocation, so it is asked for
+    first.
+    """
     attributes = f'device.attributes["{DRIVER}"]'
     return f'"productName" in {attributes} && {attributes}.productName == {json.dumps(product_name)}'
 
@@ -87,7 +91,9 @@ def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:
 
 
 def _card_slices(card: DeviceFact, devices: Sequence[DeviceFact]) -> Slices | None:
-    """Slices of a card that can be divided: the largest profile's compute and all memory slices; None when it cannot."""
+    """Slices of a card that can be divided: the largest profile's compute and all memory slices; None when
+    it cannot.
+    """
     mig = [
         compute_slices(str(device.attributes["profile"]))
         for device in devices

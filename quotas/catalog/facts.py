@@ -1,6 +1,7 @@
 """Plain values of the catalogue: what is read from a cluster, and what is found in it.
 
-Whoever talks to Kubernetes makes `NodeFact` and `SliceFact`; `discovery.discover` makes a `Discovered` of them.
+Whoever talks to Kubernetes makes `NodeFact` and `SliceFact`; `discovery.discover` makes a `Discovered` of
+them.
 """
 
 from collections.abc import Mapping
@@ -54,7 +55,9 @@ class SliceFact:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a flavor is known by within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g. `time-slicing-4`."""
+    """What a flavor is known by within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g.
+    `time-slicing-4`.
+    """
 
     product: str
     path: str

@@ -1,7 +1,8 @@
 """MIG geometry: what a profile's name says, and which part of a card it takes.
 
-A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an optional
-attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles"; nvidia-smi mig -lgip.
+A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an
+optional attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles";
+nvidia-smi mig -lgip.
 """
 
 import re
@@ -29,7 +30,9 @@ _FOUR_SLICE_PRODUCTS = (("A30",), ("RTX", "PRO", "6000"))
 
 
 def card_slices(product: str) -> Slices:
-    """Slices of a card by its `nvidia.com/gpu.product` label; all MIG cards but A30 and RTX PRO 6000 have 7 and 8."""
+    """Slices of a card by its `nvidia.com/gpu.product` label; all MIG cards but A30 and RTX PRO 6000 have 7
+    and 8.
+    """
     words = product.split("-")
     four = any(set(marks) <= set(words) for marks in _FOUR_SLICE_PRODUCTS)
     return FOUR_SLICES if four else SEVEN_SLICES
@@ -43,8 +46,8 @@ def compute_slices(profile: str) -> int:
 def profile_slices(profile: str, card: Slices, card_memory_mib: int) -> Slices:
     """What a profile takes of a card.
 
-    The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
-    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8).
+    The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in
+    NVIDIA's tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8).
     """
     parsed = _parsed(profile)
     one = Fraction(card_memory_mib, card.memory)
@@ -55,8 +58,8 @@ def profile_slices(profile: str, card: Slices, card_memory_mib: int) -> Slices:
 def gpu_share(taken: Slices, card: Slices) -> Fraction:
     """Part of a card's price for what is taken: the larger of its compute and memory parts.
 
-    That is what others are denied. On mixed layouts the parts of one card may sum to 15/14; who sums them per card has to
-    normalise.
+    That is what others are denied. On mixed layouts the parts of one card may sum to 15/14; who sums them
+    per card has to normalise.
     """
     return max(Fraction(taken.compute, card.compute), Fraction(taken.memory, card.memory))
 

@@ -1,7 +1,8 @@
 """What GPUs there are: clusters, flavors, pools and offerings, and the nodes and devices behind them.
 
-Everything here but `Flavor.hidden`, `Flavor.start_deadline_s` and `Offering.hidden` is observed: `services.sync` writes
-it from what `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
+Everything here but `Flavor.hidden`, `Flavor.start_deadline_s` and `Offering.hidden` is observed:
+`services.sync` writes it from what `discovery.discover` found. Rows are never deleted: limits, prices and
+allocations refer to them.
 """
 
 from fractions import Fraction
@@ -27,7 +28,9 @@ class Kind(models.TextChoices):
 
 
 class Isolation(models.TextChoices):
-    """What stands between two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and faults)."""
+    """What stands between two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and
+    faults).
+    """
 
     FULL = "full", "a card of its own"
     HARDWARE = "hardware", "isolated in hardware"
@@ -48,8 +51,9 @@ class Cluster(models.Model):
 class Flavor(models.Model):
     """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
 
-    `strategy` says how the cards are divided (`none`, `dynamic-mig`, `mig-mixed`, `time-slicing-4`, ...): with cluster,
-    product and path it is what a flavor is known by, so that its name survives whatever is discovered later.
+    `strategy` says how the cards are divided (`none`, `dynamic-mig`, `mig-mixed`, `time-slicing-4`, ...):
+    with cluster, product and path it is what a flavor is known by, so that its name survives whatever is
+    discovered later.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
@@ -85,8 +89,8 @@ class Flavor(models.Model):
 class Pool(models.Model):
     """Countable capacity of a flavor.
 
-    One unit is a whole GPU for `<flavor>/slices`, else one of the device plugin's resource. `resources` is what one
-    unit amounts to: {resource name: integer}.
+    One unit is a whole GPU for `<flavor>/slices`, else one of the device plugin's resource. `resources` is
+    what one unit amounts to: {resource name: integer}.
     """
 
     key = models.CharField(max_length=127, unique=True)
@@ -103,8 +107,8 @@ class Pool(models.Model):
 class PoolUse(models.Model):
     """What was last seen of a pool, in its units.
 
-    `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part of it used by
-    pods and claims that nobody allocated.
+    `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part
+    of it used by pods and claims that nobody allocated.
     """
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="use")
@@ -116,10 +120,11 @@ class PoolUse(models.Model):
 
 
 class Offering(models.Model):
-    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's resources.
+    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's
+    resources.
 
-    A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets `selectors`.
-    `gpu_share` is the exact part of a card's price that one slice costs.
+    A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets
+    `selectors`. `gpu_share` is the exact part of a card's price that one slice costs.
     """
 
     key = models.CharField(max_length=127, unique=True)
@@ -159,7 +164,9 @@ class Offering(models.Model):
 
 
 class Node(models.Model):
-    """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would help."""
+    """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would
+    help.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
     name = models.CharField(max_length=253)

@@ -45,20 +45,24 @@ def offerings_with_capacity() -> list[OfferingCapacity]:
 
 
 def capacity(offering: Offering) -> int:
-    """Slices of the offering on healthy nodes, without those used by pods and claims that nobody allocated."""
+    """Slices on healthy nodes, without those used by pods and claims that nobody allocated."""
     use = getattr(offering.pool, "use", None)
     units = max(0, use.total - use.foreign) if use else 0
     return slices_in(units, offering.pool.resources, offering.requests)
 
 
 def slices_in(units: int | Fraction, unit: Mapping[str, int], requests: Mapping[str, int]) -> int:
-    """How many slices drawing `requests` fit into so many units of a pool; a resource the pool lacks gives 0."""
+    """How many slices drawing `requests` fit into so many units of a pool; a resource the pool lacks gives
+    0.
+    """
     return min(
         (units * unit.get(name, 0) // amount for name, amount in requests.items() if amount), default=0
     )
 
 
 def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:
-    """Pools with flavor and use, of one cluster or all: those no longer found too, since limits may refer to them."""
+    """Pools with flavor and use, of one cluster or all: those no longer found too, since limits may refer
+    to them.
+    """
     rows = Pool.objects.select_related("flavor__cluster", "use").order_by("key")
     return rows.filter(flavor__cluster=cluster) if cluster else rows

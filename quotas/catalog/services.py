@@ -26,12 +26,12 @@ Row = TypeVar("Row", bound=models.Model)
 def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -> bool:
     """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
 
-    `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its offerings: units},
-    where a whole GPU or one of the device plugin's resource is a unit.
-    1. Rows that differ are written, in a number of queries that does not grow with them; running it twice writes nothing
-       the second time.
-    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
-       devices marked absent.
+    `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its
+    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit.
+    1. Rows that differ are written, in a number of queries that does not grow with them; running it twice
+       writes nothing the second time.
+    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0,
+       nodes and devices marked absent.
     """
     with transaction.atomic(), advisory_lock("catalog", cluster.slug):
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
@@ -44,7 +44,9 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
 
 
 def configure_flavor(actor: str, flavor: Flavor, *, hidden: bool, start_deadline_s: int | None) -> Flavor:
-    """Set what people decide about a flavor: whether it is offered, and how long a start may take (None: the default)."""
+    """Set what people decide about a flavor: whether it is offered, and how long a start may take (None:
+    the default).
+    """
     before = {"hidden": flavor.hidden, "start_deadline_s": flavor.start_deadline_s}
     after = {"hidden": hidden, "start_deadline_s": start_deadline_s}
     if before == after:
@@ -207,7 +209,9 @@ def _sync_devices(
 def _upsert(
     model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]
 ) -> bool:
-    """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was written."""
+    """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was
+    written.
+    """
     known = {getattr(row, key): row for row in rows}
     new = [model(**{key: name}, **values) for name, values in wanted.items() if name not in known]
     changed = [

@@ -1,7 +1,8 @@
 """Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
 
-Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with the memory
-appended; the whole product; the model with a number. Names leave room for `gpu-portal-hold-` in 63 characters.
+Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with
+the memory appended; the whole product; the model with a number. Names leave room for `gpu-portal-hold-` in
+63 characters.
 """
 
 import re

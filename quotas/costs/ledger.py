@@ -1,13 +1,15 @@
 """Usage and its cost out of the ledger, summed by PostgreSQL.
 
-Exact: the database adds microseconds and never multiplies by a price or a share; what it returns has one price and one
-share per row, and Fractions do the rest. `rating.cost` says what must come out; a test compares the two.
+Exact: the database adds microseconds and never multiplies by a price or a share; what it returns has one
+price and one share per row, and Fractions do the rest. `rating.cost` says what must come out; a test
+compares the two.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from django.db import connection
 
@@ -15,26 +17,29 @@ from portal.core.money import hours
 from quotas.costs.rating import Window
 
 KEYS = (
-    "department", "team", "project", "member", "namespace", "flavor", "offering", "kind", "allocation", "cluster", "node",
-)  # fmt: skip
-UNALLOCATED = (
-    "__unallocated__"  # OpenCost's name for "the source does not say", here: no node by device plugin
+    *("department", "team", "project", "member", "namespace"),
+    *("flavor", "offering", "kind", "allocation", "cluster", "node"),
+)
+# OpenCost's name for "the source does not say", here: no node by device plugin
 )
 
 _QUERY = """
     WITH step AS (
-        SELECT t0, t1 FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS step (t0, t1) WHERE t0 < %(now)s
+        SELECT t0, t1 FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS step (t0, t1)
+        WHERE t0 < %(now)s
     ),
     priced AS (
         SELECT flavor.name AS flavor, price.per_gpu_hour, price.valid_from AS t0,
-               lead(price.valid_from, 1, 'infinity') OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
+               lead(price.valid_from, 1, 'infinity')
+                   OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
         FROM costs_price AS price JOIN catalog_flavor AS flavor ON flavor.id = price.flavor_id
     ),
     rate AS (
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
         UNION ALL SELECT flavor, 0, '-infinity', min(t0) FROM priced GROUP BY flavor
     )
-    SELECT step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator, coalesce(rate.per_gpu_hour, 0),
+    SELECT step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator,
+           coalesce(rate.per_gpu_hour, 0),
            sum(usage.count * extract(epoch FROM least(usage."end", %(now)s, step.t1, rate.t1)
                                               - greatest(usage.start, step.t0, rate.t0))){columns}
     FROM metering_usageinterval AS usage
@@ -42,7 +47,8 @@ _QUERY = """
     LEFT JOIN rate ON rate.flavor = usage.flavor
         AND rate.t0 < least(usage."end", %(now)s, step.t1) AND rate.t1 > greatest(usage.start, step.t0)
     WHERE true{conditions}
-    GROUP BY step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator, rate.per_gpu_hour{columns}
+    GROUP BY step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator,
+             rate.per_gpu_hour{columns}
 """
 
 
@@ -59,7 +65,8 @@ class Sum:
 def sums(
     windows: Sequence[Window], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
 ) -> list[Sum]:
-    """Usage until `now` in each window, by `keys` (of KEYS), in one query; groups that used nothing are absent.
+    """Usage until `now` in each window, by `keys` (of KEYS), in one query; groups that used nothing are
+    absent.
 
     `where` keeps rows whose key has one of the values given: an empty collection keeps none.
     """
@@ -68,7 +75,7 @@ def sums(
     query = _QUERY.format(
         columns="".join(f", {column}" for column in columns), conditions="".join(conditions)
     )
-    bounds = {
+    bounds: dict[str, Any] = {
         "starts": [window.start for window in windows],
         "ends": [window.end for window in windows],
         "now": now,

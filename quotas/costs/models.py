@@ -12,7 +12,8 @@ from quotas.catalog.models import Flavor
 class Price(models.Model):
     """The price of one whole GPU for one hour, from `valid_from` until the next row of the flavor.
 
-    Rows are immutable, and the end is never stored: so prices can neither overlap nor change what was charged.
+    Rows are immutable, and the end is never stored: so prices can neither overlap nor change what was
+    charged.
     """
 
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="prices")

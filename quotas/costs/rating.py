@@ -1,7 +1,8 @@
 """What usage costs, exactly. Pure: Fractions in, Fractions out; rounding is for whoever shows it.
 
-cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost specification,
-v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of adjoining windows add up.
+cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost
+specification, v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of
+adjoining windows add up.
 """
 
 from bisect import bisect_right
@@ -41,11 +42,15 @@ class Rate:
 
 
 Rates = Mapping[str, Sequence[Rate]]
-"""By flavor, each sorted by `valid_from`. Before the first, and for a flavor without any, usage costs nothing."""
+"""By flavor, each sorted by `valid_from`. Before the first, and for a flavor without any, usage costs
+nothing.
+"""
 
 
 def cost(intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime) -> Fraction:
-    """Cost of what was used in `window` (None: ever) and until `now`; what is still held is charged up to `now`."""
+    """Cost of what was used in `window` (None: ever) and until `now`; what is still held is charged up to
+    `now`.
+    """
     return sum((_cost(usage, prices.get(usage.flavor, ()), window, now) for usage in intervals), Fraction(0))
 
 

@@ -65,7 +65,9 @@ def rates(flavors: Iterable[str] | None = None) -> dict[str, list[Rate]]:
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
-    """Price of one slice for one hour at `at`, by offering key, in one query; an offering without a price is absent."""
+    """Price of one slice for one hour at `at`, by offering key, in one query; an offering without a price
+    is absent.
+    """
     listed = list(offerings)
     by_flavor = rates(offering.flavor.name for offering in listed)
     found = {}
@@ -107,9 +109,9 @@ def costs(
 ) -> Costs:
     """Usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
 
-    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
-    be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
-    money to 4, so that the rows add up to the sums.
+    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose
+    costs may be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder:
+    hours to 6 places and money to 4, so that the rows add up to the sums.
     """
     _check("aggregate", aggregate)
     kept = {key: set(values) for key, values in (where or {}).items()}

@@ -1,4 +1,6 @@
-"""The only writer of prices. Permission is the caller's question (`portal.tenants.access`, action `price.manage`)."""
+"""The only writer of prices. Permission is the caller's question (`portal.tenants.access`, action
+`price.manage`).
+"""
 
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -26,7 +28,8 @@ def set_price(
 ) -> Price:
     """From `valid_from` (default: now) a GPU-hour of `flavor` costs `amount`, until the next price.
 
-    1. A price never changes what was charged: it begins now or later, unless the flavor had no price at that time.
+    1. A price never changes what was charged: it begins now or later, unless the flavor had no price at
+       that time.
     2. Prices are rows of their own: the same one set twice is one row, another at the same moment is refused.
     3. The portal reckons in one currency, that of its first price.
     """

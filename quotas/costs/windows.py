@@ -1,7 +1,8 @@
 """The window grammar: `today yesterday 7d lastweek month lastmonth <t0>,<t1>`. UTC, half-open.
 
-As OpenCost reads them, but for two things: weeks start on Monday (ISO 8601), and every window is half-open. `today`,
-`7d` and `month` reach to the end of the day or month, so their end may lie ahead; what is not used yet costs nothing.
+As OpenCost reads them, but for two things: weeks start on Monday (ISO 8601), and every window is half-open.
+`today`, `7d` and `month` reach to the end of the day or month, so their end may lie ahead; what is not used
+yet costs nothing.
 """
 
 import re
@@ -12,7 +13,10 @@ from quotas.costs.rating import Window
 
 DAY = timedelta(days=1)
 MOST_DAYS = 3660
-WORKS = "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
+WORKS = (
+    "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, "
+    "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
+)
 
 
 def parse(text: str, now: datetime) -> Window:

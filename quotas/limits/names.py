@@ -1,7 +1,7 @@
 """Names of the Kueue objects that limits become. Pure.
 
-Kueue asks for a DNS subdomain and the portal for at most 63 characters; slugs are DNS labels of at most 40, so the
-prefixes fit, and names of one kind differ whenever the slugs do.
+Kueue asks for a DNS subdomain and the portal for at most 63 characters; slugs are DNS labels of at most 40,
+so the prefixes fit, and names of one kind differ whenever the slugs do.
 """
 
 

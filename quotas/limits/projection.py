@@ -1,8 +1,10 @@
-"""Limits as Kueue objects: one Cohort per department, one ClusterQueue per team, one ResourceFlavor per flavor. Pure.
+"""Limits as Kueue objects: one Cohort per department, one ClusterQueue per team, one ResourceFlavor per
+flavor. Pure.
 
-Kueue v1beta2: a resource and a flavor belong to one resource group of a ClusterQueue only, and every flavor of a group
-names all its covered resources. So groups are the connected components of the flavor-resource graph, and a flavor has
-zero quota of what it lacks. Source: Kueue v0.19, apis/kueue/v1beta2/clusterqueue_types.go.
+Kueue v1beta2: a resource and a flavor belong to one resource group of a ClusterQueue only, and every flavor
+of a group names all its covered resources. So groups are the connected components of the flavor-resource
+graph, and a flavor has zero quota of what it lacks. Source: Kueue v0.19,
+apis/kueue/v1beta2/clusterqueue_types.go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,8 +70,9 @@ def cluster_queue(
 ) -> Manifest:
     """The queue of a team, which admits from the team's own namespaces only.
 
-    `limits` are nominal quotas in pool units, {pool key: units}; a pool without one gets zero. Nothing is borrowed. The
-    order of `pools` does not matter. NotRepresentable when Kueue's bounds on groups, resources or flavors are exceeded.
+    `limits` are nominal quotas in pool units, {pool key: units}; a pool without one gets zero. Nothing is
+    borrowed. The order of `pools` does not matter. NotRepresentable when Kueue's bounds on groups,
+    resources or flavors are exceeded.
     """
     return {
         "apiVersion": API_VERSION,
@@ -98,7 +101,9 @@ def resource_groups(pools: Iterable[PoolShape], limits: Mapping[str, int]) -> li
 
 
 def _components(quotas: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
-    """Flavors that share resources, directly or through others: each list sorted, lists by their first flavor."""
+    """Flavors that share resources, directly or through others: each list sorted, lists by their first
+    flavor.
+    """
     components: list[tuple[set[str], set[str]]] = []
     for flavor in sorted(quotas):
         flavors, resources = {flavor}, set(quotas[flavor])

@@ -12,7 +12,8 @@ from quotas.limits.models import Limit
 
 
 def halve() -> int:
-    """Give each team half (rounded down) of every pool found, where it has no limit yet; returns how many were given.
+    """Give each team half (rounded down) of every pool found, where it has no limit yet; returns how many
+    were given.
 
     A pool with nothing in it is left out, so that it gets its half once its nodes are there.
     """

@@ -11,13 +11,16 @@ from quotas.limits.models import Limit
 
 
 def nominal(teams: Sequence[Team]) -> dict[tuple[str, str], int]:
-    """Units each team may hold at once, by (team slug, pool key), in one query; a pair without a limit is absent: zero."""
+    """Units each team may hold at once, by (team slug, pool key), in one query; a pair without a limit is
+    absent: zero.
+    """
     rows = Limit.objects.filter(team__in=teams).values_list("team__slug", "pool__key", "nominal")
     return {(team, pool): units for team, pool, units in rows}
 
 
 def headroom(team: Team) -> dict[str, int]:
-    """Units of each known pool that `team` may hold at once, by pool key; zero where it has no limit. Two queries.
+    """Units of each known pool that `team` may hold at once, by pool key; zero where it has no limit. Two
+    queries.
 
     Nothing is borrowed yet, so this is the nominal quota. What is held now is for the caller to subtract.
     """
@@ -26,15 +29,18 @@ def headroom(team: Team) -> dict[str, int]:
 
 
 def fits_empty_queue(team: Team, pool: Pool, units: int | Fraction) -> bool:
-    """Whether Kueue would admit so many units of `pool` if the team held nothing: else it would wait for ever."""
+    """Whether Kueue would admit so many units of `pool` if the team held nothing: else it would wait for
+    ever.
+    """
     return units <= nominal([team]).get((team.slug, pool.key), 0)
 
 
 def manifests(cluster: Cluster) -> list[projection.Manifest]:
-    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Five queries.
+    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply.
+    Five queries.
 
-    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue (tried on
-    0.19.2: admitted leases drop out of its sum, which over-commits).
+    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
+    (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
     """
     shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in pools(cluster)]
     teams = list(Team.objects.select_related("department"))

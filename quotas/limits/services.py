@@ -1,4 +1,6 @@
-"""The only writer of limits. Permission is the caller's question (`portal.tenants.access`, action `limit.manage`)."""
+"""The only writer of limits. Permission is the caller's question (`portal.tenants.access`, action
+`limit.manage`).
+"""
 
 from django.db import transaction
 

@@ -1,11 +1,11 @@
 from django.contrib import admin
 
-from quotas.catalog.admin import ReadOnlyAdmin
+from portal.core.admin import ReadOnlyAdmin
 from quotas.metering.models import UsageInterval
 
 
 @admin.register(UsageInterval)
-class UsageIntervalAdmin(ReadOnlyAdmin[UsageInterval]):
+class UsageIntervalAdmin(ReadOnlyAdmin):
     list_display = ("slot", "allocation", "offering", "count", "start", "end", "team", "project", "member")
     list_filter = ("team", "flavor", "kind", "estimated_end")
     search_fields = ("allocation", "slot", "device_uuid")

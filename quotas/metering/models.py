@@ -10,10 +10,11 @@ from django.db.models import F, Q
 class UsageInterval(models.Model):
     """`[start, end)` in which a holder held `count` slices of an offering; `end` is null while it is held.
 
-    Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change it.
-    The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is the thing that
-    is held: a device, or an allocation's count on a flavor where Kubernetes names no device. `source_start` and
-    `source_end` say which observation is the evidence; an `estimated` bound is the last sighting, which nobody saw happen.
+    Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change
+    it. The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is
+    the thing that is held: a device, or an allocation's count on a flavor where Kubernetes names no device.
+    `source_start` and `source_end` say which observation is the evidence; an `estimated` bound is the last
+    sighting, which nobody saw happen.
     """
 
     key = models.UUIDField(primary_key=True, editable=False)

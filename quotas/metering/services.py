@@ -1,8 +1,9 @@
-"""The only writer of the ledger. Two ways in: an interval opens, and it ends. Both may be said any number of times.
+"""The only writer of the ledger. Two ways in: an interval opens, and it ends. Both may be said any number
+of times.
 
-Keys are computed from the observed fact (uuid5 of what was seen), so the same observation made twice, by two workers or
-after a restore, is one row. An end that nobody saw is the last sighting of the thing held, with `estimated`: the error
-is then bounded by the time nobody looked, and always in the holder's favour.
+Keys are computed from the observed fact (uuid5 of what was seen), so the same observation made twice, by
+two workers or after a restore, is one row. An end that nobody saw is the last sighting of the thing held,
+with `estimated`: the error is then bounded by the time nobody looked, and always in the holder's favour.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,9 @@ from quotas.metering.models import UsageInterval
 
 @dataclass(frozen=True)
 class Attribution:
-    """What is held and for whom, copied into the ledger as it is now. `gpu_share` is one slice's part of a GPU."""
+    """What is held and for whom, copied into the ledger as it is now. `gpu_share` is one slice's part of a
+    GPU.
+    """
 
     offering: str
     flavor: str
@@ -97,8 +100,8 @@ def close_interval(
 ) -> UsageInterval | None:
     """The interval with key `target` (a UUID), or the one open on slot `target` (text), ends at `at`.
 
-    The first end counts: a later call changes nothing. An end before the start becomes the start. Returns the interval
-    as it now is (for a slot that nobody holds, its last one), or None when there was none.
+    The first end counts: a later call changes nothing. An end before the start becomes the start. Returns
+    the interval as it now is (for a slot that nobody holds, its last one), or None when there was none.
     """
     ends = {"key": target} if isinstance(target, UUID) else {"slot": target}
     with transaction.atomic():
