@@ -38,7 +38,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
         if len(pieces) < pieces[0].slice_count:
             problems.append(
                 f"DRA pool {pool} is incomplete: {len(pieces)} of {pieces[0].slice_count} ResourceSlices "
-                f"of generation {pieces[0].generation}; its devices return once the driver has published the rest"
+                f"of generation {pieces[0].generation}; they return once the driver has published the rest"
             )
             continue
         devices += [device for piece in pieces for device in piece.devices]

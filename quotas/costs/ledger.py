@@ -21,7 +21,6 @@ KEYS = (
     *("flavor", "offering", "kind", "allocation", "cluster", "node"),
 )
 # OpenCost's name for "the source does not say", here: no node by device plugin
-)
 
 _QUERY = """
     WITH step AS (
