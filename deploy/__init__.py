@@ -1,0 +1,1 @@
+"""What runs the portal: manifests for an administrator, and the local cluster."""

@@ -1,0 +1,125 @@
+"""python -m deploy.local: build, start, look at and stop the local cluster.
+
+    build                 the seven programs, once per machine
+    up [--groups A,B]     start in the background; returns when everything is ready
+    run [--groups A,B]    start in the foreground; Ctrl-C stops all
+    status                one line per process
+    kill NAME             SIGKILL; it is restarted
+    stop NAME             end it and keep it down; `hold` does so by SIGKILL
+    start NAME            start what was stopped
+    env                   shell lines for a portal process of this home
+    down                  stop everything
+"""
+
+import argparse
+import datetime
+import shlex
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from deploy.local.build import build
+from deploy.local.errors import LocalError
+from deploy.local.home import REPOSITORY
+from deploy.local.processes import GROUPS
+from deploy.local.runner import Local
+from deploy.local.serve import is_running, supervise
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    try:
+        arguments.run(arguments)
+    except LocalError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.local",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--home", type=Path, default=REPOSITORY / ".local", help="default: .local")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, function in (("build", _build), ("status", _status), ("env", _env), ("down", _down)):
+        _command(commands, name, function)
+    for name, function in (("up", _up), ("run", _run), ("supervise", _supervise)):
+        _command(commands, name, function).add_argument("--groups", type=_groups, default=tuple(GROUPS))
+    for name in ("kill", "stop", "hold", "start"):
+        command = _command(commands, name, _act)
+        command.add_argument("name")
+        command.set_defaults(act=name)
+    return parser
+
+
+def _command(commands: Any, name: str, function: Callable[[argparse.Namespace], None]) -> ArgumentParser:
+    command: ArgumentParser = commands.add_parser(name)
+    command.add_argument("--home", type=Path, default=argparse.SUPPRESS)
+    command.set_defaults(run=function)
+    return command
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    groups = tuple(text.split(","))
+    if unknown := set(groups) - set(GROUPS):
+        words = f"unknown {', '.join(sorted(unknown))}; groups are {', '.join(GROUPS)}"
+        raise argparse.ArgumentTypeError(words)
+    return groups
+
+
+def _build(_: argparse.Namespace) -> None:
+    _say(str(build(_say)))
+
+
+def _up(arguments: argparse.Namespace) -> None:
+    local = Local(arguments.home, _say)
+    local.up(arguments.groups)
+    _say(f"ready: kubeconfig {local.kubeconfig}")
+
+
+def _down(arguments: argparse.Namespace) -> None:
+    Local(arguments.home, _say).down()
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    if is_running(arguments.home.resolve()):
+        raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
+    supervise(arguments.home.resolve(), arguments.groups, _say)
+
+
+def _supervise(arguments: argparse.Namespace) -> None:
+    supervise(arguments.home.resolve(), arguments.groups, _log)
+
+
+def _status(arguments: argparse.Namespace) -> None:
+    for row in Local(arguments.home).status():
+        _say(f"{row['name']:<24} {row['phase']:<12} {row['pid'] or '-':>8}  starts {row['starts']}")
+
+
+def _env(arguments: argparse.Namespace) -> None:
+    for name, value in Local(arguments.home).env().items():
+        _say(f"export {name}={shlex.quote(value)}")
+
+
+def _act(arguments: argparse.Namespace) -> None:
+    getattr(Local(arguments.home), arguments.act)(arguments.name)
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+def _log(words: str) -> None:
+    _say(f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='milliseconds')} {words}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""Builds the seven programs of the control plane once per machine.
+
+The result lies in `<cache>/bin/<digest>`, where the digest covers everything that decides it, so a
+second checkout with the same content finds it built. Steps:
+1. digest of module files, tools, stamps, Go version and platform;
+2. found in the cache: done; else take the lock that other checkouts wait for, and look again;
+3. each program is copied from KUBEBUILDER_ASSETS or PATH when its version fits, else compiled;
+4. Kueue's own manifests are rendered from its module, and the folder is renamed into place.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local import toolchain
+from deploy.local.errors import LocalError
+
+MODULE = Path(__file__).parent / "tools"
+KUEUE_MANIFESTS = "kueue.yaml"
+NEEDED_BYTES = 6 * 2**30
+KUBERNETES, ETCD = "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3"
+KUEUE, KWOK = "sigs.k8s.io/kueue", "sigs.k8s.io/kwok"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One program. `asks` prints its version; None for one that cannot come from elsewhere."""
+
+    name: str
+    module: str
+    package: str
+    asks: tuple[str, ...] | None = ("--version",)
+
+
+TOOLS = (
+    Tool("kubectl", KUBERNETES, f"{KUBERNETES}/cmd/kubectl", ("version", "--client")),
+    Tool("etcd", ETCD, ETCD),
+    Tool("kube-apiserver", KUBERNETES, f"{KUBERNETES}/cmd/kube-apiserver"),
+    Tool("kube-controller-manager", KUBERNETES, f"{KUBERNETES}/cmd/kube-controller-manager"),
+    Tool("kube-scheduler", KUBERNETES, f"{KUBERNETES}/cmd/kube-scheduler"),
+    # A released Kueue writes certificates into /visibility, which needs root: see stamps().
+    Tool("kueue", KUEUE, f"{KUEUE}/cmd/kueue", None),
+    Tool("kwok", KWOK, f"{KWOK}/cmd/kwok"),
+)
+
+
+def cache_root() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-portal"
+
+
+def versions() -> dict[str, str]:
+    """module → version, as go.mod pins them."""
+    required = re.findall(r"^\t(\S+) (v\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    return {module: version for module, version in required if module in (KUBERNETES, ETCD, KUEUE, KWOK)}
+
+
+def stamps(pinned: dict[str, str]) -> dict[str, str]:
+    """Go variable → value given by the linker.
+
+    Without Kubernetes' version Kueue refuses the server's version string; with a relative
+    certificate folder Kueue's visibility server needs no root.
+    """
+    kubernetes = pinned[KUBERNETES]
+    major, minor, _ = kubernetes.removeprefix("v").split(".")
+    values = {
+        "sigs.k8s.io/kueue/pkg/version.GitVersion": pinned[KUEUE],
+        "sigs.k8s.io/kueue/pkg/visibility.certDir": "visibility-certs",
+        "sigs.k8s.io/kwok/pkg/consts.Version": pinned[KWOK],
+    }
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+        parts = {"gitVersion": kubernetes, "gitMajor": major, "gitMinor": minor}
+        values |= {f"{package}.{part}": value for part, value in parts.items()}
+    return values
+
+
+def digest(go: str) -> str:
+    """Sixteen hex digits of everything that decides what is built."""
+    parts = [(MODULE / name).read_text() for name in ("go.mod", "go.sum", "tools.go")]
+    parts += [repr(TOOLS), json.dumps(stamps(versions()), sort_keys=True)]
+    parts.append(toolchain.go_env(go, "GOVERSION", "GOOS", "GOARCH"))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def build(say: Callable[[str], None] = print) -> Path:
+    """Folder with the seven programs and `kueue.yaml`, built first if need be."""
+    cache = cache_root()
+    go = toolchain.find_go(cache, say)
+    target = cache / "bin" / digest(go)
+    if target.is_dir():
+        return target
+    with _locked(cache / "build.lock", say):
+        if not target.is_dir():
+            _build_into(target, go, say)
+    return target
+
+
+def _build_into(target: Path, go: str, say: Callable[[str], None]) -> None:
+    _require_disk(go, target.parent)
+    began = time.monotonic()
+    work = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
+    try:
+        pinned = versions()
+        for number, tool in enumerate(TOOLS, start=1):
+            label = f"[{number}/{len(TOOLS)}] {tool.name} {pinned[tool.module]}"
+            if present := _present(tool, pinned[tool.module]):
+                shutil.copy2(present, work / tool.name)
+                say(f"{label}: taken from {present}")
+            else:
+                _compile(tool, go, work, label, began, say)
+        (work / KUEUE_MANIFESTS).write_text(_kueue_manifests(go, work / "kubectl"))
+        work.chmod(0o755)
+        work.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    say(f"control plane built in {time.monotonic() - began:.0f} s: {target}")
+
+
+def _compile(tool: Tool, go: str, work: Path, label: str, began: float, say: Callable[[str], None]) -> None:
+    linker = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps(versions()).items())])
+    command = [go, "build", "-trimpath", "-ldflags", linker, "-o", str(work / tool.name), tool.package]
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+    log = work / f"{tool.name}.log"
+    with log.open("w") as out, _progress(label, began, say) as tick:
+        process = subprocess.Popen(command, cwd=MODULE, env=environment, stdout=out, stderr=out)
+        try:
+            while process.poll() is None:
+                time.sleep(0.5)
+                tick()
+        finally:
+            process.kill()
+    if process.returncode != 0:
+        tail = "\n".join(log.read_text().splitlines()[-15:])
+        raise LocalError(f"{tool.name} could not be built with {go}:\n{tail}")
+    log.unlink()
+
+
+@contextlib.contextmanager
+def _progress(label: str, began: float, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """A line that counts the seconds on a terminal; elsewhere one line per program."""
+    start = time.monotonic()
+    live = sys.stdout.isatty()
+
+    def tick() -> None:
+        if live:
+            words = f"\r{label}: {time.monotonic() - start:4.0f} s, {time.monotonic() - began:4.0f} s in all "
+            sys.stdout.write(words)
+            sys.stdout.flush()
+
+    if not live:
+        say(f"{label}: building")
+    yield tick
+    if live:
+        sys.stdout.write("\r")
+    say(f"{label}: {time.monotonic() - start:.0f} s, {time.monotonic() - began:.0f} s in all")
+
+
+def _present(tool: Tool, version: str) -> Path | None:
+    """A program of just this version in KUBEBUILDER_ASSETS or on PATH."""
+    if tool.asks is None:
+        return None
+    path = os.pathsep.join(filter(None, (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH"))))
+    found = shutil.which(tool.name, path=path)
+    if found is None:
+        return None
+    try:
+        run = subprocess.run([found, *tool.asks], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = re.findall(r"v?(\d+\.\d+\.\d+[^\s\"]*)", run.stdout)
+    return Path(found) if version.removeprefix("v") in words else None
+
+
+def _kueue_manifests(go: str, kubectl: Path) -> str:
+    """Kueue's `config/default` as one YAML stream, rendered from its module: nothing is vendored."""
+    list_dir = [go, "list", "-m", "-f", "{{.Dir}}", KUEUE]
+    environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+    run = subprocess.run(list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=False)
+    folder = run.stdout.strip()
+    if not folder:  # the binary came from the build cache and the module was never unpacked
+        subprocess.run([go, "mod", "download", KUEUE], cwd=MODULE, env=environment, check=True)
+        folder = subprocess.run(
+            list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    command = [str(kubectl), "kustomize", f"{folder}/config/default"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def _require_disk(go: str, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    names = {"Go's build cache": "GOCACHE", "Go's module cache": "GOMODCACHE"}
+    places = {what: toolchain.go_env(go, name) for what, name in names.items()}
+    for what, place in {**places, "the programs": str(target)}.items():
+        folder = Path(place)
+        while not folder.exists():
+            folder = folder.parent
+        free = shutil.disk_usage(folder).free
+        if free < NEEDED_BYTES:
+            raise LocalError(
+                f"Building the control plane needs about {NEEDED_BYTES / 2**30:.0f} GiB of free disk; "
+                f"{folder} ({what}) has {free / 2**30:.1f} GiB.\n"
+                "Free some, or point XDG_CACHE_HOME, GOCACHE and GOMODCACHE at a larger disk."
+            )
+
+
+@contextlib.contextmanager
+def _locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another checkout is building the control plane: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,116 @@
+"""Command lines of the control plane's programs: flags, and why they differ from a default."""
+
+from pathlib import Path
+
+from deploy.local import kueue
+from deploy.local.home import Home
+from deploy.local.kubeconfigs import component_kubeconfig
+
+STAGES = Path(__file__).parent / "stages"
+# The defaults (20 and 50 requests a second) would dominate every burst.
+BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
+GATES = "--feature-gates=DRADeviceTaintRules=true"
+
+
+def etcd(home: Home) -> tuple[str, ...]:
+    client, peer = (f"https://127.0.0.1:{home.ports[port]}" for port in ("etcd", "etcd-peer"))
+    pair = (home.certs / "etcd.crt", home.certs / "etcd.key", home.certs / "etcd-ca.crt")
+    return (
+        _binary(home, "etcd"),
+        "--name=local",
+        f"--data-dir={home.root / 'etcd' / 'data'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=local={peer}",
+        f"--cert-file={pair[0]}", f"--key-file={pair[1]}", f"--trusted-ca-file={pair[2]}",
+        f"--peer-cert-file={pair[0]}", f"--peer-key-file={pair[1]}", f"--peer-trusted-ca-file={pair[2]}",
+        "--client-cert-auth", "--peer-client-cert-auth",
+        "--auto-compaction-mode=periodic", "--auto-compaction-retention=15m",
+        "--log-level=warn",
+    )  # fmt: skip
+
+
+def apiserver(home: Home) -> tuple[str, ...]:
+    certs = home.certs
+    return (
+        _binary(home, "kube-apiserver"),
+        "--bind-address=127.0.0.1", f"--secure-port={home.ports['apiserver']}",
+        f"--etcd-servers=https://127.0.0.1:{home.ports['etcd']}", f"--etcd-cafile={certs / 'etcd-ca.crt'}",
+        f"--etcd-certfile={certs / 'etcd-client.crt'}", f"--etcd-keyfile={certs / 'etcd-client.key'}",
+        f"--tls-cert-file={certs / 'apiserver.crt'}", f"--tls-private-key-file={certs / 'apiserver.key'}",
+        f"--client-ca-file={certs / 'ca.crt'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={certs / 'service-account.pub'}",
+        f"--service-account-signing-key-file={certs / 'service-account.key'}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+        "--allow-privileged=true",  # Pod Security refuses a privileged pod, not this server
+        "--runtime-config=resource.k8s.io/v1beta2=true", GATES,
+        # Kueue's visibility server is asked through the aggregator, as in production.
+        f"--requestheader-client-ca-file={certs / 'front-proxy-ca.crt'}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
+        f"--proxy-client-cert-file={certs / 'front-proxy-client.crt'}",
+        f"--proxy-client-key-file={certs / 'front-proxy-client.key'}",
+        # An endpoint may not be a loopback address, and no pod of this cluster dials it.
+        "--endpoint-reconciler-type=none",
+    )  # fmt: skip
+
+
+def controller_manager(home: Home) -> tuple[str, ...]:
+    own = (
+        f"--root-ca-file={home.certs / 'ca.crt'}",
+        f"--service-account-private-key-file={home.certs / 'service-account.key'}",
+        "--use-service-account-credentials",
+    )
+    return (*_component(home, "kube-controller-manager", "controller-manager"), *own)
+
+
+def scheduler(home: Home) -> tuple[str, ...]:
+    return _component(home, "kube-scheduler", "scheduler")
+
+
+def _component(home: Home, program: str, identity: str) -> tuple[str, ...]:
+    kubeconfig = component_kubeconfig(home, identity)
+    return (
+        _binary(home, program),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={home.ports[identity]}",
+        f"--tls-cert-file={home.certs / 'components.crt'}",
+        f"--tls-private-key-file={home.certs / 'components.key'}",
+        "--leader-elect=false",
+        GATES,
+        *BURST,
+    )
+
+
+def kueue_manager(home: Home) -> tuple[str, ...]:
+    return (
+        _binary(home, "kueue"),
+        # The visibility server looks at this flag alone, not at KUBECONFIG.
+        f"--kubeconfig={component_kubeconfig(home, 'kueue')}",
+        f"--config={kueue.folder(home) / 'config.yaml'}",
+        "--zap-log-level=2",
+    )
+
+
+def kwok(home: Home) -> tuple[str, ...]:
+    stages = (f"--config={path}" for path in sorted(STAGES.glob("*.yaml")))
+    return (
+        _binary(home, "kwok"),
+        f"--kubeconfig={component_kubeconfig(home, 'hardware')}",
+        "--manage-all-nodes=true",
+        "--node-lease-duration-seconds=40",
+        f"--server-address=127.0.0.1:{home.ports['kwok']}",
+        *stages,
+    )
+
+
+def _binary(home: Home, name: str) -> str:
+    return str(home.binaries / name)

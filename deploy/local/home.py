@@ -1,0 +1,147 @@
+"""The state folder of one checkout's local cluster: paths, ports, and the environment of its processes.
+
+Everything a run keeps lies below one folder (default `.local`), so that two checkouts run side by
+side and removing the folder forgets the cluster.
+"""
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.local.errors import LocalError
+
+REPOSITORY = Path(__file__).parents[2]
+PORTS = (
+    "etcd",
+    "etcd-peer",
+    "apiserver",
+    "controller-manager",
+    "scheduler",
+    "kueue-health",
+    "kueue-metrics",
+    "kueue-webhook",
+    "kueue-visibility",
+    "kwok",
+    "postgres",
+    "redis",
+    "web",
+)
+WEB_PORT = 8000
+# Below Linux's ephemeral range (32768 and up): no outgoing connection can take a port between two starts.
+PORT_RANGE = range(20000, 32000)
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths below `root`; `ports` by name of PORTS; `binaries` holds the seven programs."""
+
+    root: Path
+    ports: Mapping[str, int]
+    binaries: Path
+
+    @property
+    def certs(self) -> Path:
+        return self.root / "certs"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The local administrator's; never given to the portal."""
+        return self.root / "kubeconfig"
+
+    @property
+    def portal_kubeconfig(self) -> Path:
+        return self.root / "portal.kubeconfig"
+
+    @property
+    def portal_token(self) -> Path:
+        return self.root / "portal.token"
+
+    @property
+    def apiserver(self) -> str:
+        return f"https://127.0.0.1:{self.ports['apiserver']}"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['web']}"
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def secret(self, name: str) -> str:
+        """A password of this home, made at first use and kept."""
+        path = self.root / f"{name}.secret"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_urlsafe(32))
+        return path.read_text()
+
+    def database_url(self) -> str:
+        given = os.environ.get("DATABASE_URL")
+        return given or f"postgresql://portal:{self.secret('postgres')}@127.0.0.1:{self.ports['postgres']}/portal"
+
+    def redis_url(self) -> str:
+        given = os.environ.get("REDIS_URL")
+        return given or f"redis://:{self.secret('redis')}@127.0.0.1:{self.ports['redis']}/0"
+
+    def env(self) -> dict[str, str]:
+        """What a process of the portal needs to find this home's cluster and stores."""
+        return {
+            "DATABASE_URL": self.database_url(),
+            "REDIS_URL": self.redis_url(),
+            "KUBECONFIG": str(self.portal_kubeconfig),
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "SECRET_KEY": self.secret("django"),
+        }
+
+
+def open_home(root: Path, binaries: Path, *, keep_ports: bool = True) -> Home:
+    """The home at `root` with its kept ports; with `keep_ports` false those taken are chosen again.
+
+    Ports may be checked only while nothing of this home runs.
+    """
+    root = root.resolve()
+    (root / "logs").mkdir(parents=True, exist_ok=True)
+    root.chmod(0o755)
+    path = root / "ports.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    ports = kept if keep_ports and set(PORTS) <= set(kept) else choose_ports(kept)
+    if ports != kept:
+        path.write_text(json.dumps(ports, indent=2) + "\n")
+    return Home(root=root, ports=ports, binaries=binaries)
+
+
+def choose_ports(kept: Mapping[str, int]) -> dict[str, int]:
+    """A free port for each name of PORTS: the kept one where it is still free."""
+    chosen: dict[str, int] = {}
+    candidates = random.sample(PORT_RANGE, k=1000)
+    for name in PORTS:
+        first = [kept[name]] if name in kept else []
+        wanted = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
+        free = (port for port in wanted if port not in chosen.values() and is_free(port))
+        port = next(free, None)
+        if port is None:
+            raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(wanted)}-{max(wanted)}")
+        chosen[name] = port
+    return chosen
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on 127.0.0.1:port now."""
+    with contextlib.closing(socket.socket()) as probe:
+        # As Go's and Python's servers do: connections of a former run still in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

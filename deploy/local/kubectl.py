@@ -1,0 +1,44 @@
+"""kubectl of this home, as the local administrator."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from deploy.local.errors import LocalError
+from deploy.local.home import Home
+
+FIELD_MANAGER = "gpu-portal-local"
+
+
+def kubectl(home: Home, *arguments: str, words: str | None = None) -> str:
+    """Standard output of `kubectl ARGUMENTS`; raises LocalError with what it said."""
+    command = [
+        str(home.binaries / "kubectl"),
+        f"--kubeconfig={home.kubeconfig}",
+        f"--cache-dir={home.root / 'kubectl-cache'}",
+        *arguments,
+    ]
+    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise LocalError(f"kubectl {' '.join(arguments)} failed:\n{run.stderr.strip()[-3000:]}")
+    return run.stdout
+
+
+def apply(home: Home, *source: str, words: str | None = None) -> None:
+    """Server-side apply in place: a policy deleted and made again could lose its parameters."""
+    options = ("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
+    kubectl(home, "apply", *options, *source, words=words)
+
+
+def apply_folder(home: Home, folder: Path) -> None:
+    """Apply a folder: its kustomization when it has one, else every manifest in it."""
+    if (folder / "kustomization.yaml").exists():
+        apply(home, f"--kustomize={folder}")
+    elif any(folder.glob("*.yaml")):
+        apply(home, f"--filename={folder}")
+
+
+def apply_objects(home: Home, objects: list[dict[str, Any]]) -> None:
+    # One List: several documents of JSON in one stream would be taken for a single one.
+    apply(home, "--filename=-", words=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))

@@ -1,0 +1,120 @@
+"""Whether a process really serves: each probe asks it, none is content with a pid."""
+
+import http.client
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from deploy.local.home import Home
+from deploy.local.kueue import folder as kueue_folder
+from deploy.local.stores import postgres_binaries
+
+Probe = Callable[[Home], bool]
+TIMEOUT_S = 2.0
+# Written into a log by the supervisor at each start; what a process says counts from there.
+START_MARK = "--- started "
+
+
+def etcd(home: Home) -> bool:
+    return _https(home, "etcd", "/readyz", trust=home.certs / "etcd-ca.crt", client="etcd-client")
+
+
+def apiserver(home: Home) -> bool:
+    return _https(home, "apiserver", "/readyz", trust=home.certs / "ca.crt", client="admin")
+
+
+def component(port: str) -> Probe:
+    """kube-controller-manager or kube-scheduler; the first serves no /readyz."""
+
+    def ready(home: Home) -> bool:
+        return _https(home, port, "/healthz", trust=home.certs / "ca.crt")
+
+    return ready
+
+
+def kueue(home: Home) -> bool:
+    """Its webhooks serve, by its own readiness, and so does its visibility server."""
+    certificate = kueue_folder(home) / "visibility-certs" / "apiserver.crt"
+    serves = _http(home, "kueue-health", "/readyz") and certificate.exists()
+    return serves and _https(home, "kueue-visibility", "/readyz", trust=certificate)
+
+
+def kwok(home: Home) -> bool:
+    return _http(home, "kwok", "/healthz")
+
+
+def web(home: Home) -> bool:
+    return _http(home, "web", "/readyz")
+
+
+def redis(home: Home) -> bool:
+    """Answers PING; while it loads its file it says -LOADING."""
+    command = f"AUTH {home.secret('redis')}\r\nPING\r\n".encode()
+    try:
+        with socket.create_connection(("127.0.0.1", home.ports["redis"]), TIMEOUT_S) as connection:
+            connection.settimeout(TIMEOUT_S)
+            connection.sendall(command)
+            answer = b""
+            while answer.count(b"\r\n") < 2 and (part := connection.recv(256)):
+                answer += part
+    except OSError:
+        return False
+    return answer == b"+OK\r\n+PONG\r\n"
+
+
+def postgres(home: Home) -> bool:
+    """Accepts connections, by PostgreSQL's own test."""
+    where = ("--host=127.0.0.1", f"--port={home.ports['postgres']}")
+    command = [str(postgres_binaries() / "pg_isready"), "--quiet", *where]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def log_says(name: str, words: str) -> Probe:
+    """`words` stand in the log since the last start: for processes that serve no port."""
+
+    def ready(home: Home) -> bool:
+        with home.log(name).open("rb") as log:
+            log.seek(0, 2)
+            log.seek(max(0, log.tell() - 256 * 1024))
+            text = log.read().decode(errors="replace")
+        return words in text.rpartition(START_MARK)[2]
+
+    return ready
+
+
+def fresh(path: Path, within_s: float) -> Probe:
+    """The file was written within the last `within_s` seconds."""
+
+    def ready(_: Home) -> bool:
+        try:
+            return time.time() - path.stat().st_mtime < within_s
+        except FileNotFoundError:
+            return False
+
+    return ready
+
+
+def _http(home: Home, port: str, path: str) -> bool:
+    return _answers(http.client.HTTPConnection("127.0.0.1", home.ports[port], timeout=TIMEOUT_S), path)
+
+
+def _https(home: Home, port: str, path: str, *, trust: Path, client: str = "") -> bool:
+    """`client` names a certificate of the home."""
+    context = ssl.create_default_context(cafile=str(trust))
+    if client:
+        context.load_cert_chain(home.certs / f"{client}.crt", home.certs / f"{client}.key")
+    address = ("127.0.0.1", home.ports[port])
+    return _answers(http.client.HTTPSConnection(*address, timeout=TIMEOUT_S, context=context), path)
+
+
+def _answers(connection: http.client.HTTPConnection, path: str) -> bool:
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

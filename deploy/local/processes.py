@@ -1,0 +1,112 @@
+"""The table of processes of a local cluster: one row each, and nothing but rows.
+
+The runner starts a row when all it needs is ready and stops rows by rising `stop`: the portal, then
+controllers and whoever watches, then the API server (it drains open watches for half a minute, so
+those who watch go first), then the stores.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.local import control_plane, kueue, probes, stores
+from deploy.local.home import REPOSITORY, Home
+from deploy.local.kubeconfigs import component_kubeconfig
+from deploy.local.probes import Probe
+from deploy.local.token import LIFE_S
+
+
+@dataclass(frozen=True)
+class Row:
+    """One process. Without `ready` it is a step: it runs to its end once per start of the runner."""
+
+    name: str
+    command: tuple[str, ...]
+    ready: Probe | None
+    needs: tuple[str, ...] = ()
+    stop: int = 0
+    cwd: Path = REPOSITORY
+    env: dict[str, str] = field(default_factory=dict)
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within_s: float = 15.0
+
+
+def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
+    """The rows of `groups`, in an order in which needs come first."""
+    return tuple(row for group, rows in GROUPS.items() if group in groups for row in rows(home))
+
+
+def cluster(home: Home) -> tuple[Row, ...]:
+    """The control plane, Kueue and the simulated hardware."""
+    hardware = component_kubeconfig(home, "hardware")
+    return (
+        Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd"),
+        Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2),
+        Row("kube-controller-manager", control_plane.controller_manager(home),
+            probes.component("controller-manager"), ("kube-apiserver",), stop=1),
+        Row("kube-scheduler", control_plane.scheduler(home),
+            probes.component("scheduler"), ("kube-apiserver",), stop=1),
+        Row("kueue-manifests", _step(home, "kueue-manifests"), None, ("kube-apiserver",)),
+        Row("kueue-certificates", _step(home, "kueue-certificates"), None, ("kueue-manifests",)),
+        Row("kueue", control_plane.kueue_manager(home),
+            probes.kueue, ("kueue-manifests",), stop=1, cwd=kueue.folder(home)),
+        Row("kueue-visibility", _step(home, "kueue-visibility"), None, ("kueue",)),
+        Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
+        Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
+            env={"KWOK_WORKDIR": str(home.root / "kwok")}),
+        Row("hardware", _python("deploy.local.fleet", f"--kubeconfig={hardware}"),
+            probes.log_says("hardware", "published"), ("kwok", "cluster-objects"), stop=1),
+        Row("token", _python("deploy.local.token", f"--home={home.root}"),
+            probes.fresh(home.portal_token, LIFE_S), ("cluster-objects",), stop=1),
+    )  # fmt: skip
+
+
+def store_rows(home: Home) -> tuple[Row, ...]:
+    """PostgreSQL and Redis, each left out where its URL is given."""
+    postgres = (
+        Row("postgres-data", _step(home, "postgres-data"), None),
+        # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients to leave.
+        Row("postgres", stores.postgres_command(home), probes.postgres, ("postgres-data",), stop=3,
+            stop_signal=signal.SIGINT),
+    )  # fmt: skip
+    redis = Row("redis", stores.redis_command(home), probes.redis, stop=3, cwd=home.root / "redis")
+    return (
+        *(() if os.environ.get("DATABASE_URL") else postgres),
+        *(() if os.environ.get("REDIS_URL") else (redis,)),
+    )
+
+
+def portal(home: Home) -> tuple[Row, ...]:
+    """Database and seeds, then web, worker, beat and watcher."""
+    env = home.env()
+    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=4")
+    celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
+    return (
+        Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres", "redis"), env=env),
+        Row("seed", _python("manage", "seed"), None, ("migrate",), env=env),
+        Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env),
+        Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
+            probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env),
+        Row("beat", _python(*celery, "beat", "--loglevel=INFO", f"--schedule={schedule}"),
+            probes.log_says("beat", "beat: Starting"), ("seed",), env=env),
+        Row("watcher", _python("manage", "watch"),
+            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue"), env=env),
+    )  # fmt: skip
+
+
+GROUPS: dict[str, Callable[[Home], tuple[Row, ...]]] = {
+    "cluster": cluster,
+    "stores": store_rows,
+    "portal": portal,
+}
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", module, *arguments)
+
+
+def _step(home: Home, name: str) -> tuple[str, ...]:
+    return _python("deploy.local.steps", name, f"--home={home.root}")

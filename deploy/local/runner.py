@@ -1,0 +1,182 @@
+"""The local cluster as an object: what the commands, the demo and the fault tests use.
+
+    local = Local(Path(".local"))
+    local.up(("cluster",))
+    local.kill("kueue"); local.wait_ready("kueue")
+    local.down()
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deploy.local import control, leftovers
+from deploy.local.build import build
+from deploy.local.control import NotRunning
+from deploy.local.errors import LocalError
+from deploy.local.home import REPOSITORY, Home, open_home
+from deploy.local.processes import GROUPS
+from deploy.local.serve import is_running
+
+UP_TIMEOUT_S = 240.0
+DOWN_TIMEOUT_S = 120.0
+LOOK_EVERY_S = 0.2
+UP = ("ready", "done")
+
+
+def silent(_: str) -> None:
+    """For callers that want no progress."""
+
+
+class Local:
+    """One home and its supervisor, which lives in a process of its own."""
+
+    def __init__(self, home: Path, say: Callable[[str], None] = silent) -> None:
+        self.root = home.resolve()
+        self.say = say
+
+    @cached_property
+    def binaries(self) -> Path:
+        return build(self.say)
+
+    @property
+    def _log(self) -> Path:
+        return self.root / "logs" / "supervisor.log"
+
+    @property
+    def home(self) -> Home:
+        """Read each time: a start may choose other ports."""
+        return open_home(self.root, self.binaries)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.home.kubeconfig
+
+    @property
+    def portal_kubeconfig(self) -> Path:
+        return self.home.portal_kubeconfig
+
+    def env(self) -> dict[str, str]:
+        """Environment of a portal process, to lay over os.environ."""
+        return self.home.env()
+
+    def up(self, groups: Iterable[str] = GROUPS, timeout_s: float = UP_TIMEOUT_S) -> None:
+        """Start `groups` unless they run, and return when every row is ready.
+
+        When a row does not become ready, what this call started is stopped again and LocalError says
+        which one and how its log ends.
+        """
+        wanted = tuple(groups)
+        self.binaries  # noqa: B018 - built here, where the progress is seen
+        started = not is_running(self.root)
+        if started:
+            self._spawn(wanted)
+        self._await_socket()
+        names = control.ask(self.root, "add", groups=wanted)
+        try:
+            self._await(lambda row: row["name"] in names and row["phase"] != "stopped", timeout_s)
+        except LocalError:
+            if started:
+                self.down()
+            raise
+
+    def down(self) -> None:
+        """Stop everything of this home in order; returns when no process of it is left."""
+        with contextlib.suppress(NotRunning):
+            control.ask(self.root, "down")
+        deadline = time.monotonic() + DOWN_TIMEOUT_S
+        while is_running(self.root):
+            if time.monotonic() > deadline:
+                raise LocalError(f"the cluster in {self.root} did not stop; {tail(self._log)}")
+            time.sleep(LOOK_EVERY_S)
+        leftovers.end(self.root)
+
+    def is_up(self) -> bool:
+        return is_running(self.root)
+
+    def status(self) -> list[dict[str, Any]]:
+        """One dict per row: name, phase, pid, starts, log. Raises NotRunning."""
+        rows: list[dict[str, Any]] = control.ask(self.root, "status")
+        return rows
+
+    def pids(self) -> dict[str, int]:
+        """name → pid of what runs now; steps and what is stopped have none."""
+        return {row["name"]: row["pid"] for row in self.status() if row["pid"]}
+
+    def kill(self, name: str) -> None:
+        """SIGKILL its process group; the supervisor restarts it."""
+        control.ask(self.root, "kill", name=name)
+
+    def stop(self, name: str) -> None:
+        """End it politely and keep it down until `start`."""
+        control.ask(self.root, "stop", name=name)
+
+    def hold(self, name: str) -> None:
+        """SIGKILL and keep it down until `start`: an outage."""
+        control.ask(self.root, "hold", name=name)
+
+    def start(self, name: str) -> None:
+        control.ask(self.root, "start", name=name)
+
+    def wait_ready(self, name: str, timeout_s: float = 60.0) -> None:
+        self._await(lambda row: row["name"] == name, timeout_s)
+
+    def _spawn(self, groups: tuple[str, ...]) -> None:
+        command = [sys.executable, "-m", "deploy.local", "supervise", f"--home={self.root}"]
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            subprocess.Popen(
+                [*command, f"--groups={','.join(groups)}"],
+                cwd=REPOSITORY,
+                env={key: value for key, value in os.environ.items() if key != leftovers.MARK},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _await_socket(self, timeout_s: float = 30.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                control.ask(self.root, "status")
+            except NotRunning as error:
+                if time.monotonic() > deadline:
+                    raise LocalError(f"the supervisor does not answer; {tail(self._log)}") from error
+                time.sleep(LOOK_EVERY_S)
+            else:
+                return
+
+    def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        told: set[str] = set()
+        while True:
+            rows = [row for row in self.status() if concerns(row)]
+            for row in rows:
+                if row["phase"] in UP and row["name"] not in told:
+                    told.add(row["name"])
+                    self.say(f"  {row['name']} {row['phase']}")
+            late = [row for row in rows if row["phase"] not in UP]
+            if not late:
+                return
+            if time.monotonic() > deadline:
+                first = next((row for row in late if row["starts"]), late[0])
+                raise LocalError(
+                    f"{first['name']} is not ready after {timeout_s:.0f} s ({first['phase']}, "
+                    f"started {first['starts']} times); {tail(Path(first['log']))}"
+                )
+            time.sleep(LOOK_EVERY_S)
+
+
+def tail(log: Path, lines: int = 20) -> str:
+    """The end of a log, with its path, for an error message."""
+    if not log.exists():
+        return f"it wrote no log at {log}"
+    words = log.read_text(errors="replace").splitlines()[-lines:]
+    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in words)])

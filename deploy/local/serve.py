@@ -1,0 +1,137 @@
+"""The supervisor process of a home: takes the lock, clears leftovers, runs the table, answers requests."""
+
+import contextlib
+import fcntl
+import json
+import select
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from deploy.local import control, leftovers
+from deploy.local.build import build
+from deploy.local.certs import ensure_certificates
+from deploy.local.errors import LocalError
+from deploy.local.home import Home, open_home
+from deploy.local.kubeconfigs import write_kubeconfigs
+from deploy.local.processes import table
+from deploy.local.supervisor import Supervisor
+
+LOCK = "supervisor.lock"
+REQUEST_TIMEOUT_S = 1.0
+
+
+def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
+    """Run `groups` until told to stop (request `down`, SIGTERM, SIGINT). Steps:
+    1. take the lock, or leave quietly when another supervisor has this home;
+    2. end what an earlier one left behind, then choose anew the ports that are taken;
+    3. certificates and kubeconfigs; 4. the loop; 5. stop all in order.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with _lock(root) as mine:
+        if not mine:
+            return
+        if ended := leftovers.end(root):
+            say(f"ended {len(ended)} processes of an earlier run")
+        home = open_home(root, build(say), keep_ports=False)
+        ensure_certificates(home.certs)
+        write_kubeconfigs(home)
+        _Server(home, groups, say).run()
+
+
+def is_running(root: Path) -> bool:
+    """Whether a supervisor holds this home."""
+    if not (root / LOCK).exists():
+        return False
+    with _lock(root) as free:
+        return not free
+
+
+@contextlib.contextmanager
+def _lock(root: Path) -> Iterator[bool]:
+    with (root / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+class _Server:
+    """Joins the supervisor's loop with the control socket and the signals."""
+
+    def __init__(self, home: Home, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
+        self.home = home
+        self.stopping = False
+        self.supervisor = Supervisor(home, table(home, groups), say)
+
+    def run(self) -> None:
+        with contextlib.closing(control.listen(self.home.root)) as server, _wakeups(self._stop) as wakeup:
+            while not self.stopping:
+                pause = self.supervisor.step()
+                readable, _, _ = select.select([server, wakeup], [], [], pause)
+                if wakeup in readable:
+                    wakeup.recv(4096)
+                if server in readable:
+                    self._serve(server)
+            self.supervisor.stop_all()
+
+    def _stop(self) -> None:
+        self.stopping = True
+
+    def _serve(self, server: socket.socket) -> None:
+        with contextlib.suppress(OSError), contextlib.closing(server.accept()[0]) as connection:
+            connection.settimeout(REQUEST_TIMEOUT_S)
+            try:
+                answer = {"ok": self._answer(json.loads(control.receive_line(connection)))}
+            except (LocalError, KeyError, ValueError) as error:
+                answer = {"error": str(error)}
+            connection.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _answer(self, request: dict[str, Any]) -> object:
+        supervisor = self.supervisor
+        match request["do"]:
+            case "status":
+                return supervisor.status()
+            case "add":
+                rows = table(self.home, tuple(request["groups"]))
+                supervisor.add(rows)
+                return [row.name for row in rows]
+            case "start":
+                supervisor.start(request["name"])
+            case "stop":
+                supervisor.stop(request["name"])
+            case "hold":
+                supervisor.stop(request["name"], kill=True)
+            case "kill":
+                supervisor.kill(request["name"])
+            case "down":
+                self._stop()
+            case unknown:
+                raise LocalError(f"unknown request {unknown}")
+        return None
+
+
+@contextlib.contextmanager
+def _wakeups(stop: Callable[[], None]) -> Iterator[socket.socket]:
+    """A socket that becomes readable on SIGCHLD, SIGTERM and SIGINT; the last two also call `stop`."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    before = {
+        signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: stop()),
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: stop()),
+    }
+    previous = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    try:
+        yield ours
+    finally:
+        signal.set_wakeup_fd(previous)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        ours.close()
+        theirs.close()

