@@ -20,7 +20,8 @@ KEYS = (
     *("department", "team", "project", "member", "namespace"),
     *("flavor", "offering", "kind", "allocation", "cluster", "node"),
 )
-# OpenCost's name for "the source does not say", here: no node by device plugin
+UNALLOCATED = "__unallocated__"
+"""OpenCost's name for what the source does not say: here, the node of a slice by device plugin."""
 
 _QUERY = """
     WITH step AS (
