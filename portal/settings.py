@@ -146,10 +146,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-STATIC_HASHED = env.boolean(
-    "STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL)
-)  # needs `manage.py collectstatic`
+STATIC_HASHED = env.boolean("STATIC_HASHED", not (DEBUG or GPU_PORTAL_LOCAL))
+STATIC_ROOT = BASE_DIR / "staticfiles" if STATIC_HASHED else None  # filled by `manage.py collectstatic`
 WHITENOISE_USE_FINDERS = not STATIC_HASHED
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
-from rest_framework.pagination import CursorPagination
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -23,6 +24,17 @@ class Page(CursorPagination):
         if not raw.isdecimal() or int(raw) < 1:
             raise Invalid({"limit": [f"Use a whole number from 1 to {self.max_page_size}."]})
         return min(int(raw), self.max_page_size)
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        """As DRF does, but what it takes for the first page without saying so is an error."""
+        given = self.cursor_query_param in request.query_params
+        try:
+            cursor = super().decode_cursor(request)
+        except NotFound:
+            cursor = None
+        if given and (cursor is None or cursor == Cursor(offset=0, reverse=False, position=None)):
+            raise Invalid({"cursor": ["Follow next and previous; a cursor is not made by hand."]})
+        return cursor
 
 
 def page(

@@ -111,7 +111,7 @@ def fail(taken: Taken, error: Exception) -> datetime:
 
 
 def backoff(attempts: int) -> float:
-    """Seconds to wait after this many earlier failures: doubling from `RETRY_FIRST_S`, up to `RETRY_MAX_S`."""
+    """Seconds to wait after this many failures: doubling from `RETRY_FIRST_S` up to `RETRY_MAX_S`."""
     full = min(settings.RETRY_FIRST_S * 2.0 ** min(attempts, 30), float(settings.RETRY_MAX_S))
     return full * random.uniform(0.75, 1.0)  # noqa: S311 (spreads retries, guards nothing)
 

@@ -1,7 +1,7 @@
 """Who may do what: one table, and the only functions that read it.
 
 Roles of a person towards a team:
-- `viewer`, `member`, `lead`: the membership in that team; none implies another, each is listed where it may act;
+- `viewer`, `member`, `lead`: the membership in that team; none implies another;
 - `owner`: a member or lead who made the thing in question;
 - `operator`, `auditor`: the platform role, towards every team and where no team is concerned.
 

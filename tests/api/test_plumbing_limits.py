@@ -1,0 +1,52 @@
+import threading
+
+import pytest
+import redis
+
+from portal.core import counters
+from tests.builders import client, person
+
+
+@pytest.fixture(autouse=True)
+def redis_is_believed(monkeypatch):
+    monkeypatch.setattr(counters, "_paused_until", 0.0)
+    monkeypatch.setattr("portal.core.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
+
+
+@pytest.mark.django_db
+def test_too_many_requests_are_429_with_the_time_to_wait(settings, team):
+    settings.API_REQUESTS_PER_MINUTE = 2
+    api = client(person(team))
+    assert [api.get("/api/v1/me").status_code for _ in range(3)] == [200, 200, 429]
+    answer = api.get("/api/v1/me")
+    assert 0 < int(answer["Retry-After"]) <= 61
+    assert answer.json()["reason"] == "throttled"
+    assert client(person(team)).get("/api/v1/me").status_code == 200
+
+
+def test_200_at_once_are_counted_exactly(request):
+    name, allowed = request.node.nodeid, []
+
+    def use():
+        for _ in range(25):
+            allowed.append(counters.hit(name, 100) == 0)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert allowed.count(True) == 100
+
+
+def test_without_redis_nothing_is_limited_and_nobody_waits_twice(monkeypatch):
+    asked = []
+
+    class Gone:
+        def pipeline(self):
+            asked.append(1)
+            raise redis.ConnectionError("gone")
+
+    monkeypatch.setattr(counters, "client", Gone)
+    assert [counters.hit("x", 0) for _ in range(3)] == [0, 0, 0]
+    assert len(asked) == 1

@@ -1,0 +1,86 @@
+from datetime import timedelta
+
+import pytest
+import redis
+from django.db import OperationalError
+from django.test import Client
+
+from portal import health
+from portal.core import clock, counters, due, heartbeat
+from tests.builders import client, person
+
+
+def test_livez_asks_nobody():
+    assert Client().get("/livez").content == b"ok"
+
+
+@pytest.mark.django_db
+def test_readyz_is_ready_when_all_work():
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+    assert set(answer.json()["checks"].values()) == {"ok"}
+
+
+@pytest.mark.django_db
+def test_readyz_is_degraded_when_a_worker_is_silent_or_redis_gone(monkeypatch):
+    heartbeat.beat("worker")
+
+    class Gone:
+        def ping(self):
+            raise redis.ConnectionError("gone")
+
+    monkeypatch.setattr(counters, "client", Gone)
+    with clock.frozen(clock.now() + timedelta(minutes=5)):
+        answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert answer.json()["checks"] == {
+        "database": "ok",
+        "migrations": "ok",
+        "redis": "does not answer",
+        "worker": "silent for 300 s",
+        "watcher": "has not been seen",
+    }
+
+
+def test_readyz_is_503_without_a_database(monkeypatch):
+    def refuse(connection):
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(health, "MigrationExecutor", refuse)
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "unready")
+
+
+@pytest.mark.django_db
+def test_metrics_tell_how_far_the_work_is_behind():
+    now = clock.now()
+    due.mark("platform", at=now - timedelta(seconds=30))
+    heartbeat.beat("worker")
+    with clock.frozen(now):
+        text = Client().get("/metrics").content.decode()
+    assert "gpu_portal_due_targets 1.0" in text
+    assert "gpu_portal_due_lag_seconds 30.0" in text
+    assert 'gpu_portal_heartbeat_age_seconds{process="worker"}' in text
+
+
+def test_a_plain_request_id_comes_back_and_any_other_is_replaced():
+    assert Client().get("/livez", headers={"X-Request-ID": "abc-1"})["X-Request-ID"] == "abc-1"
+    assert Client().get("/livez", headers={"X-Request-ID": "a\tb"})["X-Request-ID"] != "a\tb"
+
+
+def test_pages_may_load_nothing_from_elsewhere_and_no_inline_script():
+    policy = Client().get("/api/docs")["Content-Security-Policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    page = Client().get("/api/docs").content.decode()
+    assert "<style" not in page
+    assert "<script>" not in page
+
+
+@pytest.mark.django_db
+def test_the_schema_is_openapi_3_1_and_names_the_routes(team):
+    schema = client(person(team)).get("/api/v1/schema?format=json").json()
+    assert schema["openapi"] == "3.1.0"
+    assert {"/api/v1/me", "/api/v1/tokens", "/api/v1/projects"} <= set(schema["paths"])

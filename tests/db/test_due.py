@@ -1,0 +1,182 @@
+"""The durable list: marks, leases, retries, and what happens without a broker."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+from portal.core import clock, due, hints
+from portal.core.errors import Retryable
+from portal.core.models import Due
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def noon():
+    with clock.frozen(NOON):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def broker_is_believed(monkeypatch):
+    monkeypatch.setattr(hints, "_paused_until", 0.0)
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Hints as a broker would get them."""
+    found = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, args, **options: found.append((name, *args)))
+    return found
+
+
+def later(minutes):
+    return NOON + timedelta(minutes=minutes)
+
+
+def test_a_mark_never_moves_a_look_further_away():
+    due.mark("platform", at=later(5))
+    due.mark("platform", at=later(9))
+    assert Due.objects.get().due_at == later(5)
+    due.mark("platform", at=later(2))
+    assert Due.objects.get().due_at == later(2)
+
+
+def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        due.mark("platform", "inventory", "platform")
+        assert sent == []
+    assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
+
+
+def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        due.mark("platform", at=later(1))
+    assert sent == []
+
+
+def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
+    monkeypatch, django_capture_on_commit_callbacks
+):
+    tries = []
+
+    def refuse(*args, **options):
+        tries.append(args)
+        raise OperationalError("no broker")
+
+    monkeypatch.setattr(current_app, "send_task", refuse)
+    for target in ("platform", "inventory"):
+        with django_capture_on_commit_callbacks(execute=True):
+            due.mark(target)
+    assert len(tries) == 1
+    assert Due.objects.count() == 2
+
+
+def test_only_one_worker_gets_a_target():
+    due.mark("platform")
+    assert due.take("platform") is not None
+    assert due.take("platform") is None
+
+
+def test_a_target_that_is_not_due_is_not_taken():
+    due.mark("platform", at=later(1))
+    assert due.take("platform") is None
+    assert due.take("inventory") is None
+
+
+def test_a_lease_runs_out_when_its_worker_dies(settings):
+    due.mark("platform")
+    due.take("platform")
+    with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
+        assert due.take("platform") is not None
+
+
+def test_a_finished_look_leaves_nothing():
+    due.mark("platform")
+    assert due.work("platform", lambda target: None)
+    assert not Due.objects.exists()
+
+
+def test_a_finished_look_may_name_the_next_one():
+    due.mark("platform")
+    due.work("platform", lambda target: later(30))
+    assert Due.objects.get().due_at == later(30)
+
+
+@pytest.mark.parametrize("at", [None, NOON + timedelta(hours=8)])
+def test_a_mark_made_during_the_look_is_not_lost(sent, django_capture_on_commit_callbacks, at):
+    due.mark("platform")
+    with django_capture_on_commit_callbacks(execute=True):
+        due.work("platform", lambda target: due.mark("platform", at=at))
+    assert Due.objects.get().due_at == NOON
+    assert ("allocations.reconcile", "platform") in sent
+
+
+def fails(target):
+    raise Retryable("the API server does not answer")
+
+
+def test_a_failed_look_comes_back_later_and_later(settings):
+    at, waits = NOON, []
+    due.mark("platform")
+    for _ in range(12):
+        with clock.frozen(at):
+            due.work("platform", fails)
+            row = Due.objects.get()
+        waits.append((row.due_at - at).total_seconds())
+        at = row.due_at
+    assert row.attempts == 12
+    assert row.error == "the API server does not answer"
+    assert settings.RETRY_FIRST_S * 0.75 <= waits[0] <= settings.RETRY_FIRST_S
+    assert settings.RETRY_MAX_S * 0.75 <= waits[-1] <= settings.RETRY_MAX_S
+
+
+def test_a_failure_may_say_when_to_try_again():
+    due.mark("platform")
+
+    def asked(target):
+        raise Retryable("busy", after_s=7)
+
+    due.work("platform", asked)
+    assert Due.objects.get().due_at == NOON + timedelta(seconds=7)
+
+
+def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
+    due.mark("platform")
+
+    def look(target):
+        return 1 / 0
+
+    due.work("platform", look)
+    assert Due.objects.get().error == "division by zero"
+
+
+def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
+    due.mark("platform")
+    Due.objects.update(attempts=10)
+
+    def look(target):
+        due.mark(target)
+        raise Retryable("not yet")
+
+    due.work("platform", look)
+    assert Due.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
+
+
+def test_a_success_forgets_failures():
+    due.mark("platform")
+    Due.objects.update(attempts=3, error="once upon a time")
+    due.work("platform", lambda target: later(1))
+    assert (Due.objects.get().attempts, Due.objects.get().error) == (0, "")
+
+
+def test_the_sweep_hints_at_what_is_due_longest_first(sent):
+    due.mark("platform", at=NOON - timedelta(minutes=1))
+    due.mark("inventory", at=NOON - timedelta(minutes=2))
+    due.mark("project:later", at=later(1))
+    assert due.sweep() == 2
+    assert [target for _, target in sent] == ["inventory", "platform"]
+    assert due.lag_s() == 120
