@@ -1,0 +1,135 @@
+"""What is free, what is held, and what a team can get: computed from observed holds, in a fixed number of queries."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Sum
+
+from allocations.models import Allocation
+from allocations.rules import Ask
+from allocations.states import Phase
+from portal.tenants.models import Project, Team
+from quotas.catalog.models import Offering, Pool
+from quotas.limits.models import Limit
+from quotas.metering.models import UsageInterval
+
+RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+"""Phases in which Kueue counts the lease against the team's quota."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal."""
+
+    total: int
+    held: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Mine:
+    """One team's side of an offering, in slices."""
+
+    limit: int
+    used: int
+    can_get_now: int
+    can_borrow: int = 0
+
+
+class Stock:
+    """Capacity of offerings, and teams' use of it: read once, asked often."""
+
+    def __init__(self, teams: Iterable[Team] = ()) -> None:
+        self._offerings = {o.key: o for o in Offering.objects.select_related("pool__use", "flavor")}
+        self._held = _held()
+        self._drawn = self._draw(self._held)
+        self._limits = {(t, p): n for t, p, n in _limits(teams)}
+        self._reserved = _reserved(teams)
+
+    def capacity(self, offering: Offering) -> Capacity:
+        pool = offering.pool
+        units = _units(pool)
+        total = room(units, pool.resources, {}, offering.requests)
+        free = room(units, pool.resources, self._drawn.get(pool.key, {}), offering.requests)
+        return Capacity(total=total, held=self._held.get(offering.key, 0), free=min(free, total))
+
+    def mine(self, team: Team, offering: Offering) -> Mine:
+        nominal = self._limits.get((team.slug, offering.pool.key), 0)
+        drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == team.slug})
+        limit = room(nominal, offering.pool.resources, {}, offering.requests)
+        left = room(nominal, offering.pool.resources, drawn.get(offering.pool.key, {}), offering.requests)
+        return Mine(
+            limit=limit,
+            used=self._reserved.get((team.slug, offering.key), 0),
+            can_get_now=max(0, min(left, self.capacity(offering).free)),
+        )
+
+    def ask(self, project: Project, offering: Offering, count: int, *, live: int = 0) -> Ask:
+        """A request of ``count`` slices as the rules read it."""
+        capacity, mine = self.capacity(offering), self.mine(project.team, offering)
+        nominal = self._limits.get((project.team.slug, offering.pool.key), 0)
+        drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == project.team.slug})
+        left = room(nominal, offering.pool.resources, drawn.get(offering.pool.key, {}), offering.requests)
+        return Ask(
+            offering=offering.key,
+            pool=offering.pool.key,
+            kind=offering.kind,
+            path=offering.flavor.path,
+            count=count,
+            total=capacity.total,
+            free=capacity.free,
+            per_node=offering.per_node,
+            quota=mine.limit,
+            used=max(0, mine.limit - left),
+            team=project.team.slug,
+            hidden=offering.hidden or offering.flavor.hidden,
+            live=live,
+        )
+
+    def offerings(self) -> list[Offering]:
+        """What is offered, sorted by key."""
+        return [o for _, o in sorted(self._offerings.items()) if not (o.hidden or o.flavor.hidden)]
+
+    def _draw(self, slices: Mapping[str, int]) -> dict[str, dict[str, int]]:
+        """Pool → resource → amount drawn by so many slices of each offering."""
+        drawn: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for key, count in slices.items():
+            if offering := self._offerings.get(key):
+                for resource, amount in offering.requests.items():
+                    drawn[offering.pool.key][resource] += amount * count
+        return drawn
+
+
+def room(units: int, unit: Mapping[str, int], drawn: Mapping[str, int], requests: Mapping[str, int]) -> int:
+    """How many more slices that draw ``requests`` fit in ``units`` of a pool of which ``drawn`` is taken."""
+    rooms = [
+        (units * unit.get(resource, 0) - drawn.get(resource, 0)) // amount
+        for resource, amount in requests.items()
+        if amount
+    ]
+    return max(0, min(rooms, default=0))
+
+
+def _units(pool: Pool) -> int:
+    use = getattr(pool, "use", None)
+    return max(0, use.total - use.foreign) if use else 0
+
+
+def _held() -> dict[str, int]:
+    rows = UsageInterval.objects.filter(end=None).order_by().values_list("offering").annotate(n=Sum("count"))
+    return dict(rows)
+
+
+def _limits(teams: Iterable[Team]) -> Iterable[tuple[str, str, int]]:
+    return Limit.objects.filter(team__in=list(teams)).values_list("team__slug", "pool__key", "nominal")
+
+
+def _reserved(teams: Iterable[Team]) -> dict[tuple[str, str], int]:
+    rows = (
+        Allocation.objects.filter(project__team__in=list(teams), ended_at=None, phase__in=RESERVING)
+        .order_by()
+        .values_list("project__team__slug", "offering__key")
+        .annotate(n=Sum("count"))
+    )
+    return {(team, offering): n for team, offering, n in rows}

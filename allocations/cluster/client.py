@@ -1,0 +1,234 @@
+"""The API server as the portal needs it: raw JSON over the official client's connection pool.
+
+Only server, CA and token are taken from a kubeconfig (KUBECONFIG), or the pod's service account where there is none:
+an ``exec`` or ``auth-provider`` entry would run a program of whoever wrote the file. A token file is read again when
+it changes, since bound tokens live for an hour at most.
+
+Typed models are not used: they cost more time than all else, and drop fields they do not know.
+"""
+
+import base64
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from os import environ
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import urllib3
+import yaml
+from django.conf import settings
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from allocations.cluster import names
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.kinds import KINDS, Kind
+from allocations.reconcile.facts import Manifest, Ref
+
+IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TIMEOUT_S = (3.0, 10.0)
+WATCH_S = 20
+"""How long one watch request lasts. Bookmarks come before its end, so a silent connection is found dead soon after."""
+PAGE = 500
+APPLY = "application/apply-patch+yaml"
+PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})
+
+
+class TokenFile:
+    """The token in a file, read again when the file changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._changed_at = -1.0
+        self._token = ""
+
+    def __call__(self, configuration: Configuration) -> None:
+        changed_at = self.path.stat().st_mtime
+        if changed_at != self._changed_at:
+            self._token = self.path.read_text(encoding="utf-8").strip()
+            self._changed_at = changed_at
+        configuration.api_key["authorization"] = f"Bearer {self._token}"
+
+
+def from_kubeconfig(path: Path) -> Configuration:
+    """Server, CA and token of the file's current context; anything else that it asks for is refused."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    context = next(c["context"] for c in content["contexts"] if c["name"] == content["current-context"])
+    cluster = next(c["cluster"] for c in content["clusters"] if c["name"] == context["cluster"])
+    user = next(u["user"] for u in content["users"] if u["name"] == context["user"])
+    unknown = sorted(set(user) - {"token", "tokenFile"}) + sorted(
+        set(cluster) - {"server", "certificate-authority", "certificate-authority-data"}
+    )
+    if unknown or not user:
+        raise ValueError(
+            f"{path.name}: only server, certificate authority and token (or tokenFile) are used; remove {unknown or 'nothing, add a token'}"
+        )
+    configuration = Configuration()
+    configuration.host = cluster["server"]
+    if data := cluster.get("certificate-authority-data"):
+        configuration.ssl_ca_cert = _ca_file(base64.b64decode(data))
+    elif ca := cluster.get("certificate-authority"):
+        configuration.ssl_ca_cert = str(path.parent / ca)
+    if "tokenFile" in user:
+        configuration.refresh_api_key_hook = TokenFile(path.parent / user["tokenFile"])
+    else:
+        configuration.api_key["authorization"] = f"Bearer {user['token']}"
+    return configuration
+
+
+def _ca_file(data: bytes) -> str:
+    with NamedTemporaryFile("wb", prefix="gpu-portal-ca-", delete=False) as file:
+        file.write(data)
+    return file.name
+
+
+def in_cluster() -> Configuration:
+    configuration = Configuration()
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
+    configuration.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    configuration.ssl_ca_cert = str(IN_CLUSTER / "ca.crt")
+    configuration.refresh_api_key_hook = TokenFile(IN_CLUSTER / "token")
+    return configuration
+
+
+@functools.cache
+def connect() -> "Client":
+    """One client per process: keep-alive connections are worth more than anything else here."""
+    return Client(from_kubeconfig(Path(settings.KUBECONFIG)) if settings.KUBECONFIG else in_cluster())
+
+
+class Client:
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.connection_pool_maxsize = 40
+        configuration.retries = urllib3.Retry(0)
+        self.host: str = configuration.host
+        self.ca: str = configuration.ssl_ca_cert
+        self._api = ApiClient(configuration)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: object = None,
+        content_type: str = "application/json",
+        timeout: tuple[float, float] = TIMEOUT_S,
+    ) -> urllib3.BaseHTTPResponse:
+        """One call. Raises ClusterUnavailable (try again) or ClusterRefused (the API server's own words)."""
+        try:
+            return self._api.call_api(
+                path,
+                method,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=timeout,
+            )
+        except ApiException as error:
+            raise _as_cluster_error(error) from error
+        except (HTTPError, OSError) as error:
+            raise ClusterUnavailable(f"{method} {path}: {error}") from error
+
+    def json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
+        response = self.request(method, path, **kwargs)
+        try:
+            return json.loads(response.data)
+        except (HTTPError, OSError) as error:
+            raise ClusterUnavailable(f"{method} {path}: {error}") from error
+        finally:
+            response.release_conn()
+
+    def apply(self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False) -> dict[str, Any]:
+        """Server-side apply with our field manager, by force: what we own we own. Returns the object."""
+        ref = Ref.of(manifest)
+        query = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        path = KINDS[ref.kind].path(ref.namespace, ref.name, subresource)
+        return self.json("PATCH", path, query=query, body=manifest, content_type=APPLY)
+
+    def delete(self, ref: Ref, uid: str) -> None:
+        """Delete this very object (not one that took its name since); already gone is fine."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        try:
+            self.json("DELETE", KINDS[ref.kind].path(ref.namespace, ref.name), body=options)
+        except ClusterRefused as error:
+            if error.status != 404:
+                raise
+
+    def get(self, ref: Ref) -> dict[str, Any] | None:
+        try:
+            return self.json("GET", KINDS[ref.kind].path(ref.namespace, ref.name))
+        except ClusterRefused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(self, kind: Kind) -> tuple[list[dict[str, Any]], int]:
+        """All objects of the kind that its selector names, and the revision of the list."""
+        items: list[dict[str, Any]] = []
+        query: dict[str, Any] = {"limit": PAGE, "labelSelector": kind.selector}
+        while True:
+            page = self.json("GET", kind.path(), query=query, timeout=(3.0, 60.0))
+            items += page.get("items") or []
+            if not (token := page["metadata"].get("continue")):
+                return items, int(page["metadata"]["resourceVersion"])
+            query = {**query, "continue": token}
+
+    def revision(self, kind: Kind) -> int:
+        """The revision at which the kind is now."""
+        page = self.json("GET", kind.path(), query={"limit": 1, "labelSelector": kind.selector})
+        return int(page["metadata"]["resourceVersion"])
+
+    def watch(self, kind: Kind, resource_version: int) -> Iterator[dict[str, Any]]:
+        """Events from a revision on, bookmarks too, until the server ends the request (``WATCH_S``).
+
+        The read timeout is longer than the longest silence of a living connection, so a half-open one raises
+        ClusterUnavailable instead of hanging for ever.
+        """
+        query = {
+            "watch": "true",
+            "resourceVersion": str(resource_version),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+            "labelSelector": kind.selector,
+        }
+        response = self.request("GET", kind.path(), query=query, timeout=(3.0, WATCH_S + 4.0))
+        try:
+            yield from _lines(response)
+        except (HTTPError, OSError, ValueError) as error:
+            raise ClusterUnavailable(f"watch {kind.name}: {error}") from error
+        finally:
+            response.close()
+            response.release_conn()
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
+    buffer = b""
+    while chunk := response.read1(65536):
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefused:
+    try:
+        status = json.loads(error.body or "{}")
+    except ValueError:
+        status = {}
+    message = status.get("message") or str(error.body or error.reason)
+    code = int(error.status or 0)
+    if code in PATIENCE or code == 0:
+        return ClusterUnavailable(f"{code}: {message}")
+    return ClusterRefused(code, status.get("reason", ""), message)

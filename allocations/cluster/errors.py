@@ -1,0 +1,17 @@
+"""What the cluster can answer, as two errors: worth trying again, or not."""
+
+from portal.core.errors import Permanent, Retryable
+
+
+class ClusterUnavailable(Retryable):
+    """The API server did not answer, or asked for patience (429, 5xx, conflict)."""
+
+
+class ClusterRefused(Permanent):
+    """The API server answered no. ``status`` and ``message`` are its own."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message

@@ -1,0 +1,298 @@
+"""The kinds the portal reads and writes, and which few fields of each it remembers. Pure.
+
+``watched`` kinds are mirrored by the watcher: ours by label, and unlabelled those that say what there is and who
+uses it (nodes, slices, claims, pods). A projector returns the facts that ``allocations.reconcile`` reads, or None
+for an object that concerns nobody here (most pods of a cluster).
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from allocations.cluster import names
+from allocations.reconcile.facts import Ref
+from allocations.reconcile.plan import digest
+
+Raw = Mapping[str, Any]
+GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+OURS = f"{names.MANAGED}=true"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A fact read from the cluster: this object, at this revision, looked so, or was gone.
+
+    ``live`` is whether the watch saw it happen; else it was found by a list, and ``at`` is the moment up to which
+    the earlier state is known to have lasted (the last sighting).
+    """
+
+    ref: Ref
+    uid: str
+    resource_version: int
+    at: datetime
+    live: bool
+    gone: bool = False
+    digest: str = ""
+    allocation: str = ""
+    project: str = ""
+    managed: bool = False
+    deleting: bool = False
+    facts: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    api_version: str
+    plural: str
+    namespaced: bool = True
+    selector: str = OURS
+    project: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
+    watched: bool = True
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        parts = [
+            root,
+            f"namespaces/{namespace}" if namespace and self.namespaced else "",
+            self.plural,
+            name,
+            subresource,
+        ]
+        return "/".join(part for part in parts if part)
+
+
+def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
+    return {
+        c["type"]: {
+            "status": c["status"],
+            "reason": c.get("reason", ""),
+            "message": c.get("message", "")[:800],
+            "at": c.get("lastTransitionTime", "").replace("Z", "+00:00"),
+        }
+        for c in raw.get("status", {}).get("conditions", ())
+    }
+
+
+def _workload(raw: Raw) -> Mapping[str, Any]:
+    status = raw.get("status", {})
+    pod_sets = raw.get("spec", {}).get("podSets", ())
+    return {
+        "created_at": raw["metadata"].get("creationTimestamp", "").replace("Z", "+00:00"),
+        "conditions": _conditions(raw),
+        "admission": status.get("admission", {}).get("clusterQueue", ""),
+        "requeues": status.get("requeueState", {}).get("count", 0),
+        "record": raw["metadata"].get("annotations", {}).get(names.REQUEST, ""),
+        "queue": raw.get("spec", {}).get("queueName", ""),
+        "count": sum(p.get("count", 0) for p in pod_sets),
+    }
+
+
+def _claim(raw: Raw) -> Mapping[str, Any]:
+    status = raw.get("status", {})
+    allocation = status.get("allocation", {})
+    return {
+        "devices": [
+            {"request": r["request"], "driver": r["driver"], "pool": r["pool"], "device": r["device"]}
+            for r in allocation.get("devices", {}).get("results", ())
+            if not r.get("adminAccess")
+        ],
+        "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
+        "managed": raw["metadata"].get("labels", {}).get(names.MANAGED) == "true",
+    }
+
+
+def gpu_requests(pod_spec: Raw) -> dict[str, int]:
+    """GPU-like resources that a pod asks of device plugins: the larger of the containers' sum and any init container."""
+    totals: dict[str, int] = {}
+    for container in pod_spec.get("containers", ()):
+        for resource, amount in _gpu_limits(container).items():
+            totals[resource] = totals.get(resource, 0) + amount
+    for container in pod_spec.get("initContainers", ()):
+        for resource, amount in _gpu_limits(container).items():
+            totals[resource] = max(totals.get(resource, 0), amount)
+    return totals
+
+
+def _gpu_limits(container: Raw) -> dict[str, int]:
+    resources = container.get("resources", {})
+    amounts = {**resources.get("requests", {}), **resources.get("limits", {})}
+    return {r: int(a) for r, a in amounts.items() if r.startswith("nvidia.com/")}
+
+
+def _pod(raw: Raw) -> Mapping[str, Any] | None:
+    spec, status, meta = raw.get("spec", {}), raw.get("status", {}), raw["metadata"]
+    labels = meta.get("labels", {})
+    gpus = gpu_requests(spec)
+    if not gpus and not spec.get("resourceClaims") and names.ALLOCATION not in labels:
+        return None
+    conditions = _conditions(raw)
+    scheduled = conditions.get("PodScheduled", {})
+    return {
+        "phase": status.get("phase", "Pending"),
+        "node": spec.get("nodeName", ""),
+        "gpus": gpus,
+        "claims": [c["resourceClaimName"] for c in spec.get("resourceClaims", ()) if c.get("resourceClaimName")],
+        "holder": labels.get(names.HOLDER) == "true",
+        "ready_at": conditions.get("Ready", {}).get("at", ""),
+        "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
+    }
+
+
+def _quota(raw: Raw) -> Mapping[str, Any]:
+    annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
+    return {
+        "slices": json.loads(annotation),
+        "hard": raw.get("spec", {}).get("hard", {}),
+        "status": raw.get("status", {}).get("hard", {}),
+    }
+
+
+def _guard(raw: Raw) -> Mapping[str, Any]:
+    return {"allocations": sorted(raw.get("spec", {}).get("allocations", {}))}
+
+
+def _namespace(raw: Raw) -> Mapping[str, Any]:
+    return {"phase": raw.get("status", {}).get("phase", "")}
+
+
+def _cluster_queue(raw: Raw) -> Mapping[str, Any]:
+    status = raw.get("status", {})
+    return {
+        "active": _conditions(raw).get("Active", {}),
+        "pending": status.get("pendingWorkloads", 0),
+        "reserving": status.get("reservingWorkloads", 0),
+        "admitted": status.get("admittedWorkloads", 0),
+    }
+
+
+def _node(raw: Raw) -> Mapping[str, Any] | None:
+    status, spec = raw.get("status", {}), raw.get("spec", {})
+    labels = {
+        k: v for k, v in raw["metadata"].get("labels", {}).items() if k.startswith(("nvidia.com/", "kubernetes.io/"))
+    }
+    amounts = {
+        which: {r: int(a) for r, a in status.get(which, {}).items() if r.startswith(GPU_PREFIXES)}
+        for which in ("allocatable", "capacity")
+    }
+    if not any(amounts.values()) and not any(k.startswith("nvidia.com/") for k in labels):
+        return None
+    return {
+        "labels": labels,
+        **amounts,
+        "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in spec.get("taints", ())],
+        "ready": _conditions(raw).get("Ready", {}).get("status") == "True",
+        "unschedulable": bool(spec.get("unschedulable")),
+    }
+
+
+def _plain(value: Raw) -> Any:
+    """A typed attribute ({string: x} | {int: n} | {bool: b} | {version: v}) as its value."""
+    return next(iter(value.values()), None)
+
+
+def _slice(raw: Raw) -> Mapping[str, Any] | None:
+    spec = raw.get("spec", {})
+    if spec.get("driver") != "gpu.nvidia.com":
+        return None
+    return {
+        "driver": spec["driver"],
+        "node": spec.get("nodeName", ""),
+        "pool": spec["pool"]["name"],
+        "generation": spec["pool"]["generation"],
+        "slice_count": spec["pool"]["resourceSliceCount"],
+        "devices": [
+            {
+                "name": d["name"],
+                "attributes": {k: _plain(v) for k, v in d.get("attributes", {}).items()},
+                "capacity": {k: v["value"] for k, v in d.get("capacity", {}).items()},
+                "counters": [
+                    {"set": c["counterSet"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+                    for c in d.get("consumesCounters", ())
+                ],
+                "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in d.get("taints", ())],
+            }
+            for d in spec.get("devices", ())
+        ],
+        "shared_counters": [
+            {"name": c["name"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+            for c in spec.get("sharedCounters", ())
+        ],
+    }
+
+
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+_RBAC = "rbac.authorization.k8s.io/v1"
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("Workload", _KUEUE, "workloads", project=_workload),
+        Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=_claim),
+        Kind("Pod", "v1", "pods", selector="", project=_pod),
+        Kind("ResourceQuota", "v1", "resourcequotas", project=_quota),
+        Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=_guard),
+        Kind("Namespace", "v1", "namespaces", namespaced=False, project=_namespace),
+        Kind("LimitRange", "v1", "limitranges"),
+        Kind("LocalQueue", _KUEUE, "localqueues"),
+        Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
+        Kind("RoleBinding", _RBAC, "rolebindings"),
+        Kind("ServiceAccount", "v1", "serviceaccounts"),
+        Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
+        Kind("Cohort", _KUEUE, "cohorts", namespaced=False),
+        Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, project=_cluster_queue),
+        Kind("ResourceFlavor", _KUEUE, "resourceflavors", namespaced=False),
+        Kind("Node", "v1", "nodes", namespaced=False, selector="", project=_node),
+        Kind(
+            "ResourceSlice",
+            "resource.k8s.io/v1",
+            "resourceslices",
+            namespaced=False,
+            selector="",
+            project=_slice,
+        ),
+    )
+}
+WATCHED = tuple(kind for kind in KINDS.values() if kind.watched)
+INVENTORY = frozenset({"Node", "ResourceSlice"})
+
+
+def our_fields(raw: Raw) -> str:
+    """Digest of the fields that our server-side apply owns, or "" when it owns none.
+
+    A foreign change of one of our values moves its ownership, so the set, and with it the digest, changes. The
+    entry's ``time`` is left out: it moves without that.
+    """
+    for entry in raw["metadata"].get("managedFields", ()):
+        if (
+            entry.get("manager") == names.FIELD_MANAGER
+            and entry.get("operation") == "Apply"
+            and not entry.get("subresource")
+        ):
+            return digest(entry.get("fieldsV1", {}))
+    return ""
+
+
+def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:
+    """One object as it came from the API server, as an Observation; None when it concerns nobody here."""
+    metadata = raw["metadata"]
+    facts = kind.project(raw)
+    if facts is None:
+        return None
+    labels = metadata.get("labels", {})
+    return Observation(
+        ref=Ref(kind.name, metadata.get("namespace", ""), metadata["name"]),
+        uid=metadata["uid"],
+        resource_version=int(metadata["resourceVersion"]),
+        at=at,
+        live=live,
+        gone=gone,
+        digest=our_fields(raw),
+        allocation=labels.get(names.ALLOCATION, ""),
+        project=labels.get(names.PROJECT, ""),
+        managed=labels.get(names.MANAGED) == "true",
+        deleting="deletionTimestamp" in metadata,
+        facts=facts,
+    )

@@ -1,0 +1,1 @@
+"""Pure builders: frozen facts in, plain dictionaries out, each a full server-side apply intent."""

@@ -1,0 +1,98 @@
+"""The lease: a Kueue Workload that the portal makes and never runs. It reserves quota; nothing else.
+
+Kueue reads requests from the pod template × count (facts on Workloads: kueue.x-k8s.io/v1beta2, ``spec.podSets``).
+``priority`` is always set and there is no owner reference, so Kueue takes it for nobody's orphan.
+"""
+
+from datetime import datetime
+
+from allocations.cluster import names
+from allocations.reconcile.facts import Manifest, Ref, Request, Seen
+from allocations.states import LeaseFacts
+
+KIND = "Workload"
+PAUSE = "registry.k8s.io/pause:3.10"
+
+
+def labels(request: Request) -> dict[str, str]:
+    return {
+        names.MANAGED: "true",
+        "app.kubernetes.io/managed-by": "gpu-portal",
+        names.DEPARTMENT: request.department,
+        names.TEAM: request.team,
+        names.PROJECT: request.project,
+        names.ALLOCATION: request.name,
+    }
+
+
+def ref(request: Request) -> Ref:
+    return Ref(KIND, request.namespace, names.lease(request.name))
+
+
+def build(request: Request) -> Manifest:
+    """One pod per slice, each asking the pool's units for one slice as plain integers."""
+    amounts = {resource: str(amount) for resource, amount in sorted(request.requests.items())}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": KIND,
+        "metadata": {
+            "name": names.lease(request.name),
+            "namespace": request.namespace,
+            "labels": labels(request),
+            "annotations": {names.REQUEST: request.record},
+        },
+        "spec": {
+            "queueName": names.LOCAL_QUEUE,
+            "priority": request.priority,
+            "podSets": [
+                {
+                    "name": "main",
+                    "count": request.count,
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "nodeSelector": dict(request.node_selector),
+                            "tolerations": [dict(t) for t in request.tolerations],
+                            "containers": [
+                                {
+                                    "name": "slice",
+                                    "image": PAUSE,
+                                    "resources": {"requests": amounts, "limits": amounts},
+                                }
+                            ],
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def read(seen: Seen | None) -> LeaseFacts | None:
+    """The lease's conditions as facts.
+
+    A reservation that is no longer there takes ``Evicted`` with it: Kueue leaves that condition on a workload
+    that queues again, so it only counts while ``status.admission`` stands.
+    """
+    if seen is None:
+        return None
+    conditions = seen.facts.get("conditions", {})
+    reserved = bool(seen.facts.get("admission"))
+    evicted = conditions.get("Evicted", {}) if reserved else {}
+    quota = conditions.get("QuotaReserved", {})
+    is_evicted = evicted.get("status") == "True"
+    admitted = conditions.get("Admitted", {})
+    is_admitted = reserved and admitted.get("status") == "True"
+    created_at = seen.facts.get("created_at")
+    return LeaseFacts(
+        created_at=datetime.fromisoformat(created_at) if created_at else None,
+        reserved=reserved,
+        admitted=is_admitted,
+        admitted_at=datetime.fromisoformat(admitted["at"]) if is_admitted else None,
+        pods_ready=conditions.get("PodsReady", {}).get("status") == "True",
+        pending_reason="" if reserved else quota.get("reason", ""),
+        pending_message="" if reserved else quota.get("message", ""),
+        evicted_at=datetime.fromisoformat(evicted["at"]) if is_evicted else None,
+        evicted_reason=evicted.get("reason", "") if is_evicted else "",
+        evicted_message=evicted.get("message", "") if is_evicted else "",
+    )

@@ -1,0 +1,205 @@
+"""What every project's namespace holds: queue, quotas, limits, network walls, the guard's data, and who may enter.
+
+The order is the order of making: a namespace is labelled from birth, and RoleBindings come last, when the guard
+has all it needs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from allocations.cluster import names
+from allocations.cluster.manifests import device_plugin
+from allocations.reconcile.facts import Manifest
+
+
+@dataclass(frozen=True)
+class ProjectFacts:
+    """``guards``: allocation → GpuProject entry. ``holds``: flavor → allocation → resource → slices.
+    ``resources``: flavor → device plugin resources. ``people``: cluster role → usernames."""
+
+    slug: str
+    namespace: str
+    team: str
+    department: str
+    cluster_queue: str
+    pod_security: str = "restricted"
+    egress: str = "none"
+    people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    holds: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    people_namespace: str = "gpu-portal-people"
+
+
+def labels(project: ProjectFacts) -> dict[str, str]:
+    return {
+        names.MANAGED: "true",
+        "app.kubernetes.io/managed-by": "gpu-portal",
+        names.DEPARTMENT: project.department,
+        names.TEAM: project.team,
+        names.PROJECT: project.slug,
+    }
+
+
+def build(project: ProjectFacts) -> list[Manifest]:
+    return [
+        namespace(project),
+        guard(project),
+        *hold_quotas(project),
+        object_quota(project),
+        limit_range(project),
+        local_queue(project),
+        *network_policies(project),
+        *role_bindings(project),
+    ]
+
+
+def _object(project: ProjectFacts, api_version: str, kind: str, name: str, **body: object) -> Manifest:
+    metadata = {"name": name, "namespace": project.namespace, "labels": labels(project)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+
+
+def namespace(project: ProjectFacts) -> Manifest:
+    level = project.pod_security
+    pod_security = {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": project.namespace, "labels": {**labels(project), **pod_security}},
+    }
+
+
+def guard(project: ProjectFacts) -> Manifest:
+    """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
+    held = sorted(project.guards.items())
+    summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
+    spec = {"summary": summary[:1024], "allocations": dict(held)}
+    return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
+
+
+def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
+    """One per device plugin flavor, also where nothing is held: zero of all, so that no class is ever unbound."""
+    for flavor, resources in sorted(project.resources.items()):
+        yield device_plugin.hold_quota(
+            project.namespace, flavor, labels(project), project.holds.get(flavor, {}), list(resources)
+        )
+
+
+def object_quota(project: ProjectFacts) -> Manifest:
+    """Counts only. No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
+    ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs."""
+    return _object(
+        project,
+        "v1",
+        "ResourceQuota",
+        "gpu-portal-objects",
+        spec={
+            "hard": {
+                "pods": "500",
+                "services": "100",
+                "services.loadbalancers": "0",
+                "services.nodeports": "0",
+                "secrets": "200",
+                "configmaps": "200",
+                "persistentvolumeclaims": "50",
+                "count/jobs.batch": "500",
+                "count/resourceclaims.resource.k8s.io": "200",
+            }
+        },
+    )
+
+
+def limit_range(project: ProjectFacts) -> Manifest:
+    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container."""
+    return _object(
+        project,
+        "v1",
+        "LimitRange",
+        "gpu-portal",
+        spec={
+            "limits": [
+                {
+                    "type": "Container",
+                    "defaultRequest": {"cpu": "100m", "memory": "256Mi"},
+                    "default": {"cpu": "1", "memory": "1Gi"},
+                }
+            ]
+        },
+    )
+
+
+def local_queue(project: ProjectFacts) -> Manifest:
+    return _object(
+        project,
+        "kueue.x-k8s.io/v1beta2",
+        "LocalQueue",
+        names.LOCAL_QUEUE,
+        spec={"clusterQueue": project.cluster_queue},
+    )
+
+
+def network_policies(project: ProjectFacts) -> Iterable[Manifest]:
+    """Deny from other namespaces, allow within, DNS, the portal's workspace proxy, and the egress profile."""
+    within: list[Manifest] = [{"podSelector": {}}]
+    portal = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": names.PORTAL_NAMESPACE}}}]
+    dns = {
+        "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}],
+        "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")],
+    }
+    egress: dict[str, list[Manifest]] = {
+        "none": [],
+        "cluster": [{"to": [{"namespaceSelector": {}}]}],
+        "internet": [
+            {
+                "to": [
+                    {
+                        "ipBlock": {
+                            "cidr": "0.0.0.0/0",
+                            "except": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"],
+                        }
+                    }
+                ]
+            }
+        ],
+    }
+    yield _object(
+        project,
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        "gpu-portal-ingress",
+        spec={
+            "podSelector": {},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": within}, {"from": portal}],
+        },
+    )
+    yield _object(
+        project,
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        "gpu-portal-egress",
+        spec={
+            "podSelector": {},
+            "policyTypes": ["Egress"],
+            "egress": [{"to": within}, dns, *egress[project.egress]],
+        },
+    )
+
+
+def role_bindings(project: ProjectFacts) -> Iterable[Manifest]:
+    for role, usernames in sorted(project.people.items()):
+        yield _object(
+            project,
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            role.replace(":", "-"),
+            roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            subjects=[
+                {
+                    "kind": "ServiceAccount",
+                    "name": names.person(username),
+                    "namespace": project.people_namespace,
+                }
+                for username in sorted(usernames)
+            ],
+        )

@@ -1,0 +1,70 @@
+"""Every name the portal gives to an object on the cluster. Pure.
+
+An allocation's own name is a DNS label of at most 48 characters, unique in its project, so that each name made
+from it by a suffix is a valid DNS label (63) and no two allocations of a namespace share one. Kueue names the
+Workloads of Jobs ``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five characters of hexadecimal) never is.
+"""
+
+import re
+from hashlib import sha256
+
+ALLOCATION_MAX = 48
+DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+
+FIELD_MANAGER = "gpu-portal"
+PORTAL_NAMESPACE = "gpu-portal"
+LOCAL_QUEUE = "gpu"
+GUARD = "gpu-portal"
+HOLDER_CLASS = "gpu-portal-holder"
+MEMBER_ROLE = "gpu-portal:tenant"
+VIEWER_ROLE = "gpu-portal:viewer"
+
+LABEL = "gpu-portal.io/"
+MANAGED = f"{LABEL}managed"
+ALLOCATION = f"{LABEL}allocation"
+PROJECT = f"{LABEL}project"
+TEAM = f"{LABEL}team"
+DEPARTMENT = f"{LABEL}department"
+HOLDER = f"{LABEL}holder"
+REQUEST = f"{LABEL}request"
+SLICES = f"{LABEL}slices-of"
+
+
+def lease(allocation: str) -> str:
+    return f"{allocation}-lease"
+
+
+def claim(allocation: str) -> str:
+    """The claim bears the allocation's name: it is what a tenant reads in ``kubectl get resourceclaims``."""
+    return allocation
+
+
+def holder(allocation: str) -> str:
+    return f"{allocation}-holder"
+
+
+def hold_class(flavor: str) -> str:
+    """PriorityClass that the guard sets on pods of an allocation; the hold quota is scoped to it."""
+    return f"gpu-portal-hold-{flavor}"
+
+
+def hold_quota(flavor: str) -> str:
+    return f"gpu-portal-hold-{flavor}"
+
+
+def person(username: str) -> str:
+    """ServiceAccount of a person. Usernames that are no DNS label keep a readable part and gain a digest."""
+    if DNS_LABEL.match(username) and len(username) <= 50:
+        return f"person-{username}"
+    readable = re.sub(r"[^a-z0-9]+", "-", username.lower()).strip("-")[:40] or "x"
+    return f"person-{readable}-{sha256(username.encode()).hexdigest()[:8]}"
+
+
+def suggest(purpose: str, token: str) -> str:
+    """A name for an allocation that was given none: readable words of its offering plus ``token``."""
+    words = re.sub(r"[^a-z0-9]+", "-", purpose.lower()).strip("-")[: ALLOCATION_MAX - len(token) - 1].strip("-")
+    return f"{words or 'gpu'}-{token}"
+
+
+def is_allocation_name(name: str) -> bool:
+    return len(name) <= ALLOCATION_MAX and DNS_LABEL.match(name) is not None

@@ -1,0 +1,152 @@
+"""The watcher: list, then watch, every kind the portal reads; one writer records what they bring.
+
+A thread per kind reads raw JSON from the API server and puts observations into one queue; the main thread takes
+them in batches and records each batch in one transaction. The order of a kind is kept.
+
+It never trusts silence: watch requests end by themselves after ``WATCH_S`` and go on from the last revision, a read
+that is silent for longer fails, an answer 410 lists again, and every ``RELIST_S`` a list checks what watches brought.
+Any error of the database ends the process's session with it: all kinds are listed anew, so nothing is missed.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.kinds import WATCHED, Kind, Observation, observe
+from portal.core import clock
+
+log = structlog.get_logger(__name__)
+
+RELIST_S = 300.0
+BATCH = 200
+BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A full list of one kind, at ``resource_version``."""
+
+    kind: Kind
+    observations: list[Observation]
+    resource_version: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Synced:
+    """The mirror of the kind is complete up to here, once all before it in the queue is recorded."""
+
+    kind: Kind
+    resource_version: int
+    at: datetime
+
+
+Item = Listed | Synced | Observation | BaseException
+
+
+class Reflector(threading.Thread):
+    """One kind: list, then watch from that revision, again and again, until ``stop`` is set."""
+
+    def __init__(self, client: Client, kind: Kind, out: "queue.Queue[Item]", stop: threading.Event) -> None:
+        super().__init__(name=f"watch-{kind.name}", daemon=True)
+        self._client, self._kind, self._out, self._stop_event = client, kind, out, stop
+
+    def run(self) -> None:
+        failures = 0
+        while not self._stop_event.is_set():
+            try:
+                self._list_and_watch()
+                failures = 0
+            except (ClusterUnavailable, ClusterRefused) as error:
+                wait = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
+                failures += 1
+                log.warning("watch.broken", kind=self._kind.name, error=str(error), again_in_s=wait)
+                self._stop_event.wait(wait)
+            except BaseException as error:
+                self._out.put(error)
+                return
+
+    def _list_and_watch(self) -> None:
+        at = clock.now()
+        items, revision = self._client.list(self._kind)
+        observed = [o for raw in items if (o := observe(self._kind, raw, at=at, live=False))]
+        self._out.put(Listed(self._kind, observed, revision, at))
+        place = Place(revision, at)
+        relist_at = time.monotonic() + RELIST_S
+        broken = 0
+        while not self._stop_event.is_set() and time.monotonic() < relist_at:
+            try:
+                self._watch(place)
+                broken = 0
+            except ClusterUnavailable:
+                broken += 1
+                if broken > len(BACKOFF_S):
+                    raise
+                self._stop_event.wait(BACKOFF_S[broken - 1])
+                place.missed_until = self._client.revision(self._kind)
+
+    def _watch(self, place: "Place") -> None:
+        """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
+        last_contact = place.at
+        for event in self._client.watch(self._kind, place.revision):
+            raw, at = event["object"], clock.now()
+            if event["type"] == "ERROR":
+                raise ClusterRefused(raw.get("code", 410), raw.get("reason", "Expired"), raw.get("message", ""))
+            revision = int(raw["metadata"]["resourceVersion"])
+            live = revision > place.missed_until
+            if event["type"] != "BOOKMARK":
+                gone = event["type"] == "DELETED"
+                seen_at = at if live else last_contact
+                if observation := observe(self._kind, raw, at=seen_at, live=live, gone=gone):
+                    self._out.put(observation)
+            place.revision, place.at = revision, at
+            self._out.put(Synced(self._kind, revision, at))
+            if self._stop_event.is_set():
+                break
+
+
+@dataclass
+class Place:
+    """How far a watch has come: the revision, when it was reached, and up to where events were missed."""
+
+    revision: int
+    at: datetime
+    missed_until: int = 0
+
+
+def run(client: Client, record: Callable[[list[Item]], None], stop: threading.Event, beat: Callable[[], None]) -> None:
+    """Watch all kinds and record what comes until ``stop``; raises what a recorder or a reader raised."""
+    items: queue.Queue[Item] = queue.Queue(maxsize=10_000)
+    ended = threading.Event()
+    readers = [Reflector(client, kind, items, ended) for kind in WATCHED]
+    for reader in readers:
+        reader.start()
+    try:
+        while not stop.is_set():
+            beat()
+            if batch := take(items):
+                record(batch)
+    finally:
+        ended.set()
+
+
+def take(items: "queue.Queue[Item]") -> list[Item]:
+    """What is waiting, at most ``BATCH``, waiting a second for the first. Raises an error that a reader met."""
+    batch: list[Item] = []
+    try:
+        batch.append(items.get(timeout=1.0))
+        while len(batch) < BATCH:
+            batch.append(items.get_nowait())
+    except queue.Empty:
+        pass
+    for item in batch:
+        if isinstance(item, BaseException):
+            raise item
+    return batch

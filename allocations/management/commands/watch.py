@@ -1,0 +1,83 @@
+import signal
+import threading
+import time
+from datetime import timedelta
+
+import structlog
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections, connection
+
+from allocations.cluster import watcher
+from allocations.cluster.client import connect
+from allocations.cluster.kinds import Observation
+from allocations.models import Allocation
+from allocations.reconcile.observe import record_list, record_observations, record_sync
+from portal.core import clock, due, heartbeat
+from portal.tenants.models import Project
+
+log = structlog.get_logger(__name__)
+BEAT_S = 5.0
+
+
+class Command(BaseCommand):
+    help = "Mirror the cluster into the database and mark what has to be looked at. One process."
+
+    def handle(self, *args: object, **options: object) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        while not stop.is_set():
+            try:
+                mark_everything()
+                watcher.run(connect(), record, stop, Beat())
+            except Exception as error:
+                # Whatever it was, the next session lists all kinds anew: nothing seen so far has to be trusted.
+                log.exception("watch.session_ended", error=str(error))
+                connection.close()
+                stop.wait(1.0)
+            close_old_connections()
+
+
+def record(batch: list[watcher.Item]) -> None:
+    """Record a batch in its order; revisions last, when all before them stands."""
+    waiting: list[Observation] = []
+    synced: dict[str, watcher.Synced] = {}
+    for item in batch:
+        match item:
+            case Observation():
+                waiting.append(item)
+            case watcher.Listed(kind, observations, revision, at):
+                record_observations(waiting)
+                waiting = []
+                record_list(kind, observations, revision, at)
+            case watcher.Synced(kind):
+                synced[kind.name] = item
+    record_observations(waiting)
+    for item in synced.values():
+        record_sync(item.kind, item.resource_version, item.at)
+
+
+def mark_everything() -> None:
+    """After a start nothing is known of what was missed: have all that lives looked at, once the lists are in."""
+    live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
+    projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+    targets = [
+        "platform",
+        "inventory",
+        "adoption",
+        *(f"project:{s}" for s in projects),
+        *(f"allocation:{i}" for i in live),
+    ]
+    due.mark(*targets, at=clock.now() + timedelta(seconds=3))
+
+
+class Beat:
+    """A sign of life every few seconds, from the loop itself."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        if time.monotonic() >= self._next:
+            heartbeat.beat("watcher")
+            self._next = time.monotonic() + BEAT_S

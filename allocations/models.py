@@ -1,0 +1,160 @@
+"""Intent (Allocation), history (Transition), the last seen form of the cluster (MirrorObject, WatchState)
+and what was written to it (AppliedObject)."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from allocations.states import Outcome, Phase
+from portal.tenants.models import Project
+from quotas.catalog.models import Offering
+
+
+class Allocation(models.Model):
+    """One request and everything that follows from it.
+
+    Stored is what a person or a deadline decided; the phase is derived from the cluster (``allocations.states``)
+    and only cached here, for lists, by ``allocations.reconcile.allocation``.
+    """
+
+    class Desired(models.TextChoices):
+        HELD = "held"
+        RELEASED = "released"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=48)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="allocations")
+    offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="allocations")
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="allocations")
+    mode = models.CharField(max_length=16, default="hold")
+    count = models.PositiveIntegerField()
+    priority = models.CharField(max_length=16, default="normal")
+    purpose = models.CharField(max_length=500, blank=True)
+    requeue = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+    starts_at = models.DateTimeField(null=True, blank=True)
+    ends_at = models.DateTimeField()
+
+    desired = models.CharField(max_length=16, choices=Desired.choices, default=Desired.HELD)
+    generation = models.PositiveIntegerField(default=1)
+    ending = models.CharField(
+        max_length=16, blank=True, help_text="why it is to end: person, expired, evicted or failed"
+    )
+    start_failures = models.PositiveIntegerField(default=0)
+    not_before = models.DateTimeField(null=True, blank=True, help_text="no lease before this time (back-off)")
+    asks_owner = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
+    recovered = models.BooleanField(
+        default=False, help_text="made again from its lease, after a restore of the database"
+    )
+
+    phase = models.CharField(max_length=24, choices=[(p.value, p.value) for p in Phase], default=Phase.QUEUED.value)
+    phase_since = models.DateTimeField()
+    reason = models.CharField(max_length=64, blank=True)
+    message = models.CharField(max_length=1000, blank=True)
+    held_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=16, choices=[(o.value, o.value) for o in Outcome], blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="allocation_name_unique_in_project"),
+            models.CheckConstraint(condition=Q(count__gt=0), name="allocation_count_positive"),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, outcome="") | (Q(ended_at__isnull=False) & ~Q(outcome="")),
+                name="allocation_ended_has_outcome",
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True) | Q(desired="released"),
+                name="allocation_ended_is_released",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["project"], condition=Q(ended_at__isnull=True), name="allocation_live"),
+            models.Index(fields=["-created_at", "-id"], name="allocation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id}/{self.name}"
+
+
+class Transition(models.Model):
+    """A change of phase or of reason, with the evidence for it. The timeline of an allocation; never edited."""
+
+    allocation = models.ForeignKey(Allocation, on_delete=models.CASCADE, related_name="transitions")
+    at = models.DateTimeField()
+    recorded_at = models.DateTimeField()
+    type = models.CharField(max_length=32)
+    from_phase = models.CharField(max_length=24, blank=True)
+    to_phase = models.CharField(max_length=24, blank=True)
+    reason = models.CharField(max_length=64, blank=True)
+    message = models.CharField(max_length=1000, blank=True)
+    actor = models.CharField(max_length=150)
+    evidence = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["allocation", "id"], name="transition_timeline")]
+
+    def __str__(self) -> str:
+        return f"{self.from_phase} → {self.to_phase} ({self.reason})"
+
+
+class MirrorObject(models.Model):
+    """Last seen form of one object: written by the watcher only, read by all.
+
+    ``digest`` is of our managedFields entry (who owns which fields), so a foreign edit shows without a GET;
+    ``facts`` are the few fields that ``allocations.reconcile`` reads (``allocations.cluster.kinds``).
+    """
+
+    kind = models.CharField(max_length=40)
+    namespace = models.CharField(max_length=63, blank=True)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    resource_version = models.BigIntegerField()
+    digest = models.CharField(max_length=64, blank=True)
+    allocation = models.CharField(max_length=63, blank=True)
+    deleting = models.BooleanField(default=False)
+    facts = models.JSONField(default=dict)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "namespace", "name"], name="mirror_object_unique")]
+        indexes = [models.Index(fields=["namespace", "allocation"], name="mirror_by_allocation")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class WatchState(models.Model):
+    """Up to which revision, and until when, the mirror of a kind is complete."""
+
+    kind = models.CharField(max_length=40, primary_key=True)
+    resource_version = models.BigIntegerField(default=0)
+    synced_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.resource_version}"
+
+
+class AppliedObject(models.Model):
+    """What server-side apply last answered for an object of ours: the intent's digest, and that of our fields."""
+
+    target = models.CharField(max_length=100, help_text="who keeps it: allocation:<id>, project:<slug> or platform")
+    kind = models.CharField(max_length=40)
+    namespace = models.CharField(max_length=63, blank=True)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    resource_version = models.BigIntegerField()
+    intent = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+    applied_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "namespace", "name"], name="applied_object_unique")]
+        indexes = [models.Index(fields=["target"], name="applied_by_target")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

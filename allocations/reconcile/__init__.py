@@ -1,0 +1,1 @@
+"""Observe, plan, apply: the level-triggered loop over allocations, projects and the platform."""

@@ -1,0 +1,75 @@
+"""reconcile_adoption: a lease of ours without a row becomes a row again.
+
+After a restore of the database to an earlier moment the cluster still has what was asked since. Nothing of it is
+deleted blindly: the lease carries the whole request, so the allocation is made again from it, flagged ``recovered``.
+"""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from allocations import transitions
+from allocations.models import Allocation, MirrorObject
+from allocations.states import Phase
+from portal.core import clock, due
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
+
+log = structlog.get_logger(__name__)
+TARGET = "adoption"
+
+
+def reconcile_adoption() -> datetime | None:
+    """Adopt every lease in the mirror that no row belongs to. Returns None: the next one marks itself due."""
+    leases = MirrorObject.objects.filter(kind="Workload", deleting=False).exclude(allocation="")
+    known = set(Allocation.objects.values_list("project__namespace", "name"))
+    for lease in leases:
+        if (lease.namespace, lease.allocation) not in known:
+            _adopt(lease)
+    return None
+
+
+def _adopt(lease: MirrorObject) -> None:
+    try:
+        record: dict[str, Any] = json.loads(lease.facts.get("record") or "{}")
+        project = Project.objects.get(slug=record["project"], namespace=lease.namespace)
+        offering = Offering.objects.get(key=record["offering"])
+        person = User.objects.get(username=record["requested_by"])
+    except (ValueError, KeyError, Project.DoesNotExist, Offering.DoesNotExist, User.DoesNotExist) as error:
+        log.warning("adoption.impossible", namespace=lease.namespace, lease=lease.name, error=repr(error))
+        return
+    now = clock.now()
+    times = {
+        k: datetime.fromisoformat(record[k]) if record[k] else None for k in ("created_at", "starts_at", "ends_at")
+    }
+    with transaction.atomic():
+        row, made = Allocation.objects.get_or_create(
+            id=record["id"],
+            defaults={
+                "name": record["name"],
+                "project": project,
+                "offering": offering,
+                "requested_by": person,
+                "mode": record["mode"],
+                "count": record["count"],
+                "priority": record["priority"],
+                "purpose": record["purpose"],
+                "requeue": record["requeue"],
+                **times,
+                "phase": Phase.QUEUED.value,
+                "phase_since": now,
+                "recovered": True,
+            },
+        )
+        if made:
+            evidence = {
+                "kind": "Workload",
+                "name": lease.name,
+                "resource_version": str(lease.resource_version),
+            }
+            message = "Made again from its lease: the database had lost it."
+            transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
+            due.mark(f"allocation:{row.pk}", f"project:{project.slug}")

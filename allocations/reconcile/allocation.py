@@ -1,0 +1,80 @@
+"""reconcile_allocation: one allocation from what is seen to what is wanted. Level-triggered; a second run does nothing."""
+
+from datetime import datetime
+
+from allocations import transitions
+from allocations.cluster.client import Client
+from allocations.cluster.manifests import paths
+from allocations.models import Allocation
+from allocations.reconcile import ledger, mirror, request, wants
+from allocations.reconcile.apply import applied as applied_of
+from allocations.reconcile.apply import apply, forget
+from allocations.reconcile.facts import Applied, Ref, Request, View
+from allocations.reconcile.plan import is_gone, plan
+from allocations.reconcile.project import reconcile_project
+from allocations.states import Ending
+from portal.core import clock
+from portal.core.locks import advisory_lock
+
+
+def target(id_: object) -> str:
+    return f"allocation:{id_}"
+
+
+def reconcile_allocation(id_: str, client: Client) -> datetime | None:
+    """Bring the allocation's lease, claim and holder to what is wanted; returns when to look again.
+
+    1. deadlines that have passed become intent (expired, start failed, eviction without requeue);
+    2. the namespace's guard and quotas are brought along first, if they must change for it;
+    3. a hold whose beginning the ledger missed is entered there;
+    4. the plan of its own objects is applied;
+    5. the phase is derived from the facts, and a change of it becomes a Transition.
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    with advisory_lock("allocation", id_):
+        row = request.rows().filter(pk=id_).first()
+        if row is None:
+            return None
+        asked = request.of(row)
+        view, done = mirror.of_allocations(asked.namespace, [asked.name]), applied_of(target(id_))
+        situation = _assess(row, asked, view, done)
+        if _deadlines_became_intent(row, asked, situation):
+            situation = _assess(row, asked, view, done)
+        if wants.needs_project(asked, situation, view):
+            _record(row, situation)
+            reconcile_project(asked.project, client)
+        if situation.held:
+            ledger.open_held([row], view, at=situation.facts.now, live=False)
+        wanted = wants.wanted(asked, request.intent(row), situation, view, done)
+        apply(client, plan(wanted, view, done), target(id_))
+        forget(_known_gone(view, done, {Ref.of(m) for m in wanted.objects}))
+        _record(row, situation)
+        return wants.wake_at(asked, request.intent(row), situation)
+
+
+def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied]) -> wants.Situation:
+    return wants.assess(asked, request.intent(row), view, done, clock.now(), request.deadlines(row))
+
+
+def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.Situation) -> bool:
+    """Turn what time decided into intent on the row; whether anything was."""
+    now = situation.facts.now
+    if row.desired == Allocation.Desired.RELEASED:
+        return False
+    if now >= row.ends_at:
+        return transitions.end(row, Ending.EXPIRED, "ends_at", "Its time is over.", actor="portal")
+    if situation.evict_at is not None and now >= situation.evict_at and not row.requeue:
+        reason = f"evicted_{situation.lease.evicted_reason.lower()}"
+        return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
+    if situation.start_by is not None and now >= situation.start_by:
+        blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [asked.name]))
+        return transitions.start_failed(row, blocked)
+    return False
+
+
+def _known_gone(view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+    return [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
+
+
+def _record(row: Allocation, situation: wants.Situation) -> None:
+    transitions.record_phase(row, situation)

@@ -1,0 +1,116 @@
+"""The frozen values that the pure parts speak in: what was asked, and what is seen on the cluster."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+Manifest = dict[str, Any]
+
+
+class Ref(NamedTuple):
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Ref":
+        metadata = manifest["metadata"]
+        return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One object as the mirror has it. ``facts`` are the projected fields of ``allocations.cluster.kinds``."""
+
+    ref: Ref
+    uid: str
+    resource_version: int
+    digest: str = ""
+    allocation: str = ""
+    deleting: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One object as server-side apply last answered it."""
+
+    ref: Ref
+    uid: str
+    resource_version: int
+    intent: str
+    digest: str
+
+
+class View:
+    """What the mirror shows, and up to which revision each kind of it is complete.
+
+    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise
+    that they compare within a kind, which is all that is used here).
+    """
+
+    def __init__(self, seen: Iterable[Seen] = (), synced: Mapping[str, int] | None = None) -> None:
+        self._seen = {s.ref: s for s in seen}
+        self._synced = dict(synced or {})
+
+    def get(self, ref: Ref) -> Seen | None:
+        return self._seen.get(ref)
+
+    def __iter__(self) -> Iterator[Seen]:
+        return iter(self._seen.values())
+
+    def of(self, kind: str, allocation: str | None = None) -> list[Seen]:
+        return [
+            s for s in self._seen.values() if s.ref.kind == kind and (allocation is None or s.allocation == allocation)
+        ]
+
+    def is_gone(self, applied: Applied) -> bool:
+        """Whether the object is known to be absent (not merely not yet seen) since it was applied."""
+        return self.get(applied.ref) is None and self._synced.get(applied.ref.kind, 0) >= applied.resource_version
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked, as ``plan`` needs it. Quantities are whole numbers of the named resource, per slice."""
+
+    id: str
+    name: str
+    project: str
+    team: str
+    department: str
+    namespace: str
+    requested_by: str
+    offering: str
+    kind: str
+    flavor: str
+    path: str
+    count: int
+    priority: int
+    requests: Mapping[str, int]
+    resource: str
+    device_class: str
+    selectors: tuple[str, ...]
+    node_selector: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    created_at: datetime
+    starts_at: datetime | None
+    ends_at: datetime
+    record: str
+    """The whole request as JSON, for the lease's annotation: a lease without a row becomes a row again."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One held slot: a device by DRA, or a count of a device plugin's resource."""
+
+    slot: str
+    count: int = 1
+    node: str = ""
+    device: str = ""
+    uuid: str = ""
+    identity: str = ""
+    """What makes this hold of the slot the one it is (claim, holder or quota uid): equal for every sighting of it."""
+    since: datetime | None = None
+    """When the cluster says it began (1 s grain), for holds whose beginning nobody watched."""
+    evidence: Ref | None = None

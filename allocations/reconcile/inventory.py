@@ -1,0 +1,102 @@
+"""reconcile_inventory: nodes, slices and foreign use, from the mirror down to the catalogue as plain facts."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from allocations.reconcile import mirror
+from allocations.reconcile.facts import Seen, View
+from allocations.reconcile.wants import FINISHED
+from portal.core import due
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Project
+from quotas.catalog import selectors as catalog
+from quotas.catalog import services
+from quotas.catalog.discovery import discover
+from quotas.catalog.facts import DeviceFact, Discovered, NodeFact, SliceFact
+from quotas.catalog.models import Cluster
+
+TARGET = "inventory"
+
+
+def reconcile_inventory() -> datetime | None:
+    """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due."""
+    with advisory_lock(TARGET):
+        view = mirror.of_kinds("Node", "ResourceSlice", "ResourceClaim", "Pod")
+        cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
+        known, taken = catalog.known_names(cluster)
+        found = discover(
+            [_node(s) for s in view.of("Node")], [_slice(s) for s in view.of("ResourceSlice")], known, taken
+        )
+        if services.sync(cluster, found, foreign_use(view, found)):
+            projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+            due.mark("platform", *(f"project:{slug}" for slug in projects))
+    return None
+
+
+def _node(seen: Seen) -> NodeFact:
+    facts = seen.facts
+    return NodeFact(
+        name=seen.ref.name,
+        labels=facts["labels"],
+        allocatable=facts["allocatable"],
+        capacity=facts["capacity"],
+        taints=tuple((key, value, effect) for key, value, effect in facts["taints"]),
+        ready=facts["ready"],
+        unschedulable=facts["unschedulable"],
+    )
+
+
+def _slice(seen: Seen) -> SliceFact:
+    facts = seen.facts
+    return SliceFact(
+        name=seen.ref.name,
+        driver=facts["driver"],
+        node=facts["node"],
+        pool=facts["pool"],
+        generation=facts["generation"],
+        slice_count=facts["slice_count"],
+        devices=tuple(map(_device, facts["devices"])),
+        shared_counters={c["name"]: c["counters"] for c in facts["shared_counters"]},
+    )
+
+
+def _device(device: Mapping[str, Any]) -> DeviceFact:
+    return DeviceFact(
+        name=device["name"],
+        attributes=device["attributes"],
+        capacity=device["capacity"],
+        counters={c["set"]: c["counters"] for c in device["counters"]},
+        taints=tuple((key, value, effect) for key, value, effect in device["taints"]),
+    )
+
+
+def foreign_use(view: View, found: Discovered) -> dict[str, int]:
+    """Units by pool that pods and claims use without an allocation: {pool key: units}.
+
+    Pods count by their device plugin resources on the node they are bound to; claims by the devices they were given, a
+    part of a card as the whole card (a unit of a slices pool), since nothing whole is left of it.
+    """
+    node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor}
+    pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
+    card_pools = {pool.flavor: pool.key for pool in found.pools if "gpu-portal.io/compute-slices" in pool.resources}
+    use: Counter[str] = Counter()
+    for pod in view.of("Pod", ""):
+        if pod.facts["phase"] in FINISHED or not pod.facts["node"]:
+            continue
+        flavor = node_flavor.get(pod.facts["node"], "")
+        for resource, amount in pod.facts["gpus"].items():
+            if key := pools.get((flavor, resource)):
+                use[key] += amount
+    cards: set[tuple[str, str]] = set()
+    for claim in view.of("ResourceClaim", ""):
+        for device in claim.facts["devices"]:
+            cards.add((device["pool"], device["device"].split("-mig-")[0]))
+    for node, _card in cards:
+        flavor = node_flavor.get(node, "")
+        if key := card_pools.get(flavor) or pools.get((flavor, "nvidia.com/gpu")):
+            use[key] += 1
+    return dict(use)

@@ -1,0 +1,127 @@
+"""From what is held to the ledger: intervals open when the cluster shows a slice held, and end when it shows it gone.
+
+Called by the watcher in the transaction that writes the mirror, so that no change between two looks is missed, and
+by the reconciler as a repair. Keys are computed from the fact (allocation, slot, and what makes this hold the one it
+is), so the same hold seen twice, by two processes or after a restart, is one interval.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from django.conf import settings
+
+from allocations.cluster.manifests import paths
+from allocations.models import Allocation
+from allocations.reconcile import request
+from allocations.reconcile.facts import Ref, Slice, View
+from quotas.catalog.models import Device
+from quotas.metering import services as metering
+from quotas.metering.models import UsageInterval
+
+
+def key(allocation: UUID, slot: str, identity: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
+
+
+def sync(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+    """Make the open intervals of ``rows`` equal to what ``view`` shows; returns whose changed.
+
+    ``rows`` as from ``request.rows()``. ``live``: the change was watched, so ``at`` is when it happened. Else an end is
+    the last sighting ``at``, flagged estimated. Ends come first: a device that passes from one allocation to another is
+    never held by both. Raises SlotHeld when another's interval on the slot has not ended yet.
+    """
+    return end_gone(rows, view, at=at, live=live) | open_held(rows, view, at=at, live=live)
+
+
+def end_gone(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+    """End the intervals whose slot is no longer occupied. The watcher's alone: a reader's view may be older."""
+    open_now = _open(rows)
+    moved: set[UUID] = set()
+    for row in rows:
+        asked, already = request.of(row), open_now[row.pk]
+        occupied = {_slot(s.slot) for s in paths.of(asked).occupied(asked, view)} if already else set()
+        for slot in already.keys() - occupied:
+            metering.close_interval(already[slot].key, at, _evidence(view, already[slot]), estimated=not live)
+            moved.add(row.pk)
+    return moved
+
+
+def open_held(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+    """Open an interval for each held slot that has none. One whose beginning nobody watched begins when the cluster
+    itself says, flagged estimated. A hold that already ended stays ended: its key is known."""
+    open_now = _open(rows)
+    begins: list[tuple[Allocation, Slice]] = []
+    for row in rows:
+        asked, already = request.of(row), open_now[row.pk]
+        path = paths.of(asked)
+        if {_slot(s.slot) for s in path.occupied(asked, view)} - already.keys():
+            begins += [(row, s) for s in path.held(asked, view) if _slot(s.slot) not in already]
+    devices = _devices(s for _, s in begins)
+    for row, held in begins:
+        slot = _slot(held.slot)
+        metering.open_interval(
+            key(row.pk, slot, held.identity),
+            row.pk,
+            slot,
+            at if live or held.since is None else held.since,
+            _attribution(row, held, devices.get((held.node, held.device), "")),
+            held.count,
+            _evidence_of(view, held.evidence),
+            estimated=not live,
+        )
+    return {row.pk for row, _ in begins}
+
+
+def _open(rows: Sequence[Allocation]) -> dict[UUID, dict[str, UsageInterval]]:
+    found: dict[UUID, dict[str, UsageInterval]] = {row.pk: {} for row in rows}
+    for interval in UsageInterval.objects.filter(allocation__in=list(found), end=None):
+        found[interval.allocation][interval.slot] = interval
+    return found
+
+
+def _slot(slot: str) -> str:
+    return f"{settings.CLUSTER_NAME}/{slot}"
+
+
+def _devices(slices: Iterable[Slice]) -> Mapping[tuple[str, str], str]:
+    wanted = {(s.node, s.device) for s in slices if s.device}
+    if not wanted:
+        return {}
+    rows = Device.objects.filter(node__name__in={node for node, _ in wanted}).values_list("node__name", "name", "uuid")
+    return {(node, name): uuid for node, name, uuid in rows if (node, name) in wanted}
+
+
+def _attribution(row: Allocation, held: Slice, uuid: str) -> metering.Attribution:
+    project, offering = row.project, row.offering
+    return metering.Attribution(
+        offering=offering.key,
+        flavor=offering.flavor.name,
+        kind=offering.kind,
+        gpu_share=offering.gpu_share,
+        cluster=settings.CLUSTER_NAME,
+        department=project.team.department.slug,
+        team=project.team.slug,
+        project=project.slug,
+        member=row.requested_by.username,
+        namespace=project.namespace,
+        node=held.node,
+        device_uuid=uuid,
+    )
+
+
+def _evidence_of(view: View, ref: Ref | None) -> dict[str, str]:
+    if ref is None:
+        return {}
+    seen = view.get(ref)
+    return {
+        "kind": ref.kind,
+        "name": ref.name,
+        "resource_version": str(seen.resource_version) if seen else "gone",
+    }
+
+
+def _evidence(view: View, interval: UsageInterval) -> dict[str, str]:
+    """The object that showed the hold, as it looks now that it shows it no more."""
+    start = interval.source_start
+    return _evidence_of(view, Ref(start.get("kind", ""), interval.namespace, start.get("name", "")))

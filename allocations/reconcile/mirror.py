@@ -1,0 +1,47 @@
+"""Reading the mirror: rows of the last seen form of the cluster, as the View that the pure parts read."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+
+from allocations.models import MirrorObject, WatchState
+from allocations.reconcile.facts import Ref, Seen, View
+
+SHARED = ("ResourceQuota", "GpuProject", "Namespace")
+
+
+def seen(row: MirrorObject) -> Seen:
+    return Seen(
+        ref=Ref(row.kind, row.namespace, row.name),
+        uid=row.uid,
+        resource_version=row.resource_version,
+        digest=row.digest,
+        allocation=row.allocation,
+        deleting=row.deleting,
+        facts=row.facts,
+    )
+
+
+def synced() -> dict[str, int]:
+    return dict(WatchState.objects.values_list("kind", "resource_version"))
+
+
+def _view(rows: QuerySet[MirrorObject]) -> View:
+    # The revision is read before the rows: rows may be newer than it says, never older, so "gone" is never said too early.
+    complete = synced()
+    return View(map(seen, rows), complete)
+
+
+def of_allocations(namespace: str, allocations: Iterable[str]) -> View:
+    """The own objects of some allocations of a namespace, and those that the namespace shares."""
+    rows = MirrorObject.objects.filter(namespace=namespace)
+    return _view(rows.filter(Q(allocation__in=set(allocations)) | Q(kind__in=SHARED)))
+
+
+def of_project(namespace: str) -> View:
+    """A namespace whole, and the Namespace itself."""
+    return _view(MirrorObject.objects.filter(Q(namespace=namespace) | Q(kind="Namespace", name=namespace)))
+
+
+def of_kinds(*kinds: str) -> View:
+    return _view(MirrorObject.objects.filter(kind__in=kinds))

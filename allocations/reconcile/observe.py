@@ -1,0 +1,207 @@
+"""record_observations: the watcher's one door. Writes the mirror, the ledger, and what has to be looked at.
+
+Everything of a batch is one transaction: either the mirror shows an object in its new form and the ledger and the
+due list follow from it, or nothing happened and the list that follows a fault brings it again. Observations carry the
+object's revision, so an old or repeated one changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+
+from allocations.cluster.kinds import INVENTORY, Kind, Observation
+from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
+from allocations.reconcile import ledger, mirror, request
+from allocations.reconcile.facts import Ref
+from portal.core import clock, due
+from quotas.metering.services import SlotHeld
+
+log = structlog.get_logger(__name__)
+
+
+def record_observations(observations: Sequence[Observation]) -> int:
+    """Record a batch in its order; returns how many changed what anyone reads."""
+    if not observations:
+        return 0
+    with transaction.atomic():
+        known = _rows(o.ref for o in observations)
+        changes = [Change(o, known.get(o.ref)) for o in observations]
+        holders = _holders(changes)
+        targets: set[str] = set()
+        changed = 0
+        for observation in observations:
+            change = Change(observation, known.get(observation.ref))
+            if change.is_stale:
+                continue
+            known[observation.ref] = _write(change)
+            if change.is_news:
+                changed += 1
+                targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
+        targets |= _keepers(changes)
+        due.mark(*targets)
+    return changed
+
+
+def record_sync(kind: Kind, resource_version: int, at: datetime) -> None:
+    """The mirror of ``kind`` is complete up to this revision, at this moment."""
+    WatchState.objects.update_or_create(
+        kind=kind.name, defaults={"resource_version": resource_version, "synced_at": at}
+    )
+
+
+def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
+    """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting."""
+    with transaction.atomic():
+        state = WatchState.objects.filter(kind=kind.name).first()
+        last_sighting = state.synced_at if state else listed_at
+        there = {o.ref for o in observations}
+        missing = [
+            Observation(
+                ref=ref,
+                uid=row.uid,
+                resource_version=resource_version,
+                at=last_sighting,
+                live=False,
+                gone=True,
+                allocation=row.allocation,
+            )
+            for row in MirrorObject.objects.filter(kind=kind.name)
+            if (ref := Ref(row.kind, row.namespace, row.name)) not in there
+        ]
+        record_observations(missing)
+        record_observations([replace(o, at=last_sighting) for o in observations])
+        record_sync(kind, resource_version, listed_at)
+
+
+@dataclass(frozen=True)
+class Change:
+    """An observation beside the row it meets."""
+
+    new: Observation
+    old: MirrorObject | None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.old is not None and self.new.resource_version < self.old.resource_version
+
+    @property
+    def is_news(self) -> bool:
+        """Whether what anyone reads of the object changed (revisions move for much that nobody reads)."""
+        old, new = self.old, self.new
+        if old is None:
+            return not new.gone
+        return new.gone or (old.uid, old.digest, old.deleting, old.facts) != (
+            new.uid,
+            new.digest,
+            new.deleting,
+            new.facts,
+        )
+
+    @property
+    def allocations(self) -> set[str]:
+        """Names of the allocations that the object speaks of: by its label, or by the list that a hold quota carries."""
+        names = {self.new.allocation, self.old.allocation if self.old else ""}
+        return (names | set(self._slices_before) | set(self._slices_after)) - {""}
+
+    @property
+    def certainly_touched(self) -> set[str]:
+        """Those of them whose own entry changed, not merely a sum that theirs is part of."""
+        before, after = self._slices_before, self._slices_after
+        entries = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
+
+    @property
+    def _slices_before(self) -> Mapping[str, object]:
+        return self.old.facts.get("slices", {}) if self.old else {}
+
+    @property
+    def _slices_after(self) -> Mapping[str, object]:
+        return {} if self.new.gone else (self.new.facts or {}).get("slices", {})
+
+
+def _rows(refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
+    wanted = set(refs)
+    rows = MirrorObject.objects.filter(kind__in={r.kind for r in wanted}, name__in={r.name for r in wanted})
+    return {ref: row for row in rows if (ref := Ref(row.kind, row.namespace, row.name)) in wanted}
+
+
+def _holders(changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
+    """Allocations by namespace and name, for all that the batch speaks of, in one query."""
+    pairs = {(c.new.ref.namespace, name) for c in changes if c.is_news for name in c.allocations}
+    if not pairs:
+        return {}
+    rows = request.rows().filter(
+        project__namespace__in={namespace for namespace, _ in pairs}, name__in={name for _, name in pairs}
+    )
+    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in pairs}
+
+
+def _write(change: Change) -> MirrorObject | None:
+    new, row = change.new, change.old
+    if new.gone:
+        if row is not None:
+            row.delete()
+        return None
+    row = row or MirrorObject(kind=new.ref.kind, namespace=new.ref.namespace, name=new.ref.name)
+    # Change.old must keep its form for the questions asked after this, so the new one is another instance.
+    written = MirrorObject(
+        pk=row.pk,
+        kind=row.kind,
+        namespace=row.namespace,
+        name=row.name,
+        uid=new.uid,
+        resource_version=new.resource_version,
+        digest=new.digest,
+        allocation=new.allocation,
+        deleting=new.deleting,
+        facts=new.facts or {},
+        seen_at=clock.now(),
+    )
+    written.save(force_insert=row.pk is None, force_update=row.pk is not None)
+    return written
+
+
+def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+    """Bring the ledger along, and name the allocations that have to be looked at."""
+    namespace = change.new.ref.namespace
+    rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
+    if not rows:
+        return set()
+    view = mirror.of_allocations(namespace, [row.name for row in rows])
+    try:
+        moved = ledger.sync(rows, view, at=change.new.at, live=change.new.live)
+    except SlotHeld as error:
+        log.warning("ledger.slot_held", error=str(error))
+        moved = {row.pk for row in rows}
+    touched = change.certainly_touched
+    return {f"allocation:{row.pk}" for row in rows if row.pk in moved or row.name in touched}
+
+
+def _keepers(changes: Iterable[Change]) -> set[str]:
+    """Whoever keeps an object that was deleted or edited by someone else."""
+    news = {c.new.ref: c.new for c in changes if c.is_news}
+    rows = AppliedObject.objects.filter(kind__in={r.kind for r in news}, name__in={r.name for r in news})
+    return {
+        row.target
+        for row in rows
+        if (new := news.get(Ref(row.kind, row.namespace, row.name)))
+        and new.resource_version >= row.resource_version
+        and (new.gone or new.deleting or (new.uid, new.digest) != (row.uid, row.digest))
+    }
+
+
+def _inventory(change: Change) -> set[str]:
+    """What there is changed, or what nobody allocated uses of it."""
+    new = change.new
+    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or (new.facts or {}).get("gpus"))
+    return {"inventory"} if new.ref.kind in INVENTORY or uses else set()
+
+
+def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+    """A lease of ours without a row: the database was restored to before its request."""
+    new = change.new
+    is_lease = new.ref.kind == "Workload" and bool(new.allocation) and not new.gone
+    return {"adoption"} if is_lease and (new.ref.namespace, new.allocation) not in holders else set()

@@ -1,0 +1,49 @@
+"""reconcile_platform: what belongs to no project: people, hold classes, and limits as Kueue objects."""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from allocations.cluster.client import Client
+from allocations.cluster.manifests import platform
+from allocations.reconcile import mirror
+from allocations.reconcile.apply import applied as applied_of
+from allocations.reconcile.apply import apply, forget
+from allocations.reconcile.facts import Manifest, Ref
+from allocations.reconcile.plan import Wanted, is_gone, plan
+from portal.core.locks import advisory_lock
+from portal.tenants.models import User
+from quotas.catalog.models import Cluster, Flavor
+from quotas.limits import selectors as limits
+
+TARGET = "platform"
+KINDS = ("ServiceAccount", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
+
+
+def reconcile_platform(client: Client) -> datetime | None:
+    """Bring people's service accounts, hold classes, cohorts, flavors and cluster queues to what is wanted.
+
+    A ResourceFlavor is never taken out of use here: leases on it would drop out of Kueue's usage.
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    with advisory_lock("platform"):
+        cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
+        if cluster is None:
+            return None
+        manifests = desired(cluster)
+        view, done = mirror.of_kinds(*KINDS), applied_of(TARGET)
+        wanted = {Ref.of(m) for m in manifests}
+        stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
+        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), TARGET)
+        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+    return None
+
+
+def desired(cluster: Cluster) -> list[Manifest]:
+    people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
+    flavors = Flavor.objects.filter(cluster=cluster).order_by("name")
+    return [
+        *(platform.service_account(u.username, settings.PEOPLE_NAMESPACE) for u in people),
+        *(platform.hold_class(f.name) for f in flavors),
+        *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
+    ]

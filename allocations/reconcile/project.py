@@ -1,0 +1,126 @@
+"""reconcile_project: what a namespace shares, from all the rows of its project, by one writer at a time."""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from allocations import transitions
+from allocations.cluster import names
+from allocations.cluster.client import Client
+from allocations.cluster.manifests import paths
+from allocations.cluster.manifests.project import ProjectFacts, build
+from allocations.models import Allocation
+from allocations.reconcile import mirror, request, wants
+from allocations.reconcile.apply import applied as applied_of
+from allocations.reconcile.apply import apply, forget
+from allocations.reconcile.facts import Applied, Ref, View
+from allocations.reconcile.plan import Wanted, is_gone, plan
+from allocations.states import Ending
+from portal.core import clock, due
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Membership, Project, Role
+from quotas.catalog.models import Offering
+from quotas.limits import names as queue_names
+
+
+def target(slug: str) -> str:
+    return f"project:{slug}"
+
+
+def reconcile_project(slug: str, client: Client) -> datetime | None:
+    """Bring namespace, guard, quotas, limits, queue, network walls and role bindings to what is wanted.
+
+    A namespace that was deleted ends the allocations it held as ``failed``, and is made again for the project.
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    with advisory_lock("project", slug):
+        project = Project.objects.select_related("team__department").filter(slug=slug, archived_at=None).first()
+        if project is None:
+            return None
+        view, done = mirror.of_project(project.namespace), applied_of(target(slug))
+        if _namespace_lost(project, view, done):
+            _fail_allocations(project)
+        if _is_terminating(project, view):
+            return None
+        manifests = build(facts(project, view))
+        wanted = {Ref.of(m) for m in manifests}
+        stale = [[ref for ref in done if ref not in wanted]]
+        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), target(slug))
+        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        return None
+
+
+def facts(project: Project, view: View) -> ProjectFacts:
+    """The project as its manifests need it, from its rows and what is seen; a fixed number of queries."""
+    guards: dict[str, dict[str, object]] = {}
+    holds: dict[str, dict[str, dict[str, int]]] = {}
+    for row in request.rows().filter(project=project, ended_at=None).order_by("name"):
+        asked = request.of(row)
+        situation = wants.assess(asked, request.intent(row), view, {}, clock.now(), request.deadlines(row))
+        path = paths.of(asked)
+        if situation.is_granted:
+            guards[asked.name] = path.guard(asked)
+        if situation.keeps_quota and (amounts := path.quota(asked)):
+            holds.setdefault(asked.flavor, {})[asked.name] = amounts
+    return ProjectFacts(
+        slug=project.slug,
+        namespace=project.namespace,
+        team=project.team.slug,
+        department=project.team.department.slug,
+        cluster_queue=queue_names.cluster_queue(project.team.slug),
+        pod_security=project.pod_security,
+        egress=project.egress,
+        people=_people(project),
+        guards=guards,
+        holds=holds,
+        resources=_device_plugin_resources(),
+        people_namespace=settings.PEOPLE_NAMESPACE,
+    )
+
+
+def _people(project: Project) -> dict[str, tuple[str, ...]]:
+    """Cluster role → usernames. Operators work with their own cluster credentials, not through a project's roles."""
+    members = Membership.objects.filter(team=project.team, user__is_active=True).values_list("user__username", "role")
+    role_of = {Role.VIEWER: names.VIEWER_ROLE}
+    people: dict[str, list[str]] = {names.MEMBER_ROLE: [], names.VIEWER_ROLE: []}
+    for username, role in members:
+        people[role_of.get(Role(role), names.MEMBER_ROLE)].append(username)
+    return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
+
+
+def _device_plugin_resources() -> dict[str, tuple[str, ...]]:
+    resources: dict[str, set[str]] = {}
+    offerings = Offering.objects.filter(flavor__path="device-plugin").exclude(resource="")
+    for flavor, resource in offerings.values_list("flavor__name", "resource"):
+        resources.setdefault(flavor, set()).add(resource)
+    return {flavor: tuple(sorted(found)) for flavor, found in resources.items()}
+
+
+def _namespace_ref(project: Project) -> Ref:
+    return Ref("Namespace", "", project.namespace)
+
+
+def _is_terminating(project: Project, view: View) -> bool:
+    seen = view.get(_namespace_ref(project))
+    return seen is not None and seen.deleting
+
+
+def _namespace_lost(project: Project, view: View, done: dict[Ref, Applied]) -> bool:
+    """Whether the namespace that we made is going, gone, or another one of its name."""
+    known, seen = done.get(_namespace_ref(project)), view.get(_namespace_ref(project))
+    if known is None:
+        return False
+    if seen is None:
+        return view.is_gone(known)
+    return seen.deleting or (seen.uid != known.uid and seen.resource_version >= known.resource_version)
+
+
+def _fail_allocations(project: Project) -> None:
+    """End what lived in the lost namespace. What was asked since and has no lease yet waits for the new one."""
+    live = Allocation.objects.filter(project=project, ended_at=None)
+    for row in live.filter(desired=Allocation.Desired.HELD):
+        if not applied_of(f"allocation:{row.pk}"):
+            continue
+        message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
+        transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
+        due.mark(f"allocation:{row.pk}")

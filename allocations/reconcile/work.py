@@ -1,0 +1,33 @@
+"""From a due target to its reconciler. Safe to call twice, late, or never: the due row brings the next look."""
+
+from datetime import datetime
+
+from allocations.cluster.client import connect
+from allocations.reconcile.adoption import reconcile_adoption
+from allocations.reconcile.allocation import reconcile_allocation
+from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.platform import reconcile_platform
+from allocations.reconcile.project import reconcile_project
+from portal.core import due
+
+
+def reconcile(target: str) -> bool:
+    """Look at one target if it is due; False if it was not, or someone else has it."""
+    return due.work(target, look)
+
+
+def look(target: str) -> datetime | None:
+    """Bring one target to what is wanted; returns when time alone makes the next look necessary."""
+    kind, _, key = target.partition(":")
+    match kind:
+        case "allocation":
+            return reconcile_allocation(key, connect())
+        case "project":
+            return reconcile_project(key, connect())
+        case "platform":
+            return reconcile_platform(connect())
+        case "inventory":
+            return reconcile_inventory()
+        case "adoption":
+            return reconcile_adoption()
+    raise ValueError(f"nobody looks at {target}")

@@ -1,0 +1,196 @@
+"""Rules of a request: an ordered list of pure functions; each says what binds, or nothing. All inputs are passed in.
+
+The first rule that binds gives the refusal; preview and request run the same list, so they cannot disagree.
+Concurrency is not decided here: what fits the empty queue and the fleet is Kueue's to admit, now or later.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+PRIORITIES = {"batch": 50, "normal": 100, "critical": 1000}
+MOST_SLICES = 1024
+LONGEST = timedelta(days=366)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
+
+    ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices of
+    this offering; ``live`` counts the project's allocations that have not ended.
+    """
+
+    offering: str
+    pool: str
+    kind: str
+    path: str
+    count: int
+    total: int
+    free: int
+    per_node: int
+    quota: int
+    used: int
+    team: str
+    priority: str = "normal"
+    may_be_critical: bool = False
+    hidden: bool = False
+    live: int = 0
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One thing that binds. As ``portal.core.errors.Dimension``, without Django."""
+
+    reason: str
+    dimension: str
+    limit: int
+    used: int
+    requested: int
+    detail: str
+    hint: str
+
+
+LIVE_PER_PROJECT = 250
+"""The guard's data takes 256 allocations (CRD GpuProject, maxProperties)."""
+
+
+def _plural(count: int) -> str:
+    return f"{count} slice" if count == 1 else f"{count} slices"
+
+
+def offering_is_hidden(ask: Ask) -> Binding | None:
+    if not ask.hidden:
+        return None
+    return Binding(
+        "offering_hidden",
+        f"capacity:{ask.offering}",
+        0,
+        0,
+        ask.count,
+        f"{ask.offering} is not offered.",
+        "GET /offerings lists what is.",
+    )
+
+
+def more_than_the_fleet(ask: Ask) -> Binding | None:
+    if ask.count <= ask.total:
+        return None
+    hint = f"Ask for at most {ask.total}." if ask.total else "No healthy device offers it now; choose another offering."
+    return Binding(
+        "never_fits",
+        f"capacity:{ask.offering}",
+        ask.total,
+        ask.total - ask.free,
+        ask.count,
+        f"The fleet has {_plural(ask.total)} of {ask.offering} in all, and {ask.count} were asked.",
+        hint,
+    )
+
+
+def more_than_a_node(ask: Ask) -> Binding | None:
+    """A claim is allocated on one node; a device plugin hold is a count that pods of several nodes may draw on."""
+    if ask.path != "dra" or ask.count <= ask.per_node or ask.total == 0:
+        return None
+    return Binding(
+        "never_fits",
+        f"node:{ask.offering}",
+        ask.per_node,
+        0,
+        ask.count,
+        f"All slices of one allocation are on one node, and a node has at most {ask.per_node} of {ask.offering}.",
+        f"Ask for at most {ask.per_node}, or make several allocations.",
+    )
+
+
+def more_than_the_quota(ask: Ask) -> Binding | None:
+    if ask.count <= ask.quota:
+        return None
+    hint = (
+        f"Ask for at most {ask.quota}, or have an operator raise the team's limit."
+        if ask.quota
+        else "The team has no quota of it: choose another offering, or ask an operator for a limit."
+    )
+    return Binding(
+        "quota_exceeded",
+        f"team:{ask.pool}",
+        ask.quota,
+        ask.used,
+        ask.count,
+        f"Team {ask.team} may hold {_plural(ask.quota)} of {ask.offering} at once, and {ask.count} were asked.",
+        hint,
+    )
+
+
+def too_many_allocations(ask: Ask) -> Binding | None:
+    if ask.live < LIVE_PER_PROJECT:
+        return None
+    return Binding(
+        "limit_exceeded",
+        "project:allocations",
+        LIVE_PER_PROJECT,
+        ask.live,
+        1,
+        f"The project has {ask.live} allocations that have not ended; {LIVE_PER_PROJECT} are the most.",
+        "Release one that is no longer needed, or ask for more slices in one allocation.",
+    )
+
+
+RULES: tuple[Callable[[Ask], Binding | None], ...] = (
+    offering_is_hidden,
+    more_than_the_fleet,
+    more_than_a_node,
+    more_than_the_quota,
+    too_many_allocations,
+)
+
+
+def bindings(ask: Ask, rules: Iterable[Callable[[Ask], Binding | None]] = RULES) -> list[Binding]:
+    """All that binds, the first one first."""
+    return [binding for rule in rules if (binding := rule(ask)) is not None]
+
+
+def fits(ask: Ask) -> str:
+    """``never`` when something binds, ``now`` when it is free in fleet and quota, else ``queue``."""
+    if bindings(ask):
+        return "never"
+    return "now" if ask.count <= ask.free and ask.used + ask.count <= ask.quota else "queue"
+
+
+def most_possible(ask: Ask) -> int:
+    """The largest count of the same offering that no rule refuses."""
+    node = ask.per_node if ask.path == "dra" else ask.total
+    return max(0, min(ask.total, node, ask.quota))
+
+
+@dataclass(frozen=True)
+class Period:
+    starts_at: datetime | None
+    ends_at: datetime
+
+
+def period(
+    now: datetime,
+    default_hours: int,
+    *,
+    hours: object = None,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+) -> Period | dict[str, list[str]]:
+    """When the allocation begins and ends, or what is wrong with the times: {field: [sentence]}."""
+    errors: dict[str, list[str]] = {}
+    if hours is not None and ends_at is not None:
+        errors["hours"] = ["Give hours or ends_at, not both."]
+    if starts_at is not None and starts_at < now - timedelta(minutes=1):
+        errors["starts_at"] = ["It is in the past; leave it out to start now."]
+    begin = starts_at if starts_at is not None and starts_at > now else now
+    length = timedelta(hours=float(hours if hours is not None else default_hours))  # type: ignore[arg-type]
+    end = ends_at if ends_at is not None else begin + length
+    if end <= begin:
+        errors["ends_at" if ends_at is not None else "hours"] = ["It ends before it begins; choose a later end."]
+    elif end - begin > LONGEST:
+        field = "ends_at" if ends_at is not None else "hours"
+        errors[field] = [f"The longest allocation is {LONGEST.days} days ({LONGEST.days * 24} hours)."]
+    if errors:
+        return errors
+    return Period(starts_at=begin if begin > now else None, ends_at=end)

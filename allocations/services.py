@@ -1,0 +1,283 @@
+"""The only doors to change an allocation from outside: request, preview, release, extend, retry.
+
+Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
+transaction. Nothing here talks to the cluster, except a person's kubeconfig (``allocations.connect``).
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from allocations import rules, transitions
+from allocations.availability import Stock
+from allocations.cluster import names
+from allocations.models import Allocation
+from allocations.states import Ending, Phase
+from portal.core import clock, due
+from portal.core.errors import Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.tenants import access
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
+from quotas.costs import selectors as costs
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours."""
+
+    project: str
+    offering: str
+    count: int = 1
+    mode: str = "hold"
+    name: str = ""
+    hours: Decimal | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    priority: str = "normal"
+    purpose: str = ""
+    requeue: bool = True
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another request that no rule refuses."""
+
+    offering: str
+    count: int
+    hours: Decimal
+    fits: str
+    price: Fraction | None
+    starts_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price."""
+
+    project: Project
+    offering: Offering
+    wish: Wish
+    starts_at: datetime | None
+    ends_at: datetime
+    fits: str
+    bindings: list[rules.Binding]
+    price_per_hour: Fraction | None
+    price_total: Fraction | None
+    currency: str
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+def preview(user: User, wish: Wish) -> Preview:
+    """What the wish would come to, by the very rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
+    project = access.project_for(user, wish.project)
+    access.require(user, "allocation.request", project.team)
+    offering = _offering(wish.offering)
+    span = _period(wish)
+    _check(user, project, wish)
+    stock = Stock([project.team])
+    live = Allocation.objects.filter(project=project, ended_at=None).count()
+    ask = stock.ask(project, offering, wish.count, live=live)
+    found = rules.bindings(ask)
+    prices = costs.prices_per_hour(stock.offerings() if found else [offering], clock.now())
+    hours = Fraction((span.ends_at - (span.starts_at or clock.now())) / timedelta(seconds=1)) / 3600
+    price = prices.get(offering.key)
+    return Preview(
+        project=project,
+        offering=offering,
+        wish=wish,
+        starts_at=span.starts_at,
+        ends_at=span.ends_at,
+        fits=rules.fits(ask),
+        bindings=found,
+        price_per_hour=None if price is None else price * wish.count,
+        price_total=None if price is None else price * wish.count * hours,
+        currency=costs.currency(),
+        alternatives=_alternatives(stock, project, offering, wish, hours, prices, live) if found else [],
+    )
+
+
+def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
+    """Ask for slices: the only door. Returns the new allocation, queued (or scheduled).
+
+    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
+    """
+    with transaction.atomic():
+        seen = preview(user, wish)
+        if seen.project.archived_at is not None:
+            raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")
+        if seen.bindings:
+            raise refusal(seen)
+        row = _create(user, seen)
+        transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
+        due.mark(f"allocation:{row.pk}", at=row.starts_at)
+    return row
+
+
+def refusal(seen: Preview) -> Refused:
+    first = seen.bindings[0]
+    return Refused(
+        first.reason,
+        first.detail,
+        first.hint,
+        dimensions=[Dimension(**vars(binding)) for binding in seen.bindings],
+        alternatives=[vars(alternative) for alternative in seen.alternatives],
+    )
+
+
+def release(user: User, row: Allocation, reason: str = "") -> Allocation:
+    """Give the slices back. Releasing what is ending or ended already changes nothing."""
+    access.require(user, "allocation.release", row.project.team, row.requested_by)
+    with transaction.atomic():
+        if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
+            due.mark(f"allocation:{row.pk}", f"project:{row.project.slug}")
+    return row
+
+
+def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
+    """Let the allocation end later by so many hours. Raises Refused (wrong_phase) when it is ending or ended."""
+    access.require(user, "allocation.extend", row.project.team, row.requested_by)
+    if not 0 < hours <= rules.LONGEST.days * 24:
+        raise Invalid({"hours": [f"Give a number above 0, at most {rules.LONGEST.days * 24}."]}, reason="time_invalid")
+    with transaction.atomic():
+        locked = Allocation.objects.select_for_update().get(pk=row.pk)
+        if locked.desired == Allocation.Desired.RELEASED:
+            raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
+        ends_at = locked.ends_at + timedelta(hours=float(hours))
+        if ends_at - clock.now() > rules.LONGEST:
+            raise Invalid({"hours": [f"It may end at most {rules.LONGEST.days} days from now."]}, reason="time_invalid")
+        Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at, generation=locked.generation + 1)
+        message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
+        transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
+        due.mark(f"allocation:{row.pk}")
+    row.refresh_from_db()
+    return row
+
+
+def retry(user: User, row: Allocation) -> Allocation:
+    """Let an allocation whose start failed too often queue again. Raises Refused (wrong_phase) when it does not ask."""
+    access.require(user, "allocation.release", row.project.team, row.requested_by)
+    with transaction.atomic():
+        changed = Allocation.objects.filter(pk=row.pk, asks_owner=True, desired=Allocation.Desired.HELD).update(
+            asks_owner=False, start_failures=0, not_before=None
+        )
+        if not changed:
+            raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
+        transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
+        due.mark(f"allocation:{row.pk}")
+    row.refresh_from_db()
+    return row
+
+
+def _offering(key: str) -> Offering:
+    row = Offering.objects.select_related("flavor", "pool__use").filter(key=key).first()
+    if row is None:
+        raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+    return row
+
+
+def _period(wish: Wish) -> rules.Period:
+    span = rules.period(
+        clock.now(), settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at
+    )
+    if isinstance(span, dict):
+        raise Invalid(span, reason="time_invalid")
+    return span
+
+
+def _check(user: User, project: Project, wish: Wish) -> None:
+    errors: dict[str, list[str]] = {}
+    if not 1 <= wish.count <= rules.MOST_SLICES:
+        errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
+    if wish.mode != "hold":
+        errors["mode"] = [f"'{wish.mode}' is not offered; use 'hold'."]
+    if wish.priority not in rules.PRIORITIES:
+        errors["priority"] = [f"Use one of {', '.join(rules.PRIORITIES)}."]
+    if wish.name and not names.is_allocation_name(wish.name):
+        errors["name"] = [
+            f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."
+        ]
+    if len(wish.purpose) > 500:
+        errors["purpose"] = ["Use at most 500 characters."]
+    if errors:
+        raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
+    if wish.priority == "critical" and not access.can(user, "allocation.approve", project.team):
+        raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
+
+
+def _create(user: User, seen: Preview) -> Allocation:
+    now = clock.now()
+    wish = seen.wish
+    name = wish.name or names.suggest(wish.offering, secrets.token_hex(3))
+    try:
+        with transaction.atomic():
+            return Allocation.objects.create(
+                id=uuid4(),
+                name=name,
+                project=seen.project,
+                offering=seen.offering,
+                requested_by=user,
+                mode=wish.mode,
+                count=wish.count,
+                priority=wish.priority,
+                purpose=wish.purpose,
+                requeue=wish.requeue,
+                created_at=now,
+                starts_at=seen.starts_at,
+                ends_at=seen.ends_at,
+                phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
+                phase_since=now,
+            )
+    except IntegrityError as error:
+        if "allocation_name_unique_in_project" not in str(error):
+            raise
+        raise Refused(
+            "name_taken",
+            f"The project {wish.project} has, or had, an allocation named {name}.",
+            "Choose another name, or leave it out and one is made.",
+        ) from error
+
+
+def _sentence(seen: Preview) -> str:
+    wish = seen.wish
+    return f"{wish.count} × {wish.offering} until {seen.ends_at:%Y-%m-%d %H:%M} UTC" + (
+        f": {wish.purpose}" if wish.purpose else "."
+    )
+
+
+def _alternatives(
+    stock: Stock,
+    project: Project,
+    offering: Offering,
+    wish: Wish,
+    hours: Fraction,
+    prices: dict[str, Fraction],
+    live: int,
+) -> list[Alternative]:
+    """Fewer of the same, then the same count of others, then fewer of others; each one accepted by the same rules."""
+    found: list[Alternative] = []
+    others = [o for o in stock.offerings() if o.key != offering.key and o.isolation == offering.isolation]
+    for candidate in [offering, *others]:
+        ask = stock.ask(project, candidate, wish.count, live=live)
+        count = min(wish.count, rules.most_possible(ask))
+        if count == 0:
+            continue
+        ask = stock.ask(project, candidate, count, live=live)
+        if rules.bindings(ask):
+            continue
+        price = prices.get(candidate.key)
+        found.append(
+            Alternative(
+                offering=candidate.key,
+                count=count,
+                hours=Decimal(round(float(hours), 4)).normalize(),
+                fits=rules.fits(ask),
+                price=None if price is None else price * count * hours,
+            )
+        )
+    return sorted(found, key=lambda a: (a.offering != offering.key, a.fits != "now", -a.count, a.offering))[:5]

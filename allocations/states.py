@@ -1,0 +1,202 @@
+"""Phases of an allocation: one ordered list of (predicate, phase, reason, message) over frozen facts.
+
+The first predicate that holds gives the phase. The same list renders the table in ``docs/guide/phases.md``.
+Pure: no clock, no database, no settings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Phase(StrEnum):
+    PENDING_APPROVAL = "pending_approval"
+    SCHEDULED = "scheduled"
+    WAITLISTED = "waitlisted"
+    OFFERED = "offered"
+    QUEUED = "queued"
+    STARTING = "starting"
+    ACTIVE = "active"
+    LEAVING = "leaving"
+    SUSPENDED = "suspended"
+    RELEASING = "releasing"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    WITHDRAWN = "withdrawn"
+    CANCELLED = "cancelled"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    EVICTED = "evicted"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DENIED = "denied"
+
+
+class Ending(StrEnum):
+    """Why an allocation is to end: stored with the intent, becomes the outcome once nothing is left."""
+
+    PERSON = "person"
+    EXPIRED = "expired"
+    EVICTED = "evicted"
+    FAILED = "failed"
+
+
+def outcome(ending: Ending, *, was_held: bool) -> Outcome:
+    if ending is Ending.PERSON:
+        return Outcome.RELEASED if was_held else Outcome.CANCELLED
+    return Outcome(ending.value)
+
+
+@dataclass(frozen=True)
+class LeaseFacts:
+    """The lease (Kueue Workload), from its conditions."""
+
+    created_at: datetime | None = None
+    reserved: bool = False
+    admitted: bool = False
+    admitted_at: datetime | None = None
+    pods_ready: bool = False
+    pending_reason: str = ""
+    pending_message: str = ""
+    evicted_at: datetime | None = None
+    evicted_reason: str = ""
+    evicted_message: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that decides a phase. Times are aware UTC."""
+
+    now: datetime
+    released: bool = False
+    nothing_left: bool = False
+    starts_at: datetime | None = None
+    not_before: datetime | None = None
+    asks_owner: bool = False
+    lease: LeaseFacts | None = None
+    held: bool = False
+    claim_deleted: bool = False
+    leaving_until: datetime | None = None
+    start_reason: str = ""
+    start_message: str = ""
+
+
+class Row(NamedTuple):
+    """One line of the table. ``reason`` and ``message`` are texts, or functions of the facts."""
+
+    sentence: str
+    holds: Callable[[Facts], bool]
+    phase: Phase
+    reason: str | Callable[[Facts], str]
+    message: str | Callable[[Facts], str]
+
+
+def _lease(facts: Facts) -> LeaseFacts:
+    return facts.lease or LeaseFacts()
+
+
+PHASES: tuple[Row, ...] = (
+    Row(
+        "its release was asked, or it expired, and nothing of it is left on the cluster",
+        lambda f: f.released and f.nothing_left,
+        Phase.ENDED,
+        "",
+        "",
+    ),
+    Row(
+        "its release was asked, or it expired, and something of it is still on the cluster",
+        lambda f: f.released,
+        Phase.RELEASING,
+        "cleaning_up",
+        "Pods first, then the slice, then the lease; charged until the slice is seen free.",
+    ),
+    Row(
+        "its start is in the future",
+        lambda f: f.starts_at is not None and f.starts_at > f.now,
+        Phase.SCHEDULED,
+        "starts_later",
+        lambda f: f"Starts at {f.starts_at:%Y-%m-%d %H:%M} UTC." if f.starts_at else "",
+    ),
+    Row(
+        "no device could be found three times, so the owner is asked",
+        lambda f: f.asks_owner,
+        Phase.SUSPENDED,
+        "no_fitting_device",
+        lambda f: (
+            f.start_message or "No device fitted three times. Try again, or release it and ask for another slice."
+        ),
+    ),
+    Row(
+        "no device could be found, and it waits before it queues again",
+        lambda f: f.not_before is not None and f.not_before > f.now,
+        Phase.QUEUED,
+        "no_fitting_device",
+        lambda f: f.start_message or "No device fitted; it queues again after a pause.",
+    ),
+    Row(
+        "Kueue took the admission back while slices are held: the notice runs",
+        lambda f: f.held and _lease(f).evicted_at is not None,
+        Phase.LEAVING,
+        lambda f: f"evicted_{_lease(f).evicted_reason.lower()}",
+        lambda f: (
+            f"{_lease(f).evicted_message} Pods end at {f.leaving_until:%H:%M:%S} UTC."
+            if f.leaving_until
+            else _lease(f).evicted_message
+        ),
+    ),
+    Row(
+        "the cluster shows the slices held",
+        lambda f: f.held,
+        Phase.ACTIVE,
+        "held",
+        "The slices are held.",
+    ),
+    Row(
+        "its claim was deleted in use: pods end, then it comes back",
+        lambda f: f.claim_deleted,
+        Phase.STARTING,
+        "claim_deleted",
+        "Its ResourceClaim was deleted, so its pods were ended. It comes back, on another device if need be.",
+    ),
+    Row(
+        "Kueue admitted its lease, and the slices are not yet held",
+        lambda f: _lease(f).admitted and _lease(f).evicted_at is None,
+        Phase.STARTING,
+        lambda f: f.start_reason or "admitted",
+        lambda f: f.start_message or "Admitted by Kueue; the slices are being taken.",
+    ),
+    Row(
+        "its lease waits for quota",
+        lambda f: True,
+        Phase.QUEUED,
+        lambda f: _lease(f).pending_reason or "submitted",
+        lambda f: _lease(f).pending_message or "Handed to the queue of its team.",
+    ),
+)
+
+LIVE_PHASES = tuple(p for p in Phase if p is not Phase.ENDED)
+
+
+class Verdict(NamedTuple):
+    phase: Phase
+    reason: str
+    message: str
+
+
+def derive(facts: Facts) -> Verdict:
+    """The phase of an allocation, with its machine reason and its sentence."""
+    row = next(row for row in PHASES if row.holds(facts))
+    reason = row.reason if isinstance(row.reason, str) else row.reason(facts)
+    message = row.message if isinstance(row.message, str) else row.message(facts)
+    return Verdict(row.phase, reason, message)
+
+
+def table() -> str:
+    """The phases as a Markdown table, in the order in which they are tried."""
+    lines = ["| if … | phase |", "|---|---|"]
+    lines += [f"| {row.sentence} | `{row.phase}` |" for row in PHASES]
+    return "\n".join(lines)

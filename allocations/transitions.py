@@ -1,0 +1,136 @@
+"""The only writer of an allocation's derived columns and of its timeline.
+
+Every function changes the row by compare-and-swap and appends a Transition in the same transaction; one that finds
+the row already changed does nothing and says so.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Min
+
+from allocations.cluster.manifests import lease
+from allocations.models import Allocation, Transition
+from allocations.reconcile import request
+from allocations.reconcile.wants import Situation
+from allocations.states import Ending, Phase, derive, outcome
+from portal.core import clock
+from quotas.metering.models import UsageInterval
+
+START_TRIES = 3
+BACKOFF = timedelta(seconds=30)
+
+
+def append(
+    row: Allocation,
+    type_: str,
+    *,
+    actor: str,
+    to_phase: str = "",
+    reason: str = "",
+    message: str = "",
+    at: datetime | None = None,
+    evidence: dict[str, Any] | None = None,
+) -> Transition:
+    now = clock.now()
+    return Transition.objects.create(
+        allocation=row,
+        at=at or now,
+        recorded_at=now,
+        type=type_,
+        from_phase=row.phase if type_ != "requested" else "",
+        to_phase=to_phase or row.phase,
+        reason=reason,
+        message=message[:1000],
+        actor=actor,
+        evidence=evidence or {},
+    )
+
+
+def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
+    """Decide that the allocation ends. False when that was decided before: the first decision stands."""
+    with transaction.atomic():
+        changed = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD).update(
+            desired=Allocation.Desired.RELEASED, ending=ending.value, generation=row.generation + 1
+        )
+        if not changed:
+            return False
+        append(row, "end", actor=actor, reason=reason, message=message)
+    row.desired, row.ending, row.generation = Allocation.Desired.RELEASED, ending.value, row.generation + 1
+    return True
+
+
+def start_failed(row: Allocation, blocked_by: str) -> bool:
+    """No device within the start deadline: back off, twice as long each time; after the third the owner is asked."""
+    failures = row.start_failures + 1
+    asks = failures >= START_TRIES
+    wait = BACKOFF * 2 ** (failures - 1)
+    message = f"No device fitted within the start deadline (try {failures} of {START_TRIES}). " + (
+        f"The scheduler says: {blocked_by}" if blocked_by else "Other pods or unhealthy devices may be in the way."
+    )
+    with transaction.atomic():
+        changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
+            start_failures=failures,
+            asks_owner=asks,
+            not_before=clock.now() + wait,
+            reason="no_fitting_device",
+            message=message[:1000],
+        )
+        if changed:
+            append(row, "start_failed", actor="portal", reason="no_fitting_device", message=message)
+    row.refresh_from_db(fields=["start_failures", "asks_owner", "not_before", "reason", "message"])
+    return bool(changed)
+
+
+def record_phase(row: Allocation, situation: Situation) -> None:
+    """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
+    verdict = derive(situation.facts)
+    held_at = row.held_at
+    if held_at is None and situation.occupied:
+        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
+    ended = verdict.phase is Phase.ENDED
+    is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended
+    is_end = ended and row.ended_at is None
+    if not (is_new or is_end or held_at != row.held_at):
+        return
+    now = clock.now()
+    changes: dict[str, Any] = {"held_at": held_at}
+    if is_new:
+        changes |= {"phase": verdict.phase.value, "reason": verdict.reason, "message": verdict.message[:1000]}
+        if verdict.phase != row.phase:
+            changes["phase_since"] = now
+    elif is_end:
+        last = row.transitions.filter(type="end").last()
+        changes |= {
+            "phase": Phase.ENDED.value,
+            "phase_since": now,
+            "ended_at": now,
+            "outcome": outcome(Ending(row.ending), was_held=held_at is not None).value,
+            "reason": last.reason if last else "",
+            "message": last.message if last else "",
+        }
+    with transaction.atomic():
+        changed = Allocation.objects.filter(
+            pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
+        ).update(**changes)
+        if changed and (is_new or is_end):
+            append(
+                row,
+                "phase",
+                actor="portal",
+                to_phase=changes["phase"],
+                reason=changes["reason"],
+                message=changes["message"],
+                at=held_at if verdict.phase is Phase.ACTIVE and row.held_at is None else None,
+                evidence=_evidence(row, situation),
+            )
+    if changed:
+        for field, value in changes.items():
+            setattr(row, field, value)
+
+
+def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
+    shown = situation.held or situation.occupied
+    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(request.of(row))
+    return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}
