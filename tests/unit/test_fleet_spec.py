@@ -40,7 +40,7 @@ def test_extra_nodes_are_counted_on_and_do_not_rename_the_others():
 
 
 def test_unknown_kind_is_refused_with_those_that_exist():
-    with pytest.raises(KeyError, match="no node kind h200; there are a100, h100, l40s, t4"):
+    with pytest.raises(ValueError, match="no node kind h200; there are a100, h100, l40s, t4"):
         FLEET.with_extra({"h200": 1})
 
 

@@ -17,6 +17,8 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import urllib3
+
 from deploy.local.fleet import publisher, spec, state
 from deploy.local.fleet.api import Api, ApiError
 from deploy.local.fleet.slices import DRIVER, Taint
@@ -28,21 +30,15 @@ def main() -> None:
     arguments = parser().parse_args()
     try:
         arguments.run(arguments)
-    except (ApiError, KeyError, ValueError) as error:
-        sys.exit(str(error.args[0]))
+    except (ApiError, OSError, ValueError, urllib3.exceptions.HTTPError) as error:
+        sys.exit(str(error))
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="python -m deploy.local.fleet", description="The simulated GPU hardware."
-    )
-    top.add_argument(
-        "--kubeconfig", type=Path, default=os.environ.get("KUBECONFIG"), help="default: $KUBECONFIG"
-    )
+    top = argparse.ArgumentParser(prog="python -m deploy.local.fleet", description="The simulated GPU hardware.")
+    top.add_argument("--kubeconfig", type=Path, default=os.environ.get("KUBECONFIG"), help="default: $KUBECONFIG")
     top.add_argument("--fleet", type=Path, default=spec.FLEET_FILE, help="default: deploy/local/fleet.yaml")
-    top.add_argument(
-        "--extra", type=_kind_and_count, action="append", metavar="KIND=N", help="so many nodes more"
-    )
+    top.add_argument("--extra", type=_kind_and_count, action="append", metavar="KIND=N", help="so many nodes more")
     top.set_defaults(run=publish_or_extend)
     commands = top.add_subparsers(title="commands")
 
@@ -51,9 +47,7 @@ def parser() -> argparse.ArgumentParser:
     node.add_argument("name")
     node.set_defaults(run=turn_node)
 
-    taint = commands.add_parser(
-        "taint", help="publish a device as unhealthy, as the driver's health monitor does"
-    )
+    taint = commands.add_parser("taint", help="publish a device as unhealthy, as the driver's health monitor does")
     taint.add_argument("device", type=_node_and_device, metavar="NODE/DEVICE")
     taint.add_argument("--xid", type=int, default=79, help="the error to report; 79: fallen off the bus")
     taint.add_argument("--effect", choices=["None", "NoSchedule", "NoExecute"], default="NoSchedule")
@@ -81,9 +75,7 @@ def publish_or_extend(arguments: argparse.Namespace) -> None:
 def turn_node(arguments: argparse.Namespace) -> None:
     """Label the node; KWOK's stages turn it NotReady, and Ready again when the label is gone."""
     label = "true" if arguments.direction == "down" else None
-    Api(_kubeconfig(arguments)).merge(
-        f"{publisher.NODES}/{arguments.name}", {"metadata": {"labels": {DOWN: label}}}
-    )
+    Api(_kubeconfig(arguments)).merge(f"{publisher.NODES}/{arguments.name}", {"metadata": {"labels": {DOWN: label}}})
 
 
 def taint_device(arguments: argparse.Namespace) -> None:

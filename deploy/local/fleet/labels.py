@@ -26,9 +26,7 @@ def node_labels(fleet: Fleet, kind: Kind, node: str) -> Labels:
         "feature.node.kubernetes.io/pci-10de.present": "true",
         "nvidia.com/gpu.present": "true",
     }
-    return (
-        labels | _version_labels(fleet) | _gpu_labels(fleet, kind) | _mig_labels(kind) | _manager_labels(kind)
-    )
+    return labels | _version_labels(fleet) | _gpu_labels(fleet, kind) | _mig_labels(kind) | _manager_labels(kind)
 
 
 def sanitised(text: str) -> str:

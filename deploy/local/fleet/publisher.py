@@ -130,7 +130,7 @@ class Publisher:
         ]
 
     def _delete(self, path: str, name: str) -> None:
-        log.info("%s/%s: delete", path, name)
+        log.info("%s %s: delete", path.rpartition("/")[2], name)
         self._right.pop(name, None)
         self._node_uids.pop(name, None)
         self._api.delete(f"{path}/{name}")

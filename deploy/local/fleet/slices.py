@@ -55,9 +55,7 @@ def slots(kind: Kind, node: str) -> list[Slot]:
     ]
 
 
-def pool(
-    fleet: Fleet, kind: Kind, node: str, taints: Mapping[str, Sequence[Taint]]
-) -> dict[str, dict[str, Any]]:
+def pool(fleet: Fleet, kind: Kind, node: str, taints: Mapping[str, Sequence[Taint]]) -> dict[str, dict[str, Any]]:
     """Slice name → spec without the pool's generation, which only the publisher knows.
 
     `taints` are those of this node by device name; one on `gpu-<n>` covers the card and all that is cut from

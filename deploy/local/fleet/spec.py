@@ -77,14 +77,12 @@ class Fleet:
     kinds: tuple[Kind, ...]
 
     def with_extra(self, extra: Mapping[str, int]) -> "Fleet":
-        """The same fleet with so many more nodes of each kind; KeyError names a kind that does not exist."""
+        """The same fleet with so many more nodes of each kind; ValueError names a kind that does not exist."""
         known = {kind.name for kind in self.kinds}
         for name in extra:
             if name not in known:
-                raise KeyError(f"no node kind {name}; there are {', '.join(sorted(known))}")
-        return replace(
-            self, kinds=tuple(replace(k, nodes=k.nodes + extra.get(k.name, 0)) for k in self.kinds)
-        )
+                raise ValueError(f"no node kind {name}; there are {', '.join(sorted(known))}")
+        return replace(self, kinds=tuple(replace(k, nodes=k.nodes + extra.get(k.name, 0)) for k in self.kinds))
 
 
 def load(path: Path) -> Fleet:
@@ -106,9 +104,7 @@ def load(path: Path) -> Fleet:
 def _card(fields: Mapping[str, Any]) -> Card:
     card = Card(**_renamed(fields, memoryMiB="memory_mib", migTable="mig_table"))
     if card.mig_table and card.mig_table not in geometry.TABLES:
-        raise ValueError(
-            f"{card.product}: no MIG table {card.mig_table}; there are {', '.join(geometry.TABLES)}"
-        )
+        raise ValueError(f"{card.product}: no MIG table {card.mig_table}; there are {', '.join(geometry.TABLES)}")
     return card
 
 
