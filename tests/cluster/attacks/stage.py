@@ -1,0 +1,153 @@
+"""The people and objects that the attacks meet, on the real control plane.
+
+Everything of the portal's is written with the portal's own token, so that its cluster role is proven to suffice.
+"""
+
+import json
+import secrets
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.attacks.manifests import build, project, table
+
+PATIENCE_S = 30.0
+SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
+CLUSTER_WIDE = ("clusterqueue", "resourceflavor", "cohorts.kueue.x-k8s.io")
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a token, at work in one namespace."""
+
+    kubectl: str
+    kubeconfig: Path
+    namespace: str
+
+    def run(self, *arguments: str, words: str | None = None) -> subprocess.CompletedProcess[str]:
+        options = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent / 'cache'}")
+        if "-n" not in arguments:
+            options += (f"--namespace={self.namespace}",)
+        command = [self.kubectl, *options, *arguments]
+        return subprocess.run(command, input=words, capture_output=True, text=True, check=False, timeout=60)
+
+    def do(self, *arguments: str, words: str | None = None) -> str:
+        """Standard output; fails the test with what kubectl said."""
+        done = self.run(*arguments, words=words)
+        assert done.returncode == 0, f"kubectl {shlex.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        return dict(json.loads(self.do("get", kind, name, "-o", "json")))
+
+    def items(self, kind: str, selector: str) -> list[dict[str, Any]]:
+        return list(json.loads(self.do("get", kind, "-l", selector, "-o", "json"))["items"])
+
+    def apply(self, manifest: dict[str, Any]) -> None:
+        namespace = manifest["metadata"].get("namespace", self.namespace)
+        apply = ("apply", "--server-side", "--field-manager=gpu-portal", "-f", "-", "-n", namespace)
+        self.do(*apply, words=json.dumps(manifest))
+
+
+@dataclass(frozen=True)
+class Stage:
+    admin: Person
+    portal: Person
+    tenant: Person
+    names: Mapping[str, str]
+
+    def person(self, role: str, where: str) -> Person:
+        person: Person = {"admin": self.admin, "portal": self.portal, "tenant": self.tenant}[role]
+        return replace(person, namespace=self.names["open"]) if where == "open" else person
+
+
+def eventually(look: Callable[[], Any]) -> Any:
+    """What ``look`` answers as soon as that is true; the last answer when patience ends."""
+    until = time.monotonic() + PATIENCE_S
+    while not (seen := look()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return seen
+
+
+def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:
+    """A person with a token of ten minutes of service account ``account`` in ``home``; CA and server are admin's."""
+    token = Person(kubectl, admin, home).do("create", "token", account, "--duration=10m").strip()
+    config = yaml.safe_load(admin.read_text())
+    config["users"] = [{"name": account, "user": {"token": token}}]
+    for context in config["contexts"]:
+        context["context"]["user"] = account
+    path = folder / account / "kubeconfig"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(config))
+    return Person(kubectl, path, namespace)
+
+
+@contextmanager
+def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
+    """A project with three holds, a neighbour, and an open namespace; what honest people made; gone afterwards."""
+    ns = f"attacks-{secrets.token_hex(3)}"
+    names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign")} | {"ns": ns, "person": f"person-{ns}"}
+    (folder / "admin").mkdir()
+    admin_config = folder / "admin" / "kubeconfig"
+    admin_config.write_text(kubeconfig.read_text())
+    admin = Person(kubectl, admin_config, ns)
+    portal = _person(kubectl, admin_config, folder, "portal", "gpu-portal", ns)
+    try:
+        _write_projects(portal, names)
+        admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names["foreign"]}})
+        runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": f"nvidia-{ns}"}}
+        admin.apply({**runtime, "handler": "nvidia"})
+        tenant = _person(kubectl, admin_config, folder, names["person"], "gpu-portal-people", ns)
+        _see_the_guards_act(portal, tenant)
+        waiting = _make_honest_things(tenant)
+        yield Stage(admin, portal, tenant, {**names, "waiting_uid": waiting})
+    finally:
+        _take_all_away(admin, portal, names)
+
+
+def _write_projects(portal: Person, names: Mapping[str, str]) -> None:
+    person = names["person"]
+    for manifest in project(ns=names["ns"], level="restricted", person=person):
+        portal.apply(manifest)
+    for manifest in project(SHARED_KINDS, ns=names["open"], level="privileged", person=person):
+        portal.apply(manifest)
+    for manifest in project(SHARED_KINDS, ns=names["neighbours"], level="restricted", person="person-other"):
+        portal.apply(manifest)
+
+
+def _see_the_guards_act(portal: Person, tenant: Person) -> None:
+    """Policies and quotas act a moment after they are written; nothing is tried before."""
+    bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
+    good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
+    dry = ("create", "--dry-run=server", "-f", "-")
+    assert eventually(lambda: "gpu-needs-allocation" in tenant.run(*dry, words=bad).stderr)
+    assert eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
+    quota = f"gpu-portal-hold-{tenant.namespace}"
+    assert eventually(lambda: portal.get("resourcequota", quota)["status"].get("hard"))
+
+
+def _make_honest_things(tenant: Person) -> str:
+    """Makes all of honest.yaml; answers the uid of the Job that waits."""
+    for entry in table("honest"):
+        tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
+    tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
+    assert eventually(lambda: tenant.get("job", "running")["spec"]["suspend"] is False), "Kueue admits the Job"
+    return str(tenant.get("job", "waiting")["metadata"]["uid"])
+
+
+def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> None:
+    ns = names["ns"]
+    portal.run("delete", "namespace", ns, names["open"], names["neighbours"], "--ignore-not-found", "--wait=false")
+    portal.run("delete", "serviceaccount", names["person"], "-n", "gpu-portal-people", "--ignore-not-found")
+    portal.run("delete", "priorityclass", f"gpu-portal-hold-{ns}", "--ignore-not-found")
+    for kind in CLUSTER_WIDE:
+        portal.run("delete", kind, ns, "--ignore-not-found", "--wait=false")
+    admin.run("delete", "namespace", names["foreign"], "--ignore-not-found", "--wait=false")
+    admin.run("delete", "runtimeclass", f"nvidia-{ns}", "--ignore-not-found")

@@ -1,0 +1,172 @@
+"""Tries, with a tenant's token on the real API server, to get around the portal; and does what honest people do.
+
+Each row of attacks/attacks.yaml names the file below deploy/cluster that must refuse it and a piece of what the person
+is told. A guard that is missing, or that no longer says what to do, fails its row.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.attacks.manifests import Entry, build, fill, table
+from tests.cluster.attacks.stage import Person, Stage, eventually, staged
+
+pytestmark = pytest.mark.cluster
+
+GUARDS = Path(__file__).parents[2] / "deploy" / "cluster"
+ATTACKS = table("attacks")
+
+
+@pytest.fixture(scope="module")
+def stage(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(str(cluster.kubectl), Path(cluster.kubeconfig), tmp_path_factory.mktemp("people")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("row", ATTACKS, ids=[row["attack"] for row in ATTACKS])
+def test_refuses_when(row: Entry, stage: Stage) -> None:
+    row = fill(row, stage.names)
+    said = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "project")))
+    assert row["told"] in said
+    assert refuser(row["guard"]) in said
+
+
+def attempt(row: Entry, person: Person) -> str:
+    """Tries it for real once a dry run of it is refused; answers what the person was told, in one line."""
+    if "kubectl" in row:
+        words = json.dumps(row["stdin"]) if "stdin" in row else None
+        done = person.run(*shlex.split(row["kubectl"]), words=words)
+    else:
+        manifest = json.dumps(build(row, "attack"))
+        eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", words=manifest).returncode)
+        done = person.run("create", "-f", "-", words=manifest)
+    assert done.returncode != 0, f"it worked: {done.stdout}"
+    return " ".join(done.stderr.split())
+
+
+def refuser(guard: str) -> str:
+    """How the API server names who refused."""
+    if guard.startswith("policies/"):
+        return f"ValidatingAdmissionPolicy 'gpu-portal-{Path(guard).stem}'"
+    return "forbidden"
+
+
+def test_every_guard_that_refuses_is_attacked() -> None:
+    attacked = {row["guard"] for row in ATTACKS}
+    guards = {
+        str(path.relative_to(GUARDS))
+        for path in (GUARDS / "policies").glob("*.yaml")
+        if "kind: ValidatingAdmissionPolicy\n" in path.read_text()
+    }
+    assert guards <= attacked
+
+
+def test_every_guard_is_applied_by_the_kustomization() -> None:
+    listed = (GUARDS / "policies" / "kustomization.yaml").read_text()
+    missing = [p.name for p in (GUARDS / "policies").glob("*.yaml") if p.name not in listed]
+    assert missing == ["kustomization.yaml"]
+
+
+def test_the_policies_type_check(stage: Stage) -> None:
+    seen = json.loads(stage.admin.do("get", "validatingadmissionpolicies", "-o", "json"))["items"]
+    ours = [policy for policy in seen if policy["metadata"]["name"].startswith("gpu-portal-")]
+    warnings = {
+        policy["metadata"]["name"]: policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")
+        for policy in ours
+    }
+    assert ours
+    assert not {name: said for name, said in warnings.items() if said}
+
+
+def running(stage: Stage, name: str) -> dict[str, Any]:
+    """The pod once it runs, or as it is when patience ends."""
+    eventually(lambda: stage.tenant.get("pod", name).get("status", {}).get("phase") == "Running")
+    pod = stage.tenant.get("pod", name)
+    assert pod["status"]["phase"] == "Running", pod["status"]
+    return pod
+
+
+def test_a_plain_pod_is_left_as_it_is(stage: Stage) -> None:
+    spec = stage.tenant.get("pod", "plain")["spec"]
+    assert "resourceClaims" not in spec
+    assert "nodeSelector" not in spec
+    assert "priorityClassName" not in spec
+    assert {t["key"] for t in spec["tolerations"]} == {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+    assert set(spec["containers"][0]["resources"]) == {"limits", "requests"}
+
+
+def test_a_labelled_pod_runs_beside_the_holder_on_its_claim(stage: Stage) -> None:
+    spec = running(stage, "on-train")["spec"]
+    assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal"}]
+    assert spec["priorityClassName"] == f"gpu-portal-hold-{stage.names['ns']}"
+    assert spec["nodeName"] == stage.tenant.get("pod", "train-1-holder")["spec"]["nodeName"]
+
+
+def test_annotations_give_each_container_its_slice(stage: Stage) -> None:
+    spec = running(stage, "one-slice-each")["spec"]
+    assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
+    claims = [container["resources"]["claims"] for container in spec["containers"]]
+    assert claims == [[{"name": "gpu-portal", "request": f"slice-{n}"}] for n in (1, 0)]
+
+
+def test_annotations_give_containers_the_same_slice(stage: Stage) -> None:
+    claims = [container["resources"]["claims"] for container in running(stage, "same-slice")["spec"]["containers"]]
+    assert claims == [[{"name": "gpu-portal", "request": "slice-1"}]] * 2
+
+
+def test_a_pod_may_say_itself_how_it_uses_its_claim(stage: Stage) -> None:
+    spec = running(stage, "own-words")["spec"]
+    assert spec["resourceClaims"] == [{"name": "cards", "resourceClaimName": "train-1"}]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "cards", "request": "slice-0"}]
+
+
+def test_a_labelled_pod_gets_the_count_the_place_and_the_class(stage: Stage) -> None:
+    spec = running(stage, "on-serve")["spec"]
+    resources = spec["containers"][0]["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "2"
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-L40S"}
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    assert (spec["priorityClassName"], spec["priority"]) == (f"gpu-portal-hold-{stage.names['ns']}", 0)
+
+
+def test_a_count_can_be_narrowed_and_what_the_pod_had_stays(stage: Stage) -> None:
+    spec = running(stage, "on-spare")["spec"]
+    first, second = (container["resources"]["limits"] for container in spec["containers"])
+    assert "nvidia.com/gpu" not in first
+    assert second["nvidia.com/gpu"] == "1"
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "nvidia.com/gpu.product": "NVIDIA-L40S"}
+    assert {"example.com/own", "nvidia.com/gpu"} <= {t["key"] for t in spec["tolerations"]}
+
+
+@pytest.mark.parametrize("selector", ["app=web", "app=db", "job-name=on-train-job"])
+def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) -> None:
+    eventually(lambda: stage.tenant.items("pods", selector))
+    (pod,) = stage.tenant.items("pods", selector)
+    assert pod["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
+    running(stage, pod["metadata"]["name"])
+
+
+def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:
+    eventually(lambda: stage.tenant.items("pods", "job-name=running"))
+    (pod,) = stage.tenant.items("pods", "job-name=running")
+    running(stage, pod["metadata"]["name"])
+    assert stage.tenant.get("job", "waiting")["spec"]["suspend"] is True
+
+
+def test_operators_may_repair_what_the_portal_keeps(stage: Stage) -> None:
+    stage.admin.do("label", "service", "workspace", "gpu-portal.io/team=other", "--overwrite")
+
+
+def test_the_portal_puts_back_the_label_that_an_operator_took_off_its_namespace(stage: Stage) -> None:
+    open_namespace = stage.names["neighbours"]
+    stage.admin.do("label", "namespace", open_namespace, "gpu-portal.io/managed-")
+    stage.portal.do("label", "namespace", open_namespace, "gpu-portal.io/managed=true", "--field-manager=gpu-portal")
+
+
+def test_people_see_what_the_project_holds(stage: Stage) -> None:
+    assert "train-1 2 x gpu.nvidia.com" in stage.tenant.do("get", "gpuprojects")
