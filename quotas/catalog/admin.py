@@ -56,9 +56,7 @@ class OfferingAdmin(admin.ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Offering, form: ModelForm, change: bool) -> None:
-        services.hide_offering(
-            request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden
-        )
+        services.hide_offering(request.user.get_username(), Offering.objects.get(pk=obj.pk), hidden=obj.hidden)
 
 
 @admin.register(Pool)

@@ -32,9 +32,7 @@ def read(node: NodeFact) -> Reading | None:
             supplies.append(supply)
     if not supplies and not problems:
         return None
-    return Reading(
-        "device-plugin", _strategy(supplies, node.labels), tuple(supplies), problems=tuple(problems)
-    )
+    return Reading("device-plugin", _strategy(supplies, node.labels), tuple(supplies), problems=tuple(problems))
 
 
 def _supply(name: str, node: NodeFact) -> Supply | None:

@@ -65,11 +65,7 @@ def discover(
     answer depends on the facts only, not on their order.
     """
     pieces = dra.by_node(slices)
-    sites = [
-        site
-        for node in sorted(nodes, key=lambda n: n.name)
-        if (site := _site(node, pieces.get(node.name, [])))
-    ]
+    sites = [site for node in sorted(nodes, key=lambda n: n.name) if (site := _site(node, pieces.get(node.name, [])))]
     groups: dict[Identity, list[_Site]] = defaultdict(list)
     for site in sites:
         if site.offered:
@@ -77,18 +73,12 @@ def discover(
     names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
     selectors = {key: _node_selector(key, groups) for key in groups}
     twins = _twins(selectors, names)
-    flavors = {
-        key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins
-    }
+    flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins}
     found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
     return Discovered(
         flavors=tuple(sorted(flavors.values(), key=lambda flavor: flavor.name)),
-        pools=tuple(
-            sorted((p for k in flavors for p in _pools(names[k], groups[k])), key=lambda pool: pool.key)
-        ),
-        offerings=tuple(
-            sorted((o for k in flavors for o in _offerings(names[k], groups[k])), key=lambda o: o.key)
-        ),
+        pools=tuple(sorted((p for k in flavors for p in _pools(names[k], groups[k])), key=lambda pool: pool.key)),
+        offerings=tuple(sorted((o for k in flavors for o in _offerings(names[k], groups[k])), key=lambda o: o.key)),
         nodes=tuple(found),
         devices=tuple(d for key in flavors for d in _devices(names[key], groups[key])),
         problems=tuple((node.name, node.problem) for node in found if node.problem),
@@ -115,16 +105,12 @@ def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    return _Site(
-        node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies)
-    )
+    return _Site(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
 
 
 def _gpu_taints(node: NodeFact) -> tuple[str, ...]:
     """Effects of the node's GPU taints that keep pods away."""
-    return tuple(
-        sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY})
-    )
+    return tuple(sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY}))
 
 
 def _is_usable(node: NodeFact) -> bool:
@@ -150,9 +136,7 @@ def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) ->
     return selector
 
 
-def _twins(
-    selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
-) -> dict[Identity, str]:
+def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]) -> dict[Identity, str]:
     """Flavors that would also select the nodes of an earlier one, each with the sentence that says so."""
     twins: dict[Identity, str] = {}
     ordered = sorted(selectors, key=lambda key: names[key])

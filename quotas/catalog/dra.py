@@ -44,9 +44,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
         devices += [device for piece in pieces for device in piece.devices]
     product = node.labels.get("nvidia.com/gpu.product", "")
     cards = sorted((device for device in devices if device.attributes.get("type") == "gpu"), key=_by_name)
-    named = [
-        device for device in cards if _as_label(str(device.attributes.get("productName", ""))) == product
-    ]
+    named = [device for device in cards if _as_label(str(device.attributes.get("productName", ""))) == product]
     problems += [
         f"device {device.name} is a {device.attributes.get('productName', 'card without productName')}, "
         f"but the node is labelled {product}; it is not offered"
@@ -54,9 +52,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
         if device not in named
     ]
     if devices and not cards:
-        problems.append(
-            "the DRA driver publishes no whole GPU here, only parts made beforehand; these are not offered"
-        )
+        problems.append("the DRA driver publishes no whole GPU here, only parts made beforehand; these are not offered")
     split = _card_slices(named[0], devices) if named else None
     return Reading(
         path="dra",
@@ -99,9 +95,7 @@ def _card_slices(card: DeviceFact, devices: Sequence[DeviceFact]) -> Slices | No
         for device in devices
         if device.attributes.get("type") == "mig" and set(device.counters) & set(card.counters)
     ]
-    memory = sum(
-        bool(_MEMORY_SLICE.fullmatch(name)) for counters in card.counters.values() for name in counters
-    )
+    memory = sum(bool(_MEMORY_SLICE.fullmatch(name)) for counters in card.counters.values() for name in counters)
     return Slices(max(mig), memory) if mig and memory else None
 
 

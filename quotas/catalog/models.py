@@ -68,17 +68,13 @@ class Flavor(models.Model):
     tolerations = models.JSONField(default=list)
     partitionable = models.BooleanField(default=False)
     hidden = models.BooleanField(default=False)
-    start_deadline_s = models.PositiveIntegerField(
-        null=True, blank=True, help_text="empty: the portal's default"
-    )
+    start_deadline_s = models.PositiveIntegerField(null=True, blank=True, help_text="empty: the portal's default")
     history = HistoricalRecords()
 
     class Meta:
         ordering = ("name",)
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=("cluster", "product", "path", "strategy"), name="flavor_identity"
-            ),
+            models.UniqueConstraint(fields=("cluster", "product", "path", "strategy"), name="flavor_identity"),
             models.CheckConstraint(condition=Q(path__in=Path.values), name="flavor_path_known"),
         ]
 
@@ -146,9 +142,7 @@ class Offering(models.Model):
         ordering = ("key",)
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(kind__in=Kind.values), name="offering_kind_known"),
-            models.CheckConstraint(
-                condition=Q(isolation__in=Isolation.values), name="offering_isolation_known"
-            ),
+            models.CheckConstraint(condition=Q(isolation__in=Isolation.values), name="offering_isolation_known"),
             models.CheckConstraint(
                 condition=Q(gpu_share_denominator__gt=0, gpu_share_numerator__lte=F("gpu_share_denominator")),
                 name="offering_share_at_most_one",
@@ -179,9 +173,7 @@ class Node(models.Model):
 
     class Meta:
         ordering = ("name",)
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=("cluster", "name"), name="node_once_per_cluster")
-        ]
+        constraints: ClassVar = [models.UniqueConstraint(fields=("cluster", "name"), name="node_once_per_cluster")]
 
     def __str__(self) -> str:
         return self.name
@@ -200,9 +192,7 @@ class Device(models.Model):
 
     class Meta:
         ordering = ("node__name", "name")
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=("node", "name"), name="device_once_per_node")
-        ]
+        constraints: ClassVar = [models.UniqueConstraint(fields=("node", "name"), name="device_once_per_node")]
 
     def __str__(self) -> str:
         return f"{self.node}/{self.name}"

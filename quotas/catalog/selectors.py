@@ -55,9 +55,7 @@ def slices_in(units: int | Fraction, unit: Mapping[str, int], requests: Mapping[
     """How many slices drawing `requests` fit into so many units of a pool; a resource the pool lacks gives
     0.
     """
-    return min(
-        (units * unit.get(name, 0) // amount for name, amount in requests.items() if amount), default=0
-    )
+    return min((units * unit.get(name, 0) // amount for name, amount in requests.items() if amount), default=0)
 
 
 def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:

@@ -65,17 +65,13 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
         with transaction.atomic():
             offering.hidden = hidden
             offering.save(update_fields=["hidden"])
-            audit(
-                actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden}
-            )
+            audit(actor, "offering.hide", offering.key, before={"hidden": not hidden}, after={"hidden": hidden})
     return offering
 
 
 def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
     """Flavors of the cluster by name, and whether any was written."""
-    rows = {
-        Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)
-    }
+    rows = {Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)}
     new, changed = [], []
     for flavor in found:
         values = {
@@ -120,9 +116,7 @@ def _sync_pools(
     cluster: Cluster, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
 ) -> tuple[dict[str, Pool], bool]:
     """Pools of the cluster by key, and whether any was written."""
-    wanted = {
-        pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found
-    }
+    wanted = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
     changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", wanted)
     return {row.key: row for row in Pool.objects.filter(flavor__cluster=cluster)}, changed
 
@@ -161,9 +155,7 @@ def _sync_use(discovered: Discovered, pools: Mapping[str, Pool], foreign: Mappin
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
 
 
-def _sync_nodes(
-    cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]
-) -> dict[str, Node]:
+def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
     wanted = {
         node.name: {
             "cluster_id": cluster.pk,
@@ -177,9 +169,12 @@ def _sync_nodes(
         for node in found
     }
     rows = Node.objects.filter(cluster=cluster)
-    _upsert(Node, rows, "name", wanted)
-    rows.filter(present=True).exclude(name__in=wanted).update(present=False)
-    return {row.name: row for row in rows}
+    _upsert(Node, rows.all(), "name", wanted)
+    nodes = {row.name: row for row in rows.all()}
+    absent = [row.pk for row in nodes.values() if row.present and row.name not in wanted]
+    if absent:
+        rows.filter(pk__in=absent).update(present=False)
+    return nodes
 
 
 def _sync_devices(
@@ -206,17 +201,13 @@ def _sync_devices(
         Device.objects.filter(pk__in=absent).update(present=False)
 
 
-def _upsert(
-    model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]
-) -> bool:
+def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]) -> bool:
     """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was
     written.
     """
     known = {getattr(row, key): row for row in rows}
     new = [model(**{key: name}, **values) for name, values in wanted.items() if name not in known]
-    changed = [
-        known[name] for name, values in wanted.items() if name in known and _assign(known[name], values)
-    ]
+    changed = [known[name] for name, values in wanted.items() if name in known and _assign(known[name], values)]
     model._default_manager.bulk_create(new)
     if changed:
         fields = [field.removesuffix("_id") for field in next(iter(wanted.values()))]

@@ -42,5 +42,4 @@ def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
     if memory_mib:
         yield f"{short}-{round(memory_mib / 1024)}gb"
     yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:LONGEST].strip("-")
-    for number in count(2):
-        yield f"{short}-{number}"
+    yield from (f"{short}-{number}" for number in count(2))

@@ -72,9 +72,7 @@ def sums(
     """
     columns = [_column(key) for key in keys]
     conditions = [f" AND {_column(key)} = ANY(%({key})s)" for key in where]
-    query = _QUERY.format(
-        columns="".join(f", {column}" for column in columns), conditions="".join(conditions)
-    )
+    query = _QUERY.format(columns="".join(f", {column}" for column in columns), conditions="".join(conditions))
     bounds: dict[str, Any] = {
         "starts": [window.start for window in windows],
         "ends": [window.end for window in windows],

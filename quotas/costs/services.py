@@ -33,30 +33,35 @@ def set_price(
     2. Prices are rows of their own: the same one set twice is one row, another at the same moment is refused.
     3. The portal reckons in one currency, that of its first price.
     """
-    now = clock.now()
-    per_gpu_hour = _amount(amount)
     with transaction.atomic(), advisory_lock("prices"):
-        _check_currency(currency)
-        begins = valid_from or now
-        known = Price.objects.filter(flavor=flavor, valid_from=begins).first()
-        if known and (known.per_gpu_hour, known.currency) == (per_gpu_hour, currency):
-            return known
-        if known:
-            raise Refused(
-                "name_taken",
-                f"{flavor.name} has another price from {begins:%F %T} UTC on.",
-                "Prices never change; set a later one.",
-            )
-        if begins < now and Price.objects.filter(flavor=flavor, valid_from__lt=begins).exists():
-            raise Invalid(
-                {"valid_from": ["A price cannot change what was charged. Give a time from now on."]}
-            )
-        price = Price.objects.create(
-            flavor=flavor, valid_from=begins, per_gpu_hour=per_gpu_hour, currency=currency, source=source
+        begins = valid_from or clock.now()
+        per_gpu_hour = check_price(flavor, amount, currency, begins)
+        price, created = Price.objects.get_or_create(
+            flavor=flavor,
+            valid_from=begins,
+            defaults={"per_gpu_hour": per_gpu_hour, "currency": currency, "source": source},
         )
-        after = {"per_gpu_hour": str(per_gpu_hour), "currency": currency, "valid_from": begins.isoformat()}
-        audit(actor, "price.set", flavor.name, after=after, source=source)
+        if created:
+            after = {"per_gpu_hour": str(per_gpu_hour), "currency": currency, "valid_from": begins.isoformat()}
+            audit(actor, "price.set", flavor.name, after=after, source=source)
     return price
+
+
+def check_price(flavor: Flavor, amount: Decimal | str, currency: str, begins: datetime) -> Decimal:
+    """The amount, when such a price may be set; else Invalid or Refused, which say what could be."""
+    per_gpu_hour = _amount(amount)
+    _check_currency(currency)
+    known = Price.objects.filter(flavor=flavor, valid_from=begins).first()
+    if known and known.per_gpu_hour != per_gpu_hour:
+        raise Refused(
+            "name_taken",
+            f"{flavor.name} has another price from {begins:%F %T} UTC on.",
+            "Prices never change; set a later one.",
+        )
+    charged = Price.objects.filter(flavor=flavor, valid_from__lt=begins).exists()
+    if not known and begins < clock.now() and charged:
+        raise Invalid({"valid_from": ["A price cannot change what was charged. Give a time from now on."]})
+    return per_gpu_hour
 
 
 def _amount(amount: Decimal | str) -> Decimal:
@@ -65,9 +70,7 @@ def _amount(amount: Decimal | str) -> Decimal:
     except InvalidOperation as error:
         raise Invalid({"per_gpu_hour": ["Give a decimal number, for example 3.20."]}) from error
     if not value.is_finite() or not 0 <= value < HIGHEST or value != round(value, DECIMALS):
-        raise Invalid(
-            {"per_gpu_hour": [f"Give a number from 0 to {HIGHEST:f} with at most {DECIMALS} decimals."]}
-        )
+        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {HIGHEST:f} with at most {DECIMALS} decimals."]})
     return value
 
 
@@ -76,6 +79,4 @@ def _check_currency(currency: str) -> None:
         raise Invalid({"currency": ["Give an ISO 4217 code, for example EUR."]})
     other = Price.objects.exclude(currency=currency).values_list("currency", flat=True).first()
     if other:
-        raise Invalid(
-            {"currency": [f"All prices are in {other}; amounts in two currencies cannot be added."]}
-        )
+        raise Invalid({"currency": [f"All prices are in {other}; amounts in two currencies cannot be added."]})

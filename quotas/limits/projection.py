@@ -65,9 +65,7 @@ def resource_flavor(flavor: FlavorShape) -> Manifest:
     }
 
 
-def cluster_queue(
-    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, int]
-) -> Manifest:
+def cluster_queue(team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, int]) -> Manifest:
     """The queue of a team, which admits from the team's own namespaces only.
 
     `limits` are nominal quotas in pool units, {pool key: units}; a pool without one gets zero. Nothing is

@@ -9,9 +9,7 @@ from portal.core.audit import audit
 from portal.core.errors import Invalid
 from portal.tenants.models import Team
 from quotas.catalog.models import Pool
-from quotas.limits.models import Limit
-
-HIGHEST = 1_000_000
+from quotas.limits.models import MOST_UNITS, Limit
 
 
 def set_limit(actor: str, team: Team, pool: Pool, nominal: int) -> Limit:
@@ -19,8 +17,8 @@ def set_limit(actor: str, team: Team, pool: Pool, nominal: int) -> Limit:
 
     Lowering it below what is held takes nothing away: what is held stays, and nothing more is admitted.
     """
-    if not 0 <= nominal <= HIGHEST:
-        raise Invalid({"nominal": [f"Give a whole number from 0 to {HIGHEST}."]})
+    if not 0 <= nominal <= MOST_UNITS:
+        raise Invalid({"nominal": [f"Give a whole number from 0 to {MOST_UNITS}."]})
     with transaction.atomic():
         limit, created = Limit.objects.select_for_update().get_or_create(
             team=team, pool=pool, defaults={"nominal": nominal}

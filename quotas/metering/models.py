@@ -57,9 +57,7 @@ class UsageInterval(models.Model):
                 condition=Q(count__gt=0, gpu_share_numerator__gt=0, gpu_share_denominator__gt=0),
                 name="usage_quantity_positive",
             ),
-            models.UniqueConstraint(
-                fields=("slot",), condition=Q(end__isnull=True), name="usage_one_open_per_slot"
-            ),
+            models.UniqueConstraint(fields=("slot",), condition=Q(end__isnull=True), name="usage_one_open_per_slot"),
         ]
         indexes: ClassVar = [
             models.Index(fields=("allocation",), name="usage_allocation"),

@@ -47,9 +47,7 @@ class SlotHeld(Retryable):
     """Another interval is open on the slot: its end has to be observed first. Try again after that."""
 
     def __init__(self, slot: str, holder: UUID) -> None:
-        super().__init__(
-            f"{slot} is still held by allocation {holder}; its interval has to end before another opens"
-        )
+        super().__init__(f"{slot} is still held by allocation {holder}; its interval has to end before another opens")
         self.slot = slot
         self.holder = holder
 

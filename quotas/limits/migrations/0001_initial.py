@@ -1,3 +1,4 @@
+import django.core.validators
 import django.db.models.deletion
 import simple_history.models
 from django.conf import settings
@@ -21,7 +22,12 @@ class Migration(migrations.Migration):
                     "id",
                     models.BigIntegerField(auto_created=True, blank=True, db_index=True, verbose_name="ID"),
                 ),
-                ("nominal", models.PositiveIntegerField()),
+                (
+                    "nominal",
+                    models.PositiveIntegerField(
+                        validators=[django.core.validators.MaxValueValidator(1000000)]
+                    ),
+                ),
                 ("history_id", models.AutoField(primary_key=True, serialize=False)),
                 ("history_date", models.DateTimeField(db_index=True)),
                 ("history_change_reason", models.CharField(max_length=100, null=True)),
@@ -80,7 +86,12 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("nominal", models.PositiveIntegerField()),
+                (
+                    "nominal",
+                    models.PositiveIntegerField(
+                        validators=[django.core.validators.MaxValueValidator(1000000)]
+                    ),
+                ),
                 (
                     "pool",
                     models.ForeignKey(

@@ -1,0 +1,145 @@
+"""The catalogue as it is kept: written once, never forgotten, read in few queries."""
+
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from quotas.catalog import selectors, services
+from quotas.catalog.discovery import Discovered, discover
+from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
+from tests.db.builders_quotas import cluster, found, l40s_nodes, mig_node
+from tests.gpu_facts import card, dra_node, slices_of
+
+pytestmark = pytest.mark.django_db
+
+
+def queries(call) -> list[str]:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        call()
+    return [query["sql"] for query in captured.captured_queries]
+
+
+def writes(sql: list[str]) -> list[str]:
+    return [query for query in sql if query.startswith(("INSERT", "UPDATE", "DELETE"))]
+
+
+def test_what_is_found_is_written():
+    local = Cluster.objects.create(slug="local", name="Local")
+    assert services.sync(local, found(), {"l40s/whole": 1, "a100/mig-1g.10gb": 3, "gone/whole": 9}) is True
+    assert list(Pool.objects.values_list("key", "use__total", "use__foreign")) == [
+        ("a100/mig-1g.10gb", 16, 3),
+        ("a100/mig-3g.40gb", 8, 0),
+        ("l40s/gpu", 8, 1),
+    ]
+    assert list(Node.objects.values_list("name", "flavor__name", "ready", "tainted", "problem")) == [
+        ("a100-0", "a100", True, True, ""),
+        ("l40s-0", "l40s", True, True, ""),
+        ("l40s-1", "l40s", True, True, ""),
+    ]
+    assert [(row.offering.key, row.total) for row in selectors.offerings_with_capacity()] == [
+        ("a100/mig-1g.10gb", 13),
+        ("a100/mig-3g.40gb", 8),
+        ("l40s/whole", 7),
+    ]
+
+
+def test_a_second_sync_of_the_same_facts_writes_nothing():
+    local = cluster()
+    sql = queries(lambda: services.sync(local, found(), {}))
+    assert writes(sql) == []
+    assert services.sync(local, found(), {}) is False
+
+
+def test_only_new_or_different_flavors_and_pools_are_a_change():
+    local = cluster(*l40s_nodes(1))
+    assert services.sync(local, found(*l40s_nodes(2)), {}) is False
+    assert services.sync(local, found(*l40s_nodes(2), mig_node()), {}) is True
+    assert services.sync(local, found(*l40s_nodes(2, gpu_family="ada"), mig_node()), {}) is True
+    assert Flavor.objects.get(name="l40s").history.count() == 2
+
+
+def test_what_vanishes_stays_with_nothing_in_it():
+    local = cluster()
+    assert services.sync(local, Discovered(), {}) is False
+    assert Offering.objects.count() == 3
+    assert set(PoolUse.objects.values_list("total", flat=True)) == {0}
+    assert not Node.objects.filter(present=True).exists()
+    assert {row.total for row in selectors.offerings_with_capacity()} == {0}
+
+    services.sync(local, found(), {})
+    assert Node.objects.filter(present=True).count() == 3
+    assert Pool.objects.get(key="l40s/gpu").use.total == 8
+
+
+def test_devices_come_go_and_come_back():
+    local = Cluster.objects.create(slug="local", name="Local")
+    both = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
+    one = discover([dra_node()], [slices_of("h100-0", card(0, taints=(("xid", "79", "NoExecute"),)))])
+    services.sync(local, both, {})
+    services.sync(local, one, {})
+    assert list(Device.objects.values_list("name", "healthy", "present")) == [
+        ("gpu-0", False, True),
+        ("gpu-1", True, False),
+    ]
+    services.sync(local, both, {})
+    assert set(Device.objects.values_list("healthy", "present")) == {(True, True)}
+
+
+def test_a_node_that_is_not_offered_is_kept_with_its_problem():
+    bare = [replace(node, taints=()) for node in l40s_nodes(1)]
+    cluster(*bare)
+    node = Node.objects.get()
+    assert (node.flavor, node.tainted) == (None, False)
+    assert "kubectl taint" in node.problem
+
+
+def test_queries_do_not_grow_with_what_is_found():
+    local = cluster()
+    few = queries(lambda: services.sync(local, found(*l40s_nodes(3), mig_node()), {}))
+    many = queries(lambda: services.sync(local, found(*l40s_nodes(60), mig_node(), mig_node("a100-1")), {}))
+    assert len(many) <= len(few) + 1  # one more UPDATE, for the MIG pools that changed too
+
+
+def test_capacity_is_read_in_one_query(django_assert_num_queries):
+    cluster()
+    with django_assert_num_queries(1):
+        rows = selectors.offerings_with_capacity()
+        assert all(row.offering.flavor.cluster.slug and row.offering.pool.key for row in rows)
+
+
+def test_hidden_flavors_and_offerings_are_not_offered():
+    cluster()
+    services.configure_flavor("operator", Flavor.objects.get(name="l40s"), hidden=True, start_deadline_s=60)
+    services.hide_offering("operator", Offering.objects.get(key="a100/mig-3g.40gb"), hidden=True)
+    assert [row.offering.key for row in selectors.offerings_with_capacity()] == ["a100/mig-1g.10gb"]
+
+
+def test_a_sync_leaves_what_people_decided():
+    local = cluster()
+    services.configure_flavor("operator", Flavor.objects.get(name="l40s"), hidden=True, start_deadline_s=60)
+    services.sync(local, found(*l40s_nodes(2, gpu_family="ada")), {})
+    flavor = Flavor.objects.get(name="l40s")
+    assert (flavor.hidden, flavor.start_deadline_s, flavor.architecture) == (True, 60, "ada")
+
+
+def test_names_of_this_and_of_other_clusters():
+    local = cluster()
+    far = Cluster.objects.create(slug="far", name="Far")
+    known, taken = selectors.known_names(local)
+    assert (set(known.values()), taken) == ({"a100", "l40s"}, frozenset())
+    known, taken = selectors.known_names(far)
+    assert (len(known), taken) == (0, frozenset({"a100", "l40s"}))
+    there = discover(l40s_nodes(1), [], known, taken)
+    services.sync(far, there, {})
+    assert list(Flavor.objects.filter(cluster=far).values_list("name", flat=True)) == ["l40s-45gb"]
+
+
+def test_slices_that_fit_into_units():
+    unit = {"compute": 7, "memory": 8}
+    assert selectors.slices_in(2, unit, unit) == 2
+    assert selectors.slices_in(1, unit, {"compute": 1, "memory": 1}) == 7
+    assert selectors.slices_in(1, unit, {"other": 1}) == 0

@@ -1,0 +1,95 @@
+"""Django's admin of catalogue, limits, ledger and prices: it shows all, and writes through the services only."""
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from portal.tenants.models import User
+from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.costs import seeds
+from quotas.costs.models import Price
+from quotas.limits.models import Limit
+from quotas.limits.seeds import halve
+from tests.db.builders_quotas import cluster, hour, used
+
+pytestmark = pytest.mark.django_db
+APPS = ("catalog", "limits", "metering", "costs")
+MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
+WRITABLE = {"Flavor", "Offering", "Limit"}
+ADDABLE = {"Limit", "Price"}
+
+
+@pytest.fixture
+def operator(db: None, client: Client) -> Client:
+    client.force_login(User.objects.create(username="op", is_staff=True, is_superuser=True))
+    return client
+
+
+@pytest.fixture
+def rows(team) -> None:
+    cluster()
+    halve()
+    seeds.price()
+    used(hour(0), hour(1))
+
+
+def url(model, page: str, *args: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def test_every_model_has_its_page():
+    assert {model.__name__ for model in MODELS} == {
+        *("Cluster", "Flavor", "Pool", "PoolUse", "Offering", "Node", "Device"),
+        *("Limit", "UsageInterval", "Price"),
+    }
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_rows_are_listed_shown_and_never_deleted(operator, rows, model):
+    assert operator.get(url(model, "changelist")).status_code == 200
+    row = model.objects.first()
+    if row:
+        assert operator.get(url(model, "change", row.pk)).status_code == 200
+        assert operator.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
+        if model.__name__ not in WRITABLE:
+            assert operator.post(url(model, "change", row.pk), {}).status_code == 403
+    assert operator.get(url(model, "add")).status_code == (200 if model.__name__ in ADDABLE else 403)
+
+
+def test_a_limit_is_changed_through_the_service(operator, rows):
+    limit = Limit.objects.get(pool__key="l40s/gpu")
+    assert operator.post(url(Limit, "change", limit.pk), {"nominal": "3"}).status_code == 302
+    limit.refresh_from_db()
+    assert limit.nominal == 3
+    assert limit.history.count() == 2
+
+
+def test_a_limit_is_added_through_the_service(operator, team):
+    cluster()
+    pool = Pool.objects.get(key="l40s/gpu")
+    answer = operator.post(url(Limit, "add"), {"team": team.pk, "pool": pool.pk, "nominal": "3"})
+    assert answer.status_code == 302
+    assert Limit.objects.get().nominal == 3
+    assert Limit.history.count() == 1
+
+
+def test_what_people_decide_about_flavors_and_offerings(operator, rows):
+    flavor, offering = Flavor.objects.get(name="l40s"), Offering.objects.get(key="a100/mig-1g.10gb")
+    operator.post(url(Flavor, "change", flavor.pk), {"hidden": "on", "start_deadline_s": "60", "name": "x"})
+    operator.post(url(Offering, "change", offering.pk), {"hidden": "on"})
+    flavor.refresh_from_db()
+    offering.refresh_from_db()
+    assert (flavor.name, flavor.hidden, flavor.start_deadline_s, offering.hidden) == ("l40s", True, 60, True)
+
+
+def test_a_price_that_would_change_the_past_is_answered_beside_its_field(operator, rows):
+    flavor = Flavor.objects.get(name="l40s")
+    values = {"flavor": flavor.pk, "per_gpu_hour": "2", "currency": "EUR", "source": "contract"}
+    past = {"valid_from_0": "2026-02-01", "valid_from_1": "00:00:00"}
+    ahead = {"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}
+    answer = operator.post(url(Price, "add"), values | past)
+    assert answer.status_code == 200
+    assert "cannot change what was charged" in answer.content.decode()
+    assert operator.post(url(Price, "add"), values | ahead).status_code == 302
+    assert Price.objects.filter(flavor=flavor).count() == 2

@@ -1,0 +1,246 @@
+"""Prices, cost to date, and sums over windows: exact, and the same in SQL as in Python."""
+
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from random import Random
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portal.core import clock
+from portal.core.errors import Invalid, Refused
+from quotas.catalog.models import Flavor, Offering
+from quotas.costs import ledger, rating, seeds, selectors, services
+from quotas.costs.models import Price
+from quotas.costs.rating import Usage, Window
+from quotas.metering.models import UsageInterval
+from tests.db.builders_quotas import cluster, hour, used
+
+pytestmark = pytest.mark.django_db
+WEEK = Window(hour(0), hour(168))
+
+
+@pytest.fixture
+def flavor(db: None) -> Flavor:
+    cluster()
+    return Flavor.objects.get(name="l40s")
+
+
+def price(flavor: Flavor, amount: str, at: float) -> Price:
+    with clock.frozen(hour(at)):
+        return services.set_price("operator", flavor, amount, "EUR", hour(at), "test")
+
+
+def test_a_price_is_a_row_of_its_own(flavor):
+    first = price(flavor, "1.10", 0)
+    assert price(flavor, "1.1", 0).pk == first.pk
+    price(flavor, "1.20", 5)
+    assert list(Price.objects.values_list("valid_from", "per_gpu_hour", "currency", "source")) == [
+        (hour(5), Decimal("1.2"), "EUR", "test"),
+        (hour(0), Decimal("1.1"), "EUR", "test"),
+    ]
+
+
+def test_another_price_at_the_same_moment_is_refused(flavor):
+    price(flavor, "1.10", 0)
+    with pytest.raises(Refused, match="another price"):
+        price(flavor, "1.20", 0)
+
+
+def test_a_price_cannot_change_what_was_charged(flavor):
+    price(flavor, "1.10", 0)
+    with clock.frozen(hour(10)), pytest.raises(Invalid) as caught:
+        services.set_price("operator", flavor, "9", "EUR", hour(5))
+    assert "valid_from" in caught.value.errors
+
+
+def test_the_first_price_may_reach_back(flavor):
+    with clock.frozen(hour(10)):
+        assert services.set_price("operator", flavor, "9", "EUR", hour(0)).valid_from == hour(0)
+
+
+@pytest.mark.parametrize("amount", ["", "x", "-1", "NaN", "Infinity", "1e12", "0.00000000001"])
+def test_amounts_that_are_no_price(flavor, amount):
+    with pytest.raises(Invalid) as caught:
+        services.set_price("operator", flavor, amount, "EUR")
+    assert "per_gpu_hour" in caught.value.errors
+
+
+def test_one_currency(flavor):
+    price(flavor, "1.10", 0)
+    for currency in ("USD", "eur", "€"):
+        with pytest.raises(Invalid) as caught:
+            services.set_price("operator", flavor, "1", currency)
+        assert "currency" in caught.value.errors
+    assert selectors.currency() == "EUR"
+
+
+def test_seeded_prices_are_given_once_to_the_flavors_found(flavor):
+    assert seeds.price() == 2
+    assert seeds.price() == 0
+    assert dict(Price.objects.values_list("flavor__name", "per_gpu_hour")) == {
+        "a100": Decimal("1.8"),
+        "l40s": Decimal("1.1"),
+    }
+
+
+def test_price_of_a_slice_is_its_part_of_the_gpu(flavor, django_assert_num_queries):
+    seeds.price()
+    offerings = list(Offering.objects.select_related("flavor"))
+    with django_assert_num_queries(1):
+        prices = selectors.prices_per_hour(offerings, hour(0))
+    assert prices == {
+        "a100/mig-1g.10gb": Fraction("1.8") / 7,
+        "a100/mig-3g.40gb": Fraction("0.9"),
+        "l40s/whole": Fraction("1.1"),
+    }
+    assert selectors.price_per_hour(offerings[-1], hour(-100_000)) is None
+    assert selectors.estimate(offerings[-1], 2, hour(0), hour(8)) == Fraction("17.6")
+
+
+def test_cost_to_date_in_two_queries_however_many(flavor, django_assert_num_queries):
+    price(flavor, "1", 0)
+    price(flavor, "2", 2)
+    held, ended, never = uuid4(), uuid4(), uuid4()
+    used(hour(1), None, 2, held)
+    used(hour(0), hour(1), 1, ended)
+    used(hour(3), hour(4), 1, ended)
+    for _ in range(20):
+        used(hour(0), hour(1))
+    with django_assert_num_queries(2):
+        costs = selectors.cost_to_date([held, ended, never], hour(3))
+    assert costs == {held: Fraction(6), ended: Fraction(1), never: Fraction(0)}
+
+
+def test_sums_by_team_project_member_and_offering(flavor):
+    price(flavor, "1", 0)
+    used(hour(0), hour(1), 2)
+    used(hour(0), None, 1, member="eve")
+    used(hour(0), hour(1), 3, team="language", project="language-dev", member="li")
+    by = {
+        keys: [(row.name, row.gpu_hours, row.cost) for row in selectors.costs(WEEK, keys, now=hour(2)).rows]
+        for keys in [("team",), ("project", "member"), ("offering",), ("node",), ()]
+    }
+    assert by == {
+        ("team",): [("vision", "4.000000", "4.0000"), ("language", "3.000000", "3.0000")],
+        ("project", "member"): [
+            ("language-dev/li", "3.000000", "3.0000"),
+            ("vision-train/ada", "2.000000", "2.0000"),
+            ("vision-train/eve", "2.000000", "2.0000"),
+        ],
+        ("offering",): [("l40s/whole", "7.000000", "7.0000")],
+        ("node",): [("__unallocated__", "7.000000", "7.0000")],
+        (): [("all", "7.000000", "7.0000")],
+    }
+
+
+def test_a_row_has_the_shape_of_opencost(flavor):
+    price(flavor, "1.10", 0)
+    used(hour(0), hour(1))
+    found = selectors.costs(WEEK, now=hour(2))
+    assert (found.currency, found.total, found.gpu_hours) == ("EUR", "1.1000", "1.000000")
+    assert found.rows == [
+        selectors.CostRow(
+            name="vision-train",
+            window=WEEK,
+            gpu_hours="1.000000",
+            cost="1.1000",
+            total="1.1000",
+            currency="EUR",
+            idle_cost="0",
+            stranded_cost="0",
+            shared_cost="0",
+        )
+    ]
+
+
+def test_rows_per_day(flavor):
+    price(flavor, "1", 0)
+    used(hour(12), hour(60))
+    rows = selectors.costs(WEEK, ["team"], accumulate=False, now=hour(100)).rows
+    assert [(row.window.start, row.window.end, row.cost) for row in rows] == [
+        (hour(0), hour(24), "12.0000"),
+        (hour(24), hour(48), "24.0000"),
+        (hour(48), hour(72), "12.0000"),
+    ]
+
+
+def test_a_window_ahead_is_empty(flavor):
+    price(flavor, "1", 0)
+    used(hour(0), None)
+    assert selectors.costs(Window(hour(5), hour(6)), now=hour(4)).rows == []
+    assert selectors.costs(Window(hour(5), hour(6)), now=hour(4)).total == "0.0000"
+
+
+def test_only_the_teams_one_may_see_and_what_one_asks_for(flavor):
+    price(flavor, "1", 0)
+    used(hour(0), hour(1))
+    used(hour(0), hour(1), team="language", project="language-dev")
+
+    def names(**options):
+        return [row.name for row in selectors.costs(WEEK, ["team"], now=hour(2), **options).rows]
+
+    assert names() == ["language", "vision"]
+    assert names(teams=["vision"]) == ["vision"]
+    assert names(teams=[]) == []
+    assert names(where={"project": ["language-dev", "other"]}) == ["language"]
+    assert names(where={"team": ["language"]}, teams=["vision"]) == []
+    allocation = str(UsageInterval.objects.get(team="vision").allocation)
+    assert names(where={"allocation": [allocation]}) == ["vision"]
+
+
+@pytest.mark.parametrize("keys", [["pod"], ["team", "label:x"], ["team; DROP TABLE"]])
+def test_an_unknown_key_is_answered_with_those_that_work(keys):
+    with pytest.raises(Invalid, match="department, team, project"):
+        selectors.costs(WEEK, keys)
+    with pytest.raises(Invalid, match="department, team, project"):
+        selectors.costs(WEEK, where={keys[-1]: ["x"]})
+
+
+def test_rounded_rows_add_up_to_the_sums(flavor):
+    price(flavor, "0.0001", 0)
+    for number in range(3):
+        used(hour(0), hour(1), 1, member=f"m{number}", gpu_share=Fraction(1, 3))
+    found = selectors.costs(WEEK, ["member"], now=hour(2))
+    assert [row.cost for row in found.rows] == ["0.0001", "0.0000", "0.0000"]
+    assert (sum(Decimal(row.cost) for row in found.rows), found.total) == (Decimal("0.0001"), "0.0001")
+    assert sum(Decimal(row.gpu_hours) for row in found.rows) == Decimal(found.gpu_hours)
+
+
+def test_costs_take_two_queries_however_many_rows(flavor, django_assert_num_queries):
+    price(flavor, "1", 0)
+    for number in range(30):
+        used(hour(0), hour(1), member=f"m{number}")
+    with django_assert_num_queries(2):
+        assert len(selectors.costs(WEEK, ["member"], accumulate=False, now=hour(2)).rows) == 30
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
+    random = Random(seed)
+    UsageInterval.objects.all().delete()
+    Price.objects.all().delete()
+    for at in sorted(random.sample(range(-10, 200), random.randrange(4))):
+        price(flavor, f"{random.random():.10f}", at)
+
+    def moment():
+        return hour(0) + timedelta(microseconds=random.randrange(200 * 3_600_000_000))
+
+    for _ in range(random.randrange(12)):
+        start, end = sorted((moment(), moment()))
+        share = Fraction(1, random.randrange(1, 8))
+        name = random.choice(["l40s", "unpriced"])
+        used(start, random.choice([end, None]), random.randrange(1, 5), flavor=name, gpu_share=share)
+    now, edges = moment(), sorted({moment() for _ in range(3)})
+    steps = [Window(start, end) for start, end in pairwise(edges)]
+    usages = [Usage(row.flavor, row.gpus, row.start, row.end) for row in UsageInterval.objects.all()]
+    summed = {each.window: each for each in ledger.sums(steps, [], {}, now)}
+    for step in steps:
+        hours = rating.gpu_hours(usages, step, now)
+        assert (summed[step].gpu_hours if step in summed else 0) == hours
+        assert (summed[step].cost if step in summed else 0) == rating.cost(usages, selectors.rates(), step, now)

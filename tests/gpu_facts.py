@@ -1,0 +1,53 @@
+"""Nodes and ResourceSlices as plain facts, for tests."""
+
+from quotas.catalog.discovery import DeviceFact, NodeFact, SliceFact
+
+TAINT = (("nvidia.com/gpu", "present", "NoSchedule"),)
+
+
+def plugin_node(name="l40s-0", product="NVIDIA-L40S", amounts=None, memory="46068", **labels) -> NodeFact:
+    amounts = {"nvidia.com/gpu": 4} if amounts is None else amounts
+    return NodeFact(
+        name=name,
+        labels={
+            "nvidia.com/gpu.product": product,
+            "nvidia.com/gpu.memory": memory,
+            "nvidia.com/gpu.family": "ada-lovelace",
+            "nvidia.com/gpu.compute.major": "8",
+            "nvidia.com/gpu.compute.minor": "9",
+            **{f"nvidia.com/{label.replace('__', '-').replace('_', '.')}": value for label, value in labels.items()},
+        },
+        allocatable=amounts,
+        capacity=amounts,
+        taints=TAINT,
+    )
+
+
+def dra_node(name="h100-0", product="NVIDIA-H100-80GB-HBM3") -> NodeFact:
+    return plugin_node(name, product, {}, "81559")
+
+
+def card(index=0, product="NVIDIA H100 80GB HBM3", taints=(), counters=None) -> DeviceFact:
+    attributes = {"type": "gpu", "uuid": f"GPU-{index}", "productName": product}
+    return DeviceFact(f"gpu-{index}", attributes, {"memory": "81559Mi"}, counters or {}, taints)
+
+
+def slices_of(node: str, *devices: DeviceFact, generation=1, count=1) -> SliceFact:
+    return SliceFact(f"{node}-slice", "gpu.nvidia.com", node, node, generation, count, devices)
+
+
+def divisible_card(index=0) -> tuple[DeviceFact, ...]:
+    """A card with dynamic MIG: itself, and the profiles that say how it can be divided."""
+    memory = {f"memory-slice-{place}": "1" for place in range(8)}
+    parts = [("1g.10gb", ("memory-slice-0",)), ("7g.80gb", tuple(memory))]
+    return (
+        card(index, counters={f"gpu-{index}-counter-set": {"memory": "81152Mi", **memory}}),
+        *(
+            DeviceFact(
+                f"gpu-{index}-mig-{place}",
+                {"type": "mig", "profile": profile},
+                counters={f"gpu-{index}-counter-set": dict.fromkeys(taken, "1")},
+            )
+            for place, (profile, taken) in enumerate(parts)
+        ),
+    )

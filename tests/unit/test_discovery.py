@@ -1,0 +1,284 @@
+"""What is found on nodes, case by case."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+
+from quotas.catalog.discovery import DeviceFact, Identity, discover
+from quotas.catalog.dra import product_selector
+from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
+from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def test_whole_gpus_by_device_plugin():
+    found = discover([plugin_node(), plugin_node("l40s-1")], [])
+    assert found.flavors == (
+        FoundFlavor(
+            name="l40s",
+            identity=Identity("NVIDIA-L40S", "device-plugin", "plain"),
+            architecture="ada-lovelace",
+            memory_mib=46068,
+            compute_capability="8.9",
+            node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+            tolerations=(TOLERATION,),
+            partitionable=False,
+        ),
+    )
+    assert found.pools == (FoundPool("l40s/gpu", "l40s", {"nvidia.com/gpu": 1}, 8),)
+    assert found.offerings == (
+        FoundOffering(
+            key="l40s/whole",
+            flavor="l40s",
+            pool="l40s/gpu",
+            kind="whole",
+            profile="",
+            isolation="full",
+            requests={"nvidia.com/gpu": 1},
+            resource="nvidia.com/gpu",
+            device_class="",
+            selectors=(),
+            gpu_share=Fraction(1),
+            per_node=4,
+        ),
+    )
+    assert found.nodes == (
+        FoundNode("l40s-0", "l40s", True, True, "", {"gpu": 4}),
+        FoundNode("l40s-1", "l40s", True, True, "", {"gpu": 4}),
+    )
+    assert (found.devices, found.problems) == ((), ())
+
+
+def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
+    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
+    assert found.pools == (FoundPool("h100/gpu", "h100", {"nvidia.com/gpu": 1}, 2),)
+    (offering,) = found.offerings
+    assert offering == FoundOffering(
+        key="h100/whole",
+        flavor="h100",
+        pool="h100/gpu",
+        kind="whole",
+        profile="",
+        isolation="full",
+        requests={"nvidia.com/gpu": 1},
+        resource="",
+        device_class="gpu.nvidia.com",
+        selectors=(
+            '"productName" in device.attributes["gpu.nvidia.com"] && '
+            'device.attributes["gpu.nvidia.com"].productName == "NVIDIA H100 80GB HBM3"',
+        ),
+        gpu_share=Fraction(1),
+        per_node=2,
+    )
+    assert found.flavors[0].identity == Identity("NVIDIA-H100-80GB-HBM3", "dra", "plain")
+    assert found.devices[0] == FoundDevice("h100-0", "gpu-0", "GPU-0", "h100", True, card(0).attributes)
+
+
+def test_divisible_cards_are_counted_in_compute_and_memory_slices():
+    found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *divisible_card(1))])
+    unit = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
+    assert found.pools == (FoundPool("h100/slices", "h100", unit, 2),)
+    assert [(o.key, o.pool, o.requests) for o in found.offerings] == [("h100/whole", "h100/slices", unit)]
+    assert found.flavors[0].partitionable
+    assert [device.name for device in found.devices] == ["gpu-0", "gpu-1"]
+
+
+def test_mig_by_device_plugin_gives_one_pool_and_offering_per_profile():
+    amounts = {"nvidia.com/mig-1g.10gb": 16, "nvidia.com/mig-3g.40gb": 8, "nvidia.com/mig-1g.10gb.me": 1}
+    node = plugin_node("a100-0", "NVIDIA-A100-SXM4-80GB", {**amounts, "nvidia.com/gpu": 0}, "81920")
+    found = discover([node], [])
+    assert [(pool.key, pool.resources, pool.total) for pool in found.pools] == [
+        ("a100/mig-1g.10gb", {"nvidia.com/mig-1g.10gb": 1}, 16),
+        ("a100/mig-1g.10gb.me", {"nvidia.com/mig-1g.10gb.me": 1}, 1),
+        ("a100/mig-3g.40gb", {"nvidia.com/mig-3g.40gb": 1}, 8),
+    ]
+    assert [(o.key, o.kind, o.profile, o.isolation, o.gpu_share) for o in found.offerings] == [
+        ("a100/mig-1g.10gb", "mig", "1g.10gb", "hardware", Fraction(1, 7)),
+        ("a100/mig-1g.10gb+me", "mig", "1g.10gb+me", "hardware", Fraction(1, 7)),
+        ("a100/mig-3g.40gb", "mig", "3g.40gb", "hardware", Fraction(1, 2)),
+    ]
+
+
+def test_time_slices_are_shared_and_not_isolated():
+    node = plugin_node(
+        "t4-0",
+        "Tesla-T4",
+        {"nvidia.com/gpu.shared": 16},
+        gpu_replicas="4",
+        gpu_sharing__strategy="time-slicing",
+    )
+    found = discover([node], [])
+    (offering,) = found.offerings
+    assert (offering.key, offering.pool, offering.kind) == ("t4/shared", "t4/gpu.shared", "shared")
+    assert (offering.isolation, offering.gpu_share, offering.per_node) == ("none", Fraction(1, 4), 16)
+    assert found.flavors[0].identity.strategy == "time-slicing-4"
+
+
+def test_time_slices_that_were_not_renamed_are_shared_too():
+    node = plugin_node("t4-0", "Tesla-T4-SHARED", gpu_replicas="4", gpu_sharing__strategy="mps")
+    (offering,) = discover([node], []).offerings
+    assert (offering.key, offering.pool, offering.isolation) == ("t4/shared", "t4/gpu", "none")
+    assert offering.gpu_share == Fraction(1, 4)
+
+
+def test_shares_of_a_mig_profile_cost_their_part_of_it():
+    amounts = {"nvidia.com/mig-1g.10gb.shared": 14}
+    labels = {
+        "nvidia.com/mig-1g.10gb.replicas": "2",
+        "nvidia.com/mig-1g.10gb.sharing-strategy": "time-slicing",
+    }
+    node = plugin_node("a100-0", "NVIDIA-A100-SXM4-80GB", amounts, "81920")
+    (offering,) = discover([replace(node, labels={**node.labels, **labels})], []).offerings
+    assert (offering.key, offering.isolation) == ("a100/shared-1g.10gb", "none")
+    assert offering.gpu_share == Fraction(1, 14)
+
+
+def test_shares_of_an_unknown_number_are_a_problem_and_not_offered():
+    found = discover([plugin_node(amounts={"nvidia.com/gpu.shared": 16})], [])
+    assert found.offerings == ()
+    assert found.nodes[0].flavor == ""
+    assert "nvidia.com/gpu.replicas" in found.problems[0][1]
+
+
+def test_mig_by_strategy_single_is_named_by_the_product_label():
+    node = plugin_node("a100-0", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", {"nvidia.com/gpu": 7}, "9856")
+    (offering,) = discover([node], []).offerings
+    assert (offering.key, offering.pool, offering.gpu_share) == (
+        "a100/mig-1g.10gb",
+        "a100/gpu",
+        Fraction(1, 7),
+    )
+
+
+def test_other_resources_of_nvidia_are_no_gpus():
+    found = discover([plugin_node(amounts={"nvidia.com/gpu": 1, "nvidia.com/hostdev": 8})], [])
+    assert [pool.key for pool in found.pools] == ["l40s/gpu"]
+    assert discover([plugin_node(amounts={"nvidia.com/hostdev": 8})], []).nodes == ()
+
+
+def test_an_untainted_node_is_a_problem_and_not_offered():
+    bare = replace(
+        plugin_node(), taints=(("nvidia.com/gpu", "present", "PreferNoSchedule"), ("other", "", "NoSchedule"))
+    )
+    found = discover([bare], [])
+    assert (found.flavors, found.pools, found.offerings) == ((), (), ())
+    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, found.problems[0][1], {"gpu": 4})
+    assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in found.problems[0][1]
+
+
+def test_a_node_without_a_product_label_is_a_problem_and_not_offered():
+    found = discover([replace(plugin_node(), labels={})], [])
+    assert found.offerings == ()
+    assert "nvidia.com/gpu.product" in found.problems[0][1]
+
+
+def test_both_paths_on_a_node_are_a_problem_and_offered_once():
+    node = plugin_node("h100-0", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 1}, "81559")
+    found = discover([node], [slices_of("h100-0", card(0))])
+    assert [(offering.key, offering.device_class) for offering in found.offerings] == [("h100/whole", "gpu.nvidia.com")]
+    assert [pool.total for pool in found.pools] == [1]
+    assert "both" in found.problems[0][1]
+
+
+def test_what_is_not_ready_cordoned_or_unhealthy_is_not_in_the_total_but_stays_offered():
+    nodes = [plugin_node(f"l40s-{n}") for n in range(3)]
+    nodes[1] = replace(nodes[1], ready=False)
+    nodes[2] = replace(nodes[2], unschedulable=True)
+    found = discover(nodes, [])
+    assert [pool.total for pool in found.pools] == [4]
+    assert [node.ready for node in found.nodes] == [True, False, False]
+    assert {node.flavor for node in found.nodes} == {"l40s"}
+
+    sick = replace(nodes[0], allocatable={"nvidia.com/gpu": 3})
+    found = discover([sick], [])
+    assert (found.pools[0].total, found.offerings[0].per_node) == (3, 4)
+
+
+def test_a_tainted_device_is_unhealthy_and_not_in_the_total():
+    sick = card(1, taints=(("gpu.nvidia.com/xid", "79", "NoExecute"),))
+    noted = card(2, taints=(("gpu-portal.io/unhealthy", "", "None"),))
+    found = discover([dra_node()], [slices_of("h100-0", card(0), sick, noted)])
+    assert [device.healthy for device in found.devices] == [True, False, True]
+    assert (found.pools[0].total, found.offerings[0].per_node) == (2, 3)
+
+
+def test_only_the_newest_complete_generation_counts():
+    old = slices_of("h100-0", card(0), card(1), generation=1)
+    new = slices_of("h100-0", card(0), generation=2)
+    assert discover([dra_node()], [old, new]).pools[0].total == 1
+
+    partial = replace(new, slice_count=2)
+    found = discover([dra_node()], [old, partial])
+    assert (found.pools, found.devices) == ((), ())
+    assert "1 of 2 ResourceSlices of generation 2" in found.problems[0][1]
+
+
+def test_slices_of_other_drivers_are_ignored():
+    other = replace(slices_of("h100-0", card(0)), driver="other.example.com")
+    assert discover([dra_node()], [other]).nodes == ()
+
+
+def test_a_card_that_is_not_what_the_label_says_is_a_problem():
+    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1, "NVIDIA A100-SXM4-80GB"))])
+    assert found.pools[0].total == 1
+    assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in found.problems[0][1]
+
+
+def test_cards_divided_beforehand_are_a_problem_and_not_offered():
+    part = DeviceFact("gpu-0-mig-0", {"type": "mig", "profile": "1g.10gb"})
+    found = discover([dra_node()], [slices_of("h100-0", part)])
+    assert found.offerings == ()
+    assert "no whole GPU" in found.problems[0][1]
+
+
+def test_a_flavor_keeps_its_name_whatever_comes_later():
+    pcie = plugin_node("pcie-0", "NVIDIA-H100-PCIe", memory="81559")
+    sxm = plugin_node("sxm-0", "NVIDIA-H100-80GB-HBM3", memory="81559")
+    (first,) = discover([pcie], []).flavors
+    known = {first.identity: first.name}
+    assert [flavor.name for flavor in discover([sxm, pcie], [], known=known).flavors] == ["h100", "h100-80gb"]
+    assert discover([sxm, pcie], [], known=known).flavors[0].identity == first.identity
+
+
+def test_names_of_other_clusters_are_not_taken_again():
+    (flavor,) = discover([plugin_node()], [], taken={"l40s"}).flavors
+    assert flavor.name == "l40s-45gb"
+
+
+def test_flavors_of_one_product_are_told_apart_by_labels():
+    shared = plugin_node(
+        "t4-0", "Tesla-T4", {"nvidia.com/gpu.shared": 16}, gpu_replicas="4", gpu_sharing__strategy="mps"
+    )
+    plain = plugin_node("t4-1", "Tesla-T4", gpu_replicas="1", gpu_sharing__strategy="none")
+    selectors = {flavor.identity.strategy: flavor.node_selector for flavor in discover([shared, plain], []).flavors}
+    assert selectors == {
+        "mps-4": {
+            "nvidia.com/gpu.product": "Tesla-T4",
+            "nvidia.com/gpu.sharing-strategy": "mps",
+            "nvidia.com/gpu.replicas": "4",
+        },
+        "plain": {
+            "nvidia.com/gpu.product": "Tesla-T4",
+            "nvidia.com/gpu.sharing-strategy": "none",
+            "nvidia.com/gpu.replicas": "1",
+        },
+    }
+
+
+def test_flavors_that_no_label_tells_apart_are_offered_once():
+    by_plugin = plugin_node("h100-1", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 8}, "81559")
+    found = discover([dra_node(), by_plugin], [slices_of("h100-0", card(0))])
+    assert len(found.flavors) == 1
+    assert "no label tells it from flavor h100" in found.problems[0][1]
+
+
+def test_the_order_of_facts_does_not_matter():
+    nodes = [plugin_node(), plugin_node("l40s-1"), dra_node()]
+    slices = [slices_of("h100-0", card(0))]
+    expected = discover(nodes, slices)
+    assert all(discover(order, slices) == expected for order in permutations(nodes))
+
+
+def test_a_product_name_cannot_break_out_of_the_cel_string():
+    assert product_selector('A"B\\C').endswith(r'.productName == "A\"B\\C"')

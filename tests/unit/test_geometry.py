@@ -1,0 +1,86 @@
+"""MIG geometry against NVIDIA's tables (MIG user guide; nvidia-smi mig -lgip)."""
+
+from fractions import Fraction
+
+import pytest
+
+from quotas.catalog.geometry import (
+    FOUR_SLICES,
+    SEVEN_SLICES,
+    Slices,
+    card_slices,
+    compute_slices,
+    gpu_share,
+    profile_of_resource,
+    profile_slices,
+)
+
+A100_40, A100_80, H100, H100_NVL, H200, B200, A30 = 40960, 81920, 81559, 95830, 143771, 183359, 24576
+
+
+@pytest.mark.parametrize(
+    ("profile", "memory_mib", "taken"),
+    [
+        ("1g.5gb", A100_40, Slices(1, 1)),
+        ("1g.10gb", A100_40, Slices(1, 2)),
+        ("3g.20gb", A100_40, Slices(3, 4)),
+        ("1g.10gb", A100_80, Slices(1, 1)),
+        ("1g.10gb+me", A100_80, Slices(1, 1)),
+        ("1g.20gb", A100_80, Slices(1, 2)),
+        ("7g.80gb", A100_80, Slices(7, 8)),
+        ("1g.10gb", H100, Slices(1, 1)),
+        ("2g.20gb", H100, Slices(2, 2)),
+        ("3g.40gb", H100, Slices(3, 4)),
+        ("4g.40gb", H100, Slices(4, 4)),
+        ("1g.12gb", H100_NVL, Slices(1, 1)),
+        ("3g.47gb", H100_NVL, Slices(3, 4)),
+        ("1g.35gb", H200, Slices(1, 2)),
+        ("3g.71gb", H200, Slices(3, 4)),
+        ("7g.141gb", H200, Slices(7, 8)),
+        ("1g.45gb", B200, Slices(1, 2)),
+    ],
+)
+def test_profile_takes_what_nvidias_table_says(profile, memory_mib, taken):
+    assert profile_slices(profile, SEVEN_SLICES, memory_mib) == taken
+
+
+@pytest.mark.parametrize(("profile", "taken"), [("1g.6gb", Slices(1, 1)), ("2g.12gb", Slices(2, 2))])
+def test_a30_has_four_slices(profile, taken):
+    assert card_slices("NVIDIA-A30") == FOUR_SLICES
+    assert profile_slices(profile, FOUR_SLICES, A30) == taken
+
+
+def test_a3000_is_no_a30():
+    assert card_slices("NVIDIA-RTX-A3000") == SEVEN_SLICES
+    assert card_slices("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition") == FOUR_SLICES
+
+
+def test_without_the_cards_memory_a_profile_takes_memory_as_compute():
+    assert profile_slices("2g.20gb", SEVEN_SLICES, 0) == Slices(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("profile", "share"),
+    [
+        ("1g.10gb", Fraction(1, 7)),
+        ("2g.20gb", Fraction(2, 7)),
+        ("3g.40gb", Fraction(1, 2)),
+        ("7g.80gb", Fraction(1)),
+    ],
+)
+def test_share_is_the_larger_of_compute_and_memory(profile, share):
+    assert gpu_share(profile_slices(profile, SEVEN_SLICES, A100_80), SEVEN_SLICES) == share
+
+
+def test_a_dot_in_a_resource_name_is_a_plus_in_the_profile():
+    assert profile_of_resource("1g.10gb") == "1g.10gb"
+    assert profile_of_resource("1g.5gb.me") == "1g.5gb+me"
+    assert profile_of_resource("2g.48gb.me.all") == "2g.48gb+me.all"
+
+
+@pytest.mark.parametrize("text", ["", "gpu", "1g", "1g.10gb.", "g.10gb", "1g.10gb 2"])
+def test_what_is_no_profile_is_refused(text):
+    with pytest.raises(ValueError, match="profile"):
+        profile_of_resource(text)
+    with pytest.raises(ValueError, match="profile"):
+        compute_slices(text)
