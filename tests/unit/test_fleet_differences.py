@@ -27,8 +27,7 @@ def pool(*devices):
 
 def published(specs, generation):
     return {
-        name: {"spec": {**spec_, "pool": {**spec_["pool"], "generation": generation}}}
-        for name, spec_ in specs.items()
+        name: {"spec": {**spec_, "pool": {**spec_["pool"], "generation": generation}}} for name, spec_ in specs.items()
     }
 
 

@@ -72,9 +72,7 @@ def test_counter_slice_comes_before_one_slice_per_card():
         "driver": "gpu.nvidia.com",
         "nodeName": "h100-0",
         "pool": {"name": "h100-0", "resourceSliceCount": 9},
-        "sharedCounters": [
-            {"name": f"gpu-{minor}-counter-set", "counters": ALL_COUNTERS} for minor in range(8)
-        ],
+        "sharedCounters": [{"name": f"gpu-{minor}-counter-set", "counters": ALL_COUNTERS} for minor in range(8)],
     }
 
 
