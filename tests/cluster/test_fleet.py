@@ -94,16 +94,12 @@ def pod(name: str, resources: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def claiming_pod(name: str) -> dict[str, Any]:
-    return pod(
-        name, {"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": name}]
-    )
+    return pod(name, {"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
 
 
 def job(name: str, **annotations: str) -> dict[str, Any]:
     template = pod(name, {}, restartPolicy="Never")
-    metadata = {
-        "annotations": {f"gpu-portal.io/{key.replace('_', '-')}": v for key, v in annotations.items()}
-    }
+    metadata = {"annotations": {f"gpu-portal.io/{key.replace('_', '-')}": v for key, v in annotations.items()}}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -158,9 +154,7 @@ def test_a_claim_gets_a_whole_h100_and_nothing_of_that_card_is_left(apply, read,
     parent = card["attributes"]["uuid"]["string"]
     on_that_card = f"device.attributes['gpu.nvidia.com'].parentUUID == '{parent}'"
     apply(claim("part", "mig.nvidia.com", 1, on_that_card), claiming_pod("part"))
-    refused = eventually(
-        lambda: read("pod", "part", "-n", namespace), lambda p: p["status"].get("conditions")
-    )
+    refused = eventually(lambda: read("pod", "part", "-n", namespace), lambda p: p["status"].get("conditions"))
     assert "cannot allocate all claims" in refused["status"]["conditions"][0]["message"]
 
 
@@ -180,9 +174,7 @@ def test_a_pod_with_one_gpu_runs_on_an_l40s_node(apply, read, namespace):
     assert landed["spec"]["nodeName"].startswith("l40s-")
 
 
-@pytest.mark.parametrize(
-    ("resource", "kind"), [("nvidia.com/mig-3g.40gb", "a100"), ("nvidia.com/gpu.shared", "t4")]
-)
+@pytest.mark.parametrize(("resource", "kind"), [("nvidia.com/mig-3g.40gb", "a100"), ("nvidia.com/gpu.shared", "t4")])
 def test_slices_of_other_kinds_are_scheduled(apply, read, namespace, resource, kind):
     apply(pod(kind, {"limits": {resource: "1"}}))
     landed = eventually(lambda: read("pod", kind, "-n", namespace), running)
