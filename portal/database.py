@@ -13,9 +13,7 @@ def from_url(url: str) -> dict[str, Any]:
     """
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured(
-            "DATABASE_URL must start with postgresql://; the portal uses PostgreSQL only."
-        )
+        raise ImproperlyConfigured("DATABASE_URL must start with postgresql://; the portal uses PostgreSQL only.")
     options: dict[str, Any] = dict(parse_qsl(parts.query))
     host = options.pop("host", None) or unquote(parts.hostname or "")
     return {

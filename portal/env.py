@@ -51,9 +51,7 @@ def integer(name: str, default: int) -> int:
 
 
 def boolean(name: str, default: bool) -> bool:
-    return _parsed(
-        name, default, lambda raw: {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[raw.lower()]
-    )
+    return _parsed(name, default, lambda raw: {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[raw.lower()])
 
 
 def words(name: str, default: list[str]) -> list[str]:

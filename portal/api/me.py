@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from portal.api import auth
 from portal.api.auth import person
-from portal.api.pagination import page
+from portal.api.pagination import page, page_of
 from portal.core import clock
 from portal.core.errors import Forbidden
 from portal.tenants import access, services
@@ -43,9 +43,7 @@ class Me(serializers.Serializer):
 class TokenRequest(serializers.Serializer):
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
-    expires_at = serializers.DateTimeField(
-        required=False, help_text="At most a year ahead; 90 days if not given."
-    )
+    expires_at = serializers.DateTimeField(required=False, help_text="At most a year ahead; 90 days if not given.")
 
 
 class Token(serializers.ModelSerializer):
@@ -89,7 +87,7 @@ def me(request: Request) -> Response:
     return Response(Me(data).data)
 
 
-@extend_schema(methods=["GET"], responses=Token(many=True))
+@extend_schema(methods=["GET"], responses=page_of(Token))
 @extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:

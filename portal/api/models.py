@@ -18,9 +18,7 @@ class IdempotentReply(models.Model):
     class Meta:
         verbose_name_plural = "idempotent replies"
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"
-            ),
+            models.UniqueConstraint(fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"),
         ]
 
     def __str__(self) -> str:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
+from drf_spectacular.utils import inline_serializer
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer, URLField
 
 from portal.core.errors import Invalid
 
@@ -35,6 +37,13 @@ class Page(CursorPagination):
         if given and (cursor is None or cursor == Cursor(offset=0, reverse=False, position=None)):
             raise Invalid({"cursor": ["Follow next and previous; a cursor is not made by hand."]})
         return cursor
+
+
+def page_of(row: type[Serializer]) -> Serializer:
+    """The schema of a page of `row`."""
+    name = row.__name__.removesuffix("Out")
+    url = URLField(allow_null=True)
+    return inline_serializer(f"{name}Page", {"next": url, "previous": url, "results": row(many=True)})
 
 
 def page(

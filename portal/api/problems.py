@@ -121,6 +121,4 @@ def _whole_seconds(wait: float | None) -> str | None:
 
 def _allowed(error: exceptions.APIException, context: dict[str, Any]) -> str | None:
     view = context.get("view")
-    return (
-        ", ".join(view.allowed_methods) if isinstance(error, exceptions.MethodNotAllowed) and view else None
-    )
+    return ", ".join(view.allowed_methods) if isinstance(error, exceptions.MethodNotAllowed) and view else None

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.auth import person
-from portal.api.pagination import page
+from portal.api.pagination import page, page_of
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team
 
@@ -47,7 +47,7 @@ class MemberOut(serializers.ModelSerializer):
         fields = ("team", "username", "role")
 
 
-@extend_schema(responses=DepartmentOut(many=True))
+@extend_schema(responses=page_of(DepartmentOut))
 @api_view(["GET"])
 def departments(request: Request) -> Response:
     """Departments of the teams the caller sees."""
@@ -55,27 +55,25 @@ def departments(request: Request) -> Response:
     return _list(request, rows, DepartmentOut, "slug")
 
 
-@extend_schema(responses=TeamOut(many=True))
+@extend_schema(responses=page_of(TeamOut))
 @api_view(["GET"])
 def teams(request: Request) -> Response:
     """Teams the caller sees."""
     return _list(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
 
 
-@extend_schema(responses=ProjectOut(many=True))
+@extend_schema(responses=page_of(ProjectOut))
 @api_view(["GET"])
 def projects(request: Request) -> Response:
     """Projects the caller sees; `?team=` keeps those of one team."""
     return _list(request, _of_team(request, access.visible_projects(person(request))), ProjectOut, "slug")
 
 
-@extend_schema(responses=MemberOut(many=True))
+@extend_schema(responses=page_of(MemberOut))
 @api_view(["GET"])
 def members(request: Request) -> Response:
     """Members of the teams the caller sees; `?team=` keeps those of one team."""
-    rows = Membership.objects.filter(team__in=access.visible_teams(person(request))).select_related(
-        "team", "user"
-    )
+    rows = Membership.objects.filter(team__in=access.visible_teams(person(request))).select_related("team", "user")
     return _list(request, _of_team(request, rows), MemberOut, "team__slug", "user__username")
 
 
@@ -84,9 +82,7 @@ def _of_team(request: Request, rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(team__slug=team) if team else rows
 
 
-def _list(
-    request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str
-) -> Response:
+def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
     def render(found: list[Model]) -> list[dict[str, Any]]:
         return [dict(row) for row in out(found, many=True).data]
 

@@ -17,11 +17,7 @@ class PersonThrottle(BaseThrottle):
         self.wait_s = 0
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
-        who = (
-            f"user:{request.user.pk}"
-            if request.user.is_authenticated
-            else f"address:{self.get_ident(request)}"
-        )
+        who = f"user:{request.user.pk}" if request.user.is_authenticated else f"address:{self.get_ident(request)}"
         self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
         return self.wait_s == 0
 

@@ -101,9 +101,7 @@ def fail(taken: Taken, error: Exception) -> datetime:
     asked = error.after_s if isinstance(error, Retryable) else None
     later = now + timedelta(seconds=asked if asked is not None else backoff(taken.attempts))
     soon = min(later, now + timedelta(seconds=settings.RETRY_FIRST_S))
-    again = Case(
-        When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField()
-    )
+    again = Case(When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField())
     Due.objects.filter(target=taken.target).update(
         due_at=again, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
     )
@@ -146,10 +144,5 @@ def sweep() -> int:
 
 def lag_s() -> float:
     """For how many seconds the longest due target has been waiting; 0 if none is."""
-    first = (
-        Due.objects.filter(due_at__lte=clock.now())
-        .order_by("due_at")
-        .values_list("due_at", flat=True)
-        .first()
-    )
+    first = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("due_at", flat=True).first()
     return (clock.now() - first).total_seconds() if first else 0.0

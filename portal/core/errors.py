@@ -66,9 +66,7 @@ class Invalid(Problem):
 
     title = "Some values are not valid"
 
-    def __init__(
-        self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = ""
-    ) -> None:
+    def __init__(self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = "") -> None:
         detail = " ".join(f"{field}: {' '.join(messages)}" for field, messages in errors.items())
         super().__init__(detail, reason=reason, hint=hint, errors=errors)
 

@@ -1,28 +1,51 @@
-"""Celery messages that say "this target may be due". Never an error: who loses one is found by the sweep."""
+"""Celery messages that say "this target may be due". Never an error: who loses one is found by the sweep.
+
+They have a connection of their own, with timeouts of a request and without retries: Celery's own waits seconds for a
+broker that is gone and minutes for one that hangs, which is right for a worker and wrong for a person.
+"""
 
 import time
 from collections.abc import Sequence
+from functools import cache
 
 import structlog
 from celery import current_app
 from django.conf import settings
-from kombu.exceptions import OperationalError
+from kombu import Connection
+from kombu.exceptions import KombuError
+from kombu.pools import producers
+from redis.exceptions import RedisError
 
 log = structlog.get_logger(__name__)
 
 TASK = "allocations.reconcile"
-PAUSE_S = 5.0  # after a failure: a request must not wait for the broker's timeout each time
+TIMEOUT_S = 0.5
+PAUSE_S = 5.0  # after a failure: nobody waits for the same timeout twice in a row
 _paused_until = 0.0
 
 
 def send(targets: Sequence[str]) -> None:
     """Hint at each target, unless the broker failed a moment ago."""
     global _paused_until
-    if time.monotonic() < _paused_until:
+    if not targets or time.monotonic() < _paused_until:
         return
     try:
-        for target in targets:
-            current_app.send_task(TASK, args=[target], retry=False, expires=settings.STALE_S)
-    except (OperationalError, OSError) as error:
+        with producers[_connection()].acquire(block=True, timeout=TIMEOUT_S) as producer:
+            for target in targets:
+                current_app.send_task(TASK, args=[target], producer=producer, retry=False, expires=settings.STALE_S)
+    except (KombuError, RedisError, OSError) as error:
         _paused_until = time.monotonic() + PAUSE_S
         log.warning("hint.unsent", error=str(error), targets=len(targets))
+
+
+@cache
+def _connection() -> Connection:
+    options = {
+        **settings.CELERY_BROKER_TRANSPORT_OPTIONS,
+        "socket_connect_timeout": TIMEOUT_S,
+        "socket_timeout": TIMEOUT_S,
+        "retry_on_timeout": False,
+        "max_retries": 0,
+        "connect_retries_timeout": TIMEOUT_S,
+    }
+    return current_app.connection_for_write(transport_options=options)

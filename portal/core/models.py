@@ -6,9 +6,7 @@ class Due(models.Model):
 
     target = models.CharField(max_length=200, unique=True)
     due_at = models.DateTimeField(db_index=True)
-    marks = models.PositiveBigIntegerField(
-        default=1, help_text="How often it was marked: tells a mark made meanwhile."
-    )
+    marks = models.PositiveBigIntegerField(default=1, help_text="How often it was marked: tells a mark made meanwhile.")
     attempts = models.PositiveIntegerField(default=0, help_text="Failures in a row.")
     error = models.TextField(blank=True, default="")
     updated_at = models.DateTimeField()

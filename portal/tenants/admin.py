@@ -30,9 +30,7 @@ class StructureAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
-    def save_model(
-        self, request: HttpRequest, obj: Department | Team | Project, form: ModelForm, change: bool
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Department | Team | Project, form: ModelForm, change: bool) -> None:
         services.save_structure(obj, form.changed_data, actor=request.user.get_username())
 
 

@@ -60,9 +60,7 @@ class User(AbstractUser):
 
     class Meta(AbstractUser.Meta):
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(platform_role__in=PlatformRole.values), name="user_platform_role_known"
-            ),
+            models.CheckConstraint(condition=Q(platform_role__in=PlatformRole.values), name="user_platform_role_known"),
         ]
 
 
@@ -107,9 +105,7 @@ class Project(models.Model):
     class Meta:
         ordering = ("slug",)
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"
-            ),
+            models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
         ]
 
@@ -151,9 +147,7 @@ class ApiToken(models.Model):
     class Meta:
         ordering = ("-created_at", "-id")
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(expires_at__gt=models.F("created_at")), name="token_expires_later"
-            ),
+            models.CheckConstraint(condition=Q(expires_at__gt=models.F("created_at")), name="token_expires_later"),
         ]
 
     def __str__(self) -> str:

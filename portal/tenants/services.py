@@ -101,9 +101,7 @@ def create_user(
 ) -> User:
     """A person who signs in by password; operators also get Django's admin."""
     is_operator = platform_role == PlatformRole.OPERATOR
-    user = User(
-        username=username, platform_role=platform_role, is_staff=is_operator, is_superuser=is_operator
-    )
+    user = User(username=username, platform_role=platform_role, is_staff=is_operator, is_superuser=is_operator)
     user.set_password(password)
     with transaction.atomic():
         _insert(user)
@@ -198,9 +196,7 @@ def _insert(row: Row) -> Row:
             row.save(force_insert=True)
     except IntegrityError as error:
         what = row._meta.verbose_name
-        raise Refused(
-            "name_taken", f"A {what} of this name exists already.", "Choose another name."
-        ) from error
+        raise Refused("name_taken", f"A {what} of this name exists already.", "Choose another name.") from error
     return row
 
 

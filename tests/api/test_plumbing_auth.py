@@ -63,9 +63,7 @@ def test_an_expired_token_is_401(team):
 
 
 def test_a_missing_scope_is_403_and_named(team):
-    answer = client(person(team), "read").post(
-        "/api/v1/tokens", {"name": "x", "scopes": ["read"]}, format="json"
-    )
+    answer = client(person(team), "read").post("/api/v1/tokens", {"name": "x", "scopes": ["read"]}, format="json")
     assert answer.status_code == 403
     assert answer.json()["reason"] == "role_missing"
     assert "request" in answer.json()["detail"]

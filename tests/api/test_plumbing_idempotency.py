@@ -29,9 +29,7 @@ def beat(request, started=None, go_on=None):
 
 
 def post(user, key, name="a", **options):
-    request = APIRequestFactory().post(
-        "/beat", {"name": name}, format="json", headers={"Idempotency-Key": key}
-    )
+    request = APIRequestFactory().post("/beat", {"name": name}, format="json", headers={"Idempotency-Key": key})
     force_authenticate(request, user)
     return beat(request, **options)
 

@@ -103,8 +103,6 @@ def test_what_is_busy_says_when_to_come_back():
 
 def test_nested_errors_are_flat():
     errors = as_problem(
-        ValidationError(
-            {"job": {"image": ["Required."], "env": [{}, {"name": ["Too long."]}]}, "count": "Whole."}
-        )
+        ValidationError({"job": {"image": ["Required."], "env": [{}, {"name": ["Too long."]}]}, "count": "Whole."})
     ).errors
     assert errors == {"job.image": ["Required."], "job.env.1.name": ["Too long."], "count": ["Whole."]}

@@ -1,0 +1,52 @@
+# What one does with a checkout. Each target sets up first what it needs.
+
+SHELL := /bin/bash
+BASE ?= python3
+PYTHON := .venv/bin/python
+LOCAL := $(PYTHON) -m deploy.local
+
+.PHONY: help setup demo up down status test lint bench
+
+help:
+	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
+	@echo "make up           the same in the background; also: make status, make down"
+	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
+	@echo "make bench        the portal's speed beside a bare client's"
+
+setup: .venv/ready
+
+# With uv when there is one; else with the pip of a fresh environment. Both check the hashes of the lock.
+.venv/ready: requirements.lock
+	@if command -v uv > /dev/null; then \
+		{ test -x $(PYTHON) || uv venv --quiet --python $(BASE) .venv; } \
+		&& uv pip install --quiet --python $(PYTHON) --require-hashes -r requirements.lock \
+		&& uv pip install --quiet --python $(PYTHON) --no-deps --editable .; \
+	else \
+		$(BASE) -m venv --clear .venv \
+		&& $(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock \
+		&& $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --editable .; \
+	fi
+	@touch $@
+
+demo: setup
+	$(LOCAL) $(if $(ONCE),tour,run)
+
+up: setup
+	$(LOCAL) up
+
+down status: setup
+	$(LOCAL) $@
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON) -m tests.services $(PYTHON) manage.py check --fail-level WARNING
+	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
+
+test: lint
+	$(PYTHON) -m pytest
+
+bench: setup
+	$(PYTHON) -m tests.bench

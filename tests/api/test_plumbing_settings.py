@@ -1,0 +1,27 @@
+"""The settings as a production process reads them: by their environment alone."""
+
+import os
+import subprocess
+import sys
+
+PRODUCTION = {
+    "SECRET_KEY": "a-long-key-of-many-different-letters-0123456789-for-this-test",
+    "GPU_PORTAL_LOCAL": "0",
+    "ALLOWED_HOSTS": "gpu.example.org",
+}
+
+
+def manage(*arguments, **environment):
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+
+
+def test_production_passes_djangos_deployment_checks():
+    run = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
+    assert run.returncode == 0, run.stderr
+
+
+def test_without_a_secret_key_nothing_starts():
+    run = manage("check", SECRET_KEY="", GPU_PORTAL_LOCAL="0")
+    assert run.returncode != 0
+    assert "SECRET_KEY is not set" in run.stderr
