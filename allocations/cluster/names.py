@@ -43,6 +43,11 @@ def holder(allocation: str) -> str:
     return f"{allocation}-holder"
 
 
+def example(allocation: str) -> str:
+    """The pod that a tenant is given to begin with."""
+    return f"{allocation}-pod"
+
+
 def hold_class(flavor: str) -> str:
     """PriorityClass that the guard sets on pods of an allocation; the hold quota is scoped to it."""
     return f"gpu-portal-hold-{flavor}"

@@ -1,0 +1,40 @@
+"""A pod to begin with: what a tenant runs to use an allocation. The admission policies add all that is missing.
+
+It fits Pod Security ``restricted`` and asks for no GPU itself: the label is enough, by DRA and by device plugin.
+"""
+
+from allocations.cluster import names
+from allocations.cluster.manifests import lease
+from allocations.reconcile.facts import Manifest, Request
+
+
+def build(request: Request) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": names.example(request.name),
+            "namespace": request.namespace,
+            "labels": {names.ALLOCATION: request.name},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65535,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "main",
+                    "image": lease.PAUSE,
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    "resources": {
+                        "requests": {"cpu": "100m", "memory": "256Mi"},
+                        "limits": {"cpu": "1", "memory": "1Gi"},
+                    },
+                }
+            ],
+        },
+    }

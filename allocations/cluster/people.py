@@ -1,0 +1,56 @@
+"""A person's own way into the cluster: a short-lived token of their service account, and the kubeconfig around it."""
+
+import base64
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import yaml
+
+from allocations.cluster import names
+from allocations.cluster.client import Client
+
+SHORTEST_S, LONGEST_S = 600, 3600
+"""The API server gives no token for less than ten minutes; the portal none for more than an hour."""
+
+
+@dataclass(frozen=True)
+class PersonToken:
+    token: str
+    expires_at: datetime
+
+
+def mint(client: Client, username: str, people_namespace: str, ttl_s: int) -> PersonToken:
+    """A bound token of the person by TokenRequest (authentication.k8s.io/v1).
+
+    Raises ClusterRefused (404 while the person has no service account) and ClusterUnavailable.
+    """
+    seconds = max(SHORTEST_S, min(ttl_s, LONGEST_S))
+    answer = client.json(
+        "POST",
+        f"/api/v1/namespaces/{people_namespace}/serviceaccounts/{names.person(username)}/token",
+        body={
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        },
+    )
+    expires_at = datetime.fromisoformat(answer["status"]["expirationTimestamp"])
+    return PersonToken(answer["status"]["token"], expires_at)
+
+
+def kubeconfig(client: Client, server: str, cluster: str, username: str, namespace: str, token: str) -> str:
+    """A kubeconfig that stands alone: ``server`` (default: the portal's), its CA, the token, and the namespace."""
+    where: dict[str, str] = {"server": server or client.host}
+    if client.ca:
+        where["certificate-authority-data"] = base64.b64encode(Path(client.ca).read_bytes()).decode()
+    person = names.person(username)
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": where}],
+        "users": [{"name": person, "user": {"token": token}}],
+        "contexts": [{"name": namespace, "context": {"cluster": cluster, "user": person, "namespace": namespace}}],
+        "current-context": namespace,
+    }
+    return yaml.safe_dump(content, sort_keys=False)
