@@ -30,7 +30,7 @@ def stage(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 @pytest.mark.parametrize("row", ATTACKS, ids=[row["attack"] for row in ATTACKS])
 def test_refuses_when(row: Entry, stage: Stage) -> None:
     row = fill(row, stage.names)
-    said = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "project")))
+    said = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "ns")))
     assert row["told"] in said
     assert refuser(row["guard"]) in said
 
@@ -49,10 +49,10 @@ def attempt(row: Entry, person: Person) -> str:
 
 
 def refuser(guard: str) -> str:
-    """How the API server names who refused."""
+    """How the API server names a file's guard; what is no file (Pod Security, a quota) is known by its sentence."""
     if guard.startswith("policies/"):
         return f"ValidatingAdmissionPolicy 'gpu-portal-{Path(guard).stem}'"
-    return "forbidden"
+    return "is forbidden: " if guard.startswith("roles/") else ""
 
 
 def test_every_guard_that_refuses_is_attacked() -> None:
@@ -63,6 +63,12 @@ def test_every_guard_that_refuses_is_attacked() -> None:
         if "kind: ValidatingAdmissionPolicy\n" in path.read_text()
     }
     assert guards <= attacked
+
+
+def test_every_guard_is_in_the_guide() -> None:
+    guide = (GUARDS.parents[1] / "docs" / "guide" / "guards.md").read_text()
+    missing = [path.name for path in (GUARDS / "policies").glob("*.yaml") if f"`{path.name}`" not in guide]
+    assert missing == ["kustomization.yaml"]
 
 
 def test_every_guard_is_applied_by_the_kustomization() -> None:
@@ -143,12 +149,37 @@ def test_a_count_can_be_narrowed_and_what_the_pod_had_stays(stage: Stage) -> Non
     assert {"example.com/own", "nvidia.com/gpu"} <= {t["key"] for t in spec["tolerations"]}
 
 
+def test_a_pod_gets_one_time_slice_unless_it_asks_for_more(stage: Stage) -> None:
+    spec = running(stage, "on-shares")["spec"]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
+
+
 @pytest.mark.parametrize("selector", ["app=web", "app=db", "job-name=on-train-job"])
 def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) -> None:
     eventually(lambda: stage.tenant.items("pods", selector))
     (pod,) = stage.tenant.items("pods", selector)
     assert pod["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
     running(stage, pod["metadata"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("patch", "guard"),
+    [
+        ({"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}, "policies/gpu-needs-allocation.yaml"),
+        ({"labels": {"gpu-portal.io/managed": "true"}}, "policies/kept-objects.yaml"),
+    ],
+    ids=["with GPUs and no allocation", "with the portal's label"],
+)
+def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -> None:
+    name = Path(guard).stem
+    made = build({"workload": "Deployment", "pod": patch}, name)
+    stage.tenant.do("create", "-f", "-", words=json.dumps(made))
+
+    def told() -> str:
+        conditions = stage.tenant.get("deployment", name).get("status", {}).get("conditions", [])
+        return " ".join(c["message"] for c in conditions)
+
+    assert eventually(lambda: refuser(guard) in told()), told()
 
 
 def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:

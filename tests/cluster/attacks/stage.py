@@ -61,11 +61,13 @@ class Stage:
     admin: Person
     portal: Person
     tenant: Person
+    viewer: Person
     names: Mapping[str, str]
 
     def person(self, role: str, where: str) -> Person:
-        person: Person = {"admin": self.admin, "portal": self.portal, "tenant": self.tenant}[role]
-        return replace(person, namespace=self.names["open"]) if where == "open" else person
+        """``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
+        person: Person = getattr(self, role)
+        return replace(person, namespace=self.names[where])
 
 
 def eventually(look: Callable[[], Any]) -> Any:
@@ -93,7 +95,10 @@ def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, na
 def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     """A project with three holds, a neighbour, and an open namespace; what honest people made; gone afterwards."""
     ns = f"attacks-{secrets.token_hex(3)}"
-    names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign")} | {"ns": ns, "person": f"person-{ns}"}
+    names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign", "bare")} | {
+        "ns": ns,
+        "person": f"person-{ns}",
+    }
     (folder / "admin").mkdir()
     admin_config = folder / "admin" / "kubeconfig"
     admin_config.write_text(kubeconfig.read_text())
@@ -102,12 +107,17 @@ def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     try:
         _write_projects(portal, names)
         admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names["foreign"]}})
+        managed = {"name": names["bare"], "labels": {"gpu-portal.io/managed": "true"}}
+        admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": managed})
         runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": f"nvidia-{ns}"}}
         admin.apply({**runtime, "handler": "nvidia"})
-        tenant = _person(kubectl, admin_config, folder, names["person"], "gpu-portal-people", ns)
+        tenant, viewer = (
+            _person(kubectl, admin_config, folder, account, "gpu-portal-people", ns)
+            for account in (names["person"], f"{names['person']}-viewer")
+        )
         _see_the_guards_act(portal, tenant)
         waiting = _make_honest_things(tenant)
-        yield Stage(admin, portal, tenant, {**names, "waiting_uid": waiting})
+        yield Stage(admin, portal, tenant, viewer, {**names, "waiting_uid": waiting})
     finally:
         _take_all_away(admin, portal, names)
 
@@ -145,9 +155,10 @@ def _make_honest_things(tenant: Person) -> str:
 def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> None:
     ns = names["ns"]
     portal.run("delete", "namespace", ns, names["open"], names["neighbours"], "--ignore-not-found", "--wait=false")
-    portal.run("delete", "serviceaccount", names["person"], "-n", "gpu-portal-people", "--ignore-not-found")
+    people = (names["person"], f"{names['person']}-viewer")
+    portal.run("delete", "serviceaccount", *people, "-n", "gpu-portal-people", "--ignore-not-found")
     portal.run("delete", "priorityclass", f"gpu-portal-hold-{ns}", "--ignore-not-found")
     for kind in CLUSTER_WIDE:
         portal.run("delete", kind, ns, "--ignore-not-found", "--wait=false")
-    admin.run("delete", "namespace", names["foreign"], "--ignore-not-found", "--wait=false")
+    admin.run("delete", "namespace", names["foreign"], names["bare"], "--ignore-not-found", "--wait=false")
     admin.run("delete", "runtimeclass", f"nvidia-{ns}", "--ignore-not-found")
