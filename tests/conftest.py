@@ -1,9 +1,19 @@
-"""What every test may use: people and their clients."""
+"""What every test may use: a team, another team, a project; and no network for unit tests."""
+
+from pathlib import Path
 
 import pytest
 
 from portal.tenants import services
 from portal.tenants.models import Project, Team
+
+UNIT = Path(__file__).parent / "unit"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if UNIT in item.path.parents:
+            item.add_marker(pytest.mark.disable_socket)
 
 
 @pytest.fixture

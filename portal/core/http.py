@@ -48,9 +48,7 @@ def body_limit(get_response: Next) -> Next:
         if length.isdecimal() and int(length) <= settings.BODY_LIMIT_BYTES:
             return get_response(request)
         problem = TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
-        response = JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
-        response["Connection"] = "close"
-        return response
+        return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
 
     return middleware
 

@@ -5,6 +5,7 @@ import threading
 import pytest
 from django.db import connection, transaction
 
+from portal.core import due
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock, lock_id
 
@@ -74,3 +75,21 @@ def held_locks():
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
         return cursor.fetchone()[0]
+
+
+def test_of_eight_workers_one_gets_the_target(transactional_db):
+    due.mark("platform")
+    start, taken = threading.Barrier(8), []
+
+    def work():
+        start.wait(10)
+        taken.append(due.take("platform"))
+        connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len([one for one in taken if one]) == 1
+    assert len(taken) == 8
