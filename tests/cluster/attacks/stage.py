@@ -32,9 +32,9 @@ class Person:
     namespace: str
 
     def run(self, *arguments: str, words: str | None = None) -> subprocess.CompletedProcess[str]:
-        options = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent / 'cache'}")
+        options = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent / 'cache'}"]
         if "-n" not in arguments:
-            options += (f"--namespace={self.namespace}",)
+            options.append(f"--namespace={self.namespace}")
         command = [self.kubectl, *options, *arguments]
         return subprocess.run(command, input=words, capture_output=True, text=True, check=False, timeout=60)
 
