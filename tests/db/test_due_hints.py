@@ -30,7 +30,8 @@ def test_a_hint_names_the_task_and_the_target(broker, tmp_path):
     with services.redis(tmp_path) as url:
         broker(url)
         hints.send(["platform"])
-        message = json.loads(redis_client.Redis.from_url(url).lindex("celery", 0))
+        stored = redis_client.Redis.from_url(url).lindex("celery", 0)
+    message = json.loads(stored or "null")
     assert message["headers"]["task"] == "allocations.reconcile"
     assert message["headers"]["argsrepr"] == "['platform']"
 
