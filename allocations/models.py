@@ -2,6 +2,7 @@
 and what was written to it (AppliedObject)."""
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -58,8 +59,8 @@ class Allocation(models.Model):
     outcome = models.CharField(max_length=16, choices=[(o.value, o.value) for o in Outcome], blank=True)
 
     class Meta:
-        ordering = ["-created_at", "-id"]
-        constraints = [
+        ordering: ClassVar = ["-created_at", "-id"]
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["project", "name"], name="allocation_name_unique_in_project"),
             models.CheckConstraint(condition=Q(count__gt=0), name="allocation_count_positive"),
             models.CheckConstraint(
@@ -71,7 +72,7 @@ class Allocation(models.Model):
                 name="allocation_ended_is_released",
             ),
         ]
-        indexes = [
+        indexes: ClassVar = [
             models.Index(fields=["project"], condition=Q(ended_at__isnull=True), name="allocation_live"),
             models.Index(fields=["-created_at", "-id"], name="allocation_newest"),
         ]
@@ -95,8 +96,8 @@ class Transition(models.Model):
     evidence = models.JSONField(default=dict, blank=True)
 
     class Meta:
-        ordering = ["id"]
-        indexes = [models.Index(fields=["allocation", "id"], name="transition_timeline")]
+        ordering: ClassVar = ["id"]
+        indexes: ClassVar = [models.Index(fields=["allocation", "id"], name="transition_timeline")]
 
     def __str__(self) -> str:
         return f"{self.from_phase} → {self.to_phase} ({self.reason})"
@@ -121,8 +122,10 @@ class MirrorObject(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["kind", "namespace", "name"], name="mirror_object_unique")]
-        indexes = [models.Index(fields=["namespace", "allocation"], name="mirror_by_allocation")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "namespace", "name"], name="mirror_object_unique")
+        ]
+        indexes: ClassVar = [models.Index(fields=["namespace", "allocation"], name="mirror_by_allocation")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -153,8 +156,10 @@ class AppliedObject(models.Model):
     applied_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["kind", "namespace", "name"], name="applied_object_unique")]
-        indexes = [models.Index(fields=["target"], name="applied_by_target")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "namespace", "name"], name="applied_object_unique")
+        ]
+        indexes: ClassVar = [models.Index(fields=["target"], name="applied_by_target")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -17,8 +17,8 @@ LONGEST = timedelta(days=366)
 class Ask:
     """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
 
-    ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices of
-    this offering; ``live`` counts the project's allocations that have not ended.
+    ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices
+    of this offering; ``live`` counts the project's allocations that have not ended.
     """
 
     offering: str
@@ -183,6 +183,8 @@ def period(
         errors["hours"] = ["Give hours or ends_at, not both."]
     if starts_at is not None and starts_at < now - timedelta(minutes=1):
         errors["starts_at"] = ["It is in the past; leave it out to start now."]
+    if starts_at is not None and starts_at - now > LONGEST:
+        return {**errors, "starts_at": [f"It may start at most {LONGEST.days} days from now."]}
     begin = starts_at if starts_at is not None and starts_at > now else now
     length = timedelta(hours=float(hours if hours is not None else default_hours))  # type: ignore[arg-type]
     end = ends_at if ends_at is not None else begin + length

@@ -50,7 +50,12 @@ class TokenFile:
         if changed_at != self._changed_at:
             self._token = self.path.read_text(encoding="utf-8").strip()
             self._changed_at = changed_at
-        configuration.api_key["authorization"] = f"Bearer {self._token}"
+        configuration.api_key["BearerToken"] = f"Bearer {self._token}"
+
+    def serve(self, configuration: Configuration) -> None:
+        """Have the client ask here for each request; it only does so once it knows some token."""
+        self(configuration)
+        configuration.refresh_api_key_hook = self
 
 
 def from_kubeconfig(path: Path) -> Configuration:
@@ -63,9 +68,8 @@ def from_kubeconfig(path: Path) -> Configuration:
         set(cluster) - {"server", "certificate-authority", "certificate-authority-data"}
     )
     if unknown or not user:
-        raise ValueError(
-            f"{path.name}: only server, certificate authority and token (or tokenFile) are used; remove {unknown or 'nothing, add a token'}"
-        )
+        found = f"remove {', '.join(unknown)}" if unknown else "it has none"
+        raise ValueError(f"{path.name}: only server, certificate authority, token or tokenFile are used; {found}")
     configuration = Configuration()
     configuration.host = cluster["server"]
     if data := cluster.get("certificate-authority-data"):
@@ -73,9 +77,9 @@ def from_kubeconfig(path: Path) -> Configuration:
     elif ca := cluster.get("certificate-authority"):
         configuration.ssl_ca_cert = str(path.parent / ca)
     if "tokenFile" in user:
-        configuration.refresh_api_key_hook = TokenFile(path.parent / user["tokenFile"])
+        TokenFile(path.parent / user["tokenFile"]).serve(configuration)
     else:
-        configuration.api_key["authorization"] = f"Bearer {user['token']}"
+        configuration.api_key["BearerToken"] = f"Bearer {user['token']}"
     return configuration
 
 
@@ -90,7 +94,7 @@ def in_cluster() -> Configuration:
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     configuration.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     configuration.ssl_ca_cert = str(IN_CLUSTER / "ca.crt")
-    configuration.refresh_api_key_hook = TokenFile(IN_CLUSTER / "token")
+    TokenFile(IN_CLUSTER / "token").serve(configuration)
     return configuration
 
 

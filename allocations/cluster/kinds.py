@@ -1,6 +1,6 @@
 """The kinds the portal reads and writes, and which few fields of each it remembers. Pure.
 
-``watched`` kinds are mirrored by the watcher: ours by label, and unlabelled those that say what there is and who
+All are mirrored by the watcher: ours by label, and unlabelled those that say what there is and who
 uses it (nodes, slices, claims, pods). A projector returns the facts that ``allocations.reconcile`` reads, or None
 for an object that concerns nobody here (most pods of a cluster).
 """
@@ -50,9 +50,11 @@ class Kind:
     namespaced: bool = True
     selector: str = OURS
     project: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
-    watched: bool = True
+    only_in: str = ""
+    """The one namespace in which the portal may read the kind, where it may not read all."""
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        namespace = namespace or self.only_in
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         parts = [
             root,
@@ -105,7 +107,7 @@ def _claim(raw: Raw) -> Mapping[str, Any]:
 
 
 def gpu_requests(pod_spec: Raw) -> dict[str, int]:
-    """GPU-like resources that a pod asks of device plugins: the larger of the containers' sum and any init container."""
+    """GPU resources that a pod asks of device plugins: the larger of its containers' sum and any init container."""
     totals: dict[str, int] = {}
     for container in pod_spec.get("containers", ()):
         for resource, amount in _gpu_limits(container).items():
@@ -239,7 +241,7 @@ KINDS: dict[str, Kind] = {
         Kind("LocalQueue", _KUEUE, "localqueues"),
         Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
         Kind("RoleBinding", _RBAC, "rolebindings"),
-        Kind("ServiceAccount", "v1", "serviceaccounts"),
+        Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
         Kind("Cohort", _KUEUE, "cohorts", namespaced=False),
         Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, project=_cluster_queue),
@@ -255,7 +257,6 @@ KINDS: dict[str, Kind] = {
         ),
     )
 }
-WATCHED = tuple(kind for kind in KINDS.values() if kind.watched)
 INVENTORY = frozenset({"Node", "ResourceSlice"})
 
 

@@ -2,7 +2,8 @@
 
 An allocation's own name is a DNS label of at most 48 characters, unique in its project, so that each name made
 from it by a suffix is a valid DNS label (63) and no two allocations of a namespace share one. Kueue names the
-Workloads of Jobs ``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five characters of hexadecimal) never is.
+Workloads of Jobs ``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five
+hexadecimal characters) never is.
 """
 
 import re
@@ -13,6 +14,7 @@ DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 
 FIELD_MANAGER = "gpu-portal"
 PORTAL_NAMESPACE = "gpu-portal"
+PEOPLE_NAMESPACE = "gpu-portal-people"
 LOCAL_QUEUE = "gpu"
 GUARD = "gpu-portal"
 HOLDER_CLASS = "gpu-portal-holder"

@@ -19,7 +19,7 @@ import structlog
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.cluster.kinds import WATCHED, Kind, Observation, observe
+from allocations.cluster.kinds import KINDS, Kind, Observation, observe
 from portal.core import clock
 
 log = structlog.get_logger(__name__)
@@ -125,7 +125,7 @@ def run(client: Client, record: Callable[[list[Item]], None], stop: threading.Ev
     """Watch all kinds and record what comes until ``stop``; raises what a recorder or a reader raised."""
     items: queue.Queue[Item] = queue.Queue(maxsize=10_000)
     ended = threading.Event()
-    readers = [Reflector(client, kind, items, ended) for kind in WATCHED]
+    readers = [Reflector(client, kind, items, ended) for kind in KINDS.values()]
     for reader in readers:
         reader.start()
     try:

@@ -1,4 +1,4 @@
-"""reconcile_allocation: one allocation from what is seen to what is wanted. Level-triggered; a second run does nothing."""
+"""reconcile_allocation: one allocation from what is seen to what is wanted. A second run does nothing."""
 
 from datetime import datetime
 

@@ -16,7 +16,7 @@ from portal.core import clock
 
 log = structlog.get_logger(__name__)
 REMAKE = frozenset({"ResourceClaim", "Pod", "Workload"})
-"""Kinds whose specs cannot be changed in place: one that does not take our intent is deleted, and made again once gone."""
+"""Kinds whose specs cannot be changed in place: one that does not take our intent is deleted and made again."""
 
 
 def apply(client: Client, actions: Iterable[Action], target: str) -> int:

@@ -102,7 +102,7 @@ class Change:
 
     @property
     def allocations(self) -> set[str]:
-        """Names of the allocations that the object speaks of: by its label, or by the list that a hold quota carries."""
+        """Names of the allocations that the object speaks of: by its label, or by the list in a hold quota."""
         names = {self.new.allocation, self.old.allocation if self.old else ""}
         return (names | set(self._slices_before) | set(self._slices_after)) - {""}
 

@@ -23,7 +23,7 @@ from django.db import connection, transaction
 from django.db.models import Case, DateTimeField, Value, When
 
 from portal.core import clock, hints
-from portal.core.errors import Retryable
+from portal.core.errors import Permanent, Retryable
 from portal.core.models import Due
 
 log = structlog.get_logger(__name__)
@@ -127,6 +127,8 @@ def work(target: str, look: Callable[[str], datetime | None]) -> bool:
             next_at = look(target)
         except Retryable as error:
             log.warning("due.retry", error=str(error), again=fail(taken, error).isoformat())
+        except Permanent as error:
+            log.warning("due.refused", error=str(error), again=fail(taken, error).isoformat())
         except Exception as error:
             log.exception("due.failed", again=fail(taken, error).isoformat())
         else:

@@ -9,7 +9,7 @@ from django.db import close_old_connections, connection
 
 from allocations.cluster import watcher
 from allocations.cluster.client import connect
-from allocations.cluster.kinds import Observation
+from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
 from allocations.reconcile.observe import record_list, record_observations, record_sync
 from portal.core import clock, due, heartbeat
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         while not stop.is_set():
             try:
                 mark_everything()
-                watcher.run(connect(), record, stop, Beat())
+                watcher.run(connect(), Recorder(), stop, Beat())
             except Exception as error:
                 # Whatever it was, the next session lists all kinds anew: nothing seen so far has to be trusted.
                 log.exception("watch.session_ended", error=str(error))
@@ -38,23 +38,35 @@ class Command(BaseCommand):
             close_old_connections()
 
 
-def record(batch: list[watcher.Item]) -> None:
-    """Record a batch in its order; revisions last, when all before them stands."""
-    waiting: list[Observation] = []
-    synced: dict[str, watcher.Synced] = {}
-    for item in batch:
-        match item:
-            case Observation():
-                waiting.append(item)
-            case watcher.Listed(kind, observations, revision, at):
-                record_observations(waiting)
-                waiting = []
-                record_list(kind, observations, revision, at)
-            case watcher.Synced(kind):
-                synced[kind.name] = item
-    record_observations(waiting)
-    for item in synced.values():
-        record_sync(item.kind, item.resource_version, item.at)
+class Recorder:
+    """Records batches of one session in their order; says once when every kind has been listed."""
+
+    def __init__(self) -> None:
+        self._missing = {kind.name for kind in KINDS.values()}
+
+    def __call__(self, batch: list[watcher.Item]) -> None:
+        waiting: list[Observation] = []
+        synced: dict[str, watcher.Synced] = {}
+        for item in batch:
+            match item:
+                case Observation():
+                    waiting.append(item)
+                case watcher.Listed(kind, observations, revision, at):
+                    record_observations(waiting)
+                    waiting = []
+                    record_list(kind, observations, revision, at)
+                    self._listed(kind.name)
+                case watcher.Synced(kind):
+                    synced[kind.name] = item
+        record_observations(waiting)
+        for item in synced.values():
+            record_sync(item.kind, item.resource_version, item.at)
+
+    def _listed(self, kind: str) -> None:
+        if kind in self._missing:
+            self._missing.remove(kind)
+            if not self._missing:
+                log.info("watch ready", kinds=len(KINDS))
 
 
 def mark_everything() -> None:

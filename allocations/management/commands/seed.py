@@ -1,0 +1,32 @@
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from portal.core import due
+from portal.tenants import seeds
+
+
+class Command(BaseCommand):
+    help = "Make the demo's people and projects, and write what one needs to use it to HOME/demo.json."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--home", type=Path, required=True, help="state folder of the local cluster")
+
+    def handle(self, *args: object, home: Path, **options: Any) -> None:
+        file = home / "demo.json"
+        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        made = seeds.seed(seeds.Seeds(passwords=known.get("passwords", {}), tokens=known.get("tokens", {})))
+        content = {
+            "url": settings.PORTAL_URL,
+            "kubeconfig": str(home / "kubeconfig"),
+            "tokens": made.tokens,
+            "passwords": made.passwords,
+            "namespaces": made.namespaces,
+        }
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        due.mark("platform", *(f"project:{slug}" for slug in made.namespaces))

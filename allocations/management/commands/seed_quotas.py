@@ -1,0 +1,31 @@
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from quotas.catalog.models import Node, PoolUse
+from quotas.costs import seeds as prices
+from quotas.limits import seeds as limits
+
+
+class Command(BaseCommand):
+    help = (
+        "Once the catalogue is found: give each team half of every pool without a limit, and price the demo's flavors."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for the catalogue")
+
+    def handle(self, *args: object, wait: float, **options: Any) -> None:
+        deadline = time.monotonic() + wait
+        while not is_found():
+            if time.monotonic() > deadline:
+                raise CommandError(f"no pool was found within {wait:g} s; do watcher and worker run, are nodes ready?")
+            time.sleep(0.2)
+        self.stdout.write(f"{limits.halve()} limits and {prices.price()} prices set")
+
+
+def is_found() -> bool:
+    """Whether every node seen is ready and something is offered."""
+    return PoolUse.objects.filter(total__gt=0).exists() and not Node.objects.filter(present=True, ready=False).exists()
