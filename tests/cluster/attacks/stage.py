@@ -154,7 +154,7 @@ def _make_honest_things(tenant: Person) -> str:
 
 def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> None:
     ns = names["ns"]
-    portal.run("delete", "namespace", ns, names["open"], names["neighbours"], "--ignore-not-found", "--wait=false")
+    portal.run("delete", "namespace", ns, names["open"], names["neighbours"], "--ignore-not-found", "--timeout=50s")
     people = (names["person"], f"{names['person']}-viewer")
     portal.run("delete", "serviceaccount", *people, "-n", "gpu-portal-people", "--ignore-not-found")
     portal.run("delete", "priorityclass", f"gpu-portal-hold-{ns}", "--ignore-not-found")
