@@ -13,6 +13,7 @@
 
 import argparse
 import datetime
+import os
 import shlex
 import sys
 from argparse import ArgumentParser
@@ -95,6 +96,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _supervise(arguments: argparse.Namespace) -> None:
+    if os.fork():  # in the background, a child of init: whoever asked for it has nothing to wait for
+        return
     supervise(arguments.home.resolve(), arguments.groups, _log)
 
 

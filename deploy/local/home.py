@@ -5,12 +5,13 @@ side and removing the folder forgets the cluster.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import random
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,38 +102,59 @@ class Home:
             "KUBECONFIG": str(self.portal_kubeconfig),
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "SECRET_KEY": self.secret("django"),
+            "GPU_PORTAL_LOCAL": "1",
+            "PORTAL_URL": self.url,
         }
 
 
-def open_home(root: Path, binaries: Path, *, keep_ports: bool = True) -> Home:
-    """The home at `root` with its kept ports; with `keep_ports` false those taken are chosen again.
+def open_home(root: Path, binaries: Path, claim: Callable[[int], bool] | None = None) -> Home:
+    """The home at `root` with its kept ports; with `claim`, those it refuses are chosen again.
 
-    Ports may be checked only while nothing of this home runs.
+    Ports may be claimed only while nothing of this home runs.
     """
     root = root.resolve()
     (root / "logs").mkdir(parents=True, exist_ok=True)
-    root.chmod(0o755)
     path = root / "ports.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    ports = kept if keep_ports and set(PORTS) <= set(kept) else choose_ports(kept)
+    ports = kept if claim is None and set(PORTS) <= set(kept) else choose_ports(kept, claim or is_free)
     if ports != kept:
         path.write_text(json.dumps(ports, indent=2) + "\n")
     return Home(root=root, ports=ports, binaries=binaries)
 
 
-def choose_ports(kept: Mapping[str, int]) -> dict[str, int]:
-    """A free port for each name of PORTS: the kept one where it is still free."""
+def choose_ports(kept: Mapping[str, int], claim: Callable[[int], bool]) -> dict[str, int]:
+    """A port for each name of PORTS that `claim` accepts: the kept one where it does."""
     chosen: dict[str, int] = {}
     candidates = random.sample(PORT_RANGE, k=1000)
     for name in PORTS:
         first = [kept[name]] if name in kept else []
         wanted = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
-        free = (port for port in wanted if port not in chosen.values() and is_free(port))
-        port = next(free, None)
+        port = next((port for port in wanted if port not in chosen.values() and claim(port)), None)
         if port is None:
             raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(wanted)}-{max(wanted)}")
         chosen[name] = port
     return chosen
+
+
+@contextlib.contextmanager
+def claims(folder: Path) -> Iterator[Callable[[int], bool]]:
+    """Claims free ports until the block ends, against every home of this machine that uses `folder` too.
+
+    Without it two checkouts started together would both find a port free, since their servers listen
+    only later.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+
+        def claim(port: int) -> bool:
+            lock = stack.enter_context((folder / str(port)).open("w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return is_free(port)
+
+        yield claim
 
 
 def is_free(port: int) -> bool:

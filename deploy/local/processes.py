@@ -32,6 +32,7 @@ class Row:
     env: dict[str, str] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 15.0
+    start_within_s: float = 60.0  # one that hangs is restarted, as a liveness probe would (Kueue's start can hang)
 
 
 def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
@@ -72,10 +73,14 @@ def store_rows(home: Home) -> tuple[Row, ...]:
         Row("postgres", stores.postgres_command(home), probes.postgres, ("postgres-data",), stop=3,
             stop_signal=signal.SIGINT),
     )  # fmt: skip
-    redis = Row("redis", stores.redis_command(home), probes.redis, stop=3, cwd=home.root / "redis")
+    redis = (
+        Row("redis-configuration", _step(home, "redis-configuration"), None),
+        Row("redis", stores.redis_command(home), probes.redis, ("redis-configuration",), stop=3,
+            cwd=home.root / "redis"),
+    )  # fmt: skip
     return (
         *(() if os.environ.get("DATABASE_URL") else postgres),
-        *(() if os.environ.get("REDIS_URL") else (redis,)),
+        *(() if os.environ.get("REDIS_URL") else redis),
     )
 
 
@@ -86,14 +91,15 @@ def portal(home: Home) -> tuple[Row, ...]:
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres", "redis"), env=env),
-        Row("seed", _python("manage", "seed"), None, ("migrate",), env=env),
+        Row("seed", _python("manage", "seed", f"--home={home.root}"), None, ("migrate",), env=env),
         Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env),
         Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
             probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env),
         Row("beat", _python(*celery, "beat", "--loglevel=INFO", f"--schedule={schedule}"),
             probes.log_says("beat", "beat: Starting"), ("seed",), env=env),
         Row("watcher", _python("manage", "watch"),
-            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue"), env=env),
+            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"), env=env),
+        Row("seed-quotas", _python("manage", "seed_quotas"), None, ("watcher", "worker"), env=env),
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ class Local:
         command = [sys.executable, "-m", "deploy.local", "supervise", f"--home={self.root}"]
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
-            subprocess.Popen(
+            subprocess.run(
                 [*command, f"--groups={','.join(groups)}"],
                 cwd=REPOSITORY,
                 env={key: value for key, value in os.environ.items() if key != leftovers.MARK},
@@ -139,6 +139,7 @@ class Local:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                check=True,
             )
 
     def _await_socket(self, timeout_s: float = 30.0) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 import select
 import signal
 import socket
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local import control, leftovers
-from deploy.local.build import build
+from deploy.local.build import build, cache_root
 from deploy.local.certs import ensure_certificates
 from deploy.local.errors import LocalError
-from deploy.local.home import Home, open_home
+from deploy.local.home import Home, claims, open_home
 from deploy.local.kubeconfigs import write_kubeconfigs
 from deploy.local.processes import table
 from deploy.local.supervisor import Supervisor
@@ -26,19 +27,21 @@ REQUEST_TIMEOUT_S = 1.0
 def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
     """Run `groups` until told to stop (request `down`, SIGTERM, SIGINT). Steps:
     1. take the lock, or leave quietly when another supervisor has this home;
-    2. end what an earlier one left behind, then choose anew the ports that are taken;
+    2. end what an earlier one left behind, then claim its ports, choosing anew those that are taken;
     3. certificates and kubeconfigs; 4. the loop; 5. stop all in order.
     """
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root) as mine:
         if not mine:
             return
+        (root / LOCK).write_text(str(os.getpid()))
         if ended := leftovers.end(root):
             say(f"ended {len(ended)} processes of an earlier run")
-        home = open_home(root, build(say), keep_ports=False)
-        ensure_certificates(home.certs)
-        write_kubeconfigs(home)
-        _Server(home, groups, say).run()
+        with claims(cache_root() / "ports") as claim:
+            home = open_home(root, build(say), claim)
+            ensure_certificates(home.certs)
+            write_kubeconfigs(home)
+            _Server(home, groups, say).run()
 
 
 def is_running(root: Path) -> bool:
@@ -49,9 +52,14 @@ def is_running(root: Path) -> bool:
         return not free
 
 
+def supervisor_pid(root: Path) -> int:
+    """Of the supervisor that holds, or last held, this home."""
+    return int((root / LOCK).read_text())
+
+
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[bool]:
-    with (root / LOCK).open("w") as lock:
+    with (root / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

