@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from uuid import uuid4
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -19,7 +19,7 @@ from allocations.availability import Stock
 from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.states import Ending, Phase
-from portal.core import clock, due
+from portal.core import clock, due, money
 from portal.core.errors import Dimension, Forbidden, Invalid, NotVisible, Refused
 from portal.tenants import access
 from portal.tenants.models import Project, User
@@ -46,14 +46,25 @@ class Wish:
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another request that no rule refuses."""
+    """Another request that no rule refuses. ``hours`` and ``price`` are exact; None is without a price, or at once."""
 
     offering: str
     count: int
-    hours: Decimal
+    hours: Fraction
     fits: str
     price: Fraction | None
     starts_at: datetime | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As the REST contract has it: amounts as decimal strings."""
+        return {
+            "offering": self.offering,
+            "count": self.count,
+            "hours": money.text(self.hours, money.HOURS_PLACES),
+            "starts_at": self.starts_at,
+            "price": None if self.price is None else money.text(self.price),
+            "fits": self.fits,
+        }
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def refusal(seen: Preview) -> Refused:
         first.detail,
         first.hint,
         dimensions=[Dimension(**vars(binding)) for binding in seen.bindings],
-        alternatives=[vars(alternative) for alternative in seen.alternatives],
+        alternatives=[alternative.document() for alternative in seen.alternatives],
     )
 
 
@@ -210,37 +221,41 @@ def _check(user: User, project: Project, wish: Wish) -> None:
         raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
 
 
+def draft(user: User, seen: Preview) -> Allocation:
+    """The row that the wish would become, not written; named as given, or with a name made for it."""
+    wish, now = seen.wish, clock.now()
+    return Allocation(
+        name=wish.name or names.suggest(wish.offering, secrets.token_hex(3)),
+        project=seen.project,
+        offering=seen.offering,
+        requested_by=user,
+        mode=wish.mode,
+        count=wish.count,
+        priority=wish.priority,
+        purpose=wish.purpose,
+        requeue=wish.requeue,
+        created_at=now,
+        starts_at=seen.starts_at,
+        ends_at=seen.ends_at,
+        phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
+        phase_since=now,
+    )
+
+
 def _create(user: User, seen: Preview) -> Allocation:
-    now = clock.now()
-    wish = seen.wish
-    name = wish.name or names.suggest(wish.offering, secrets.token_hex(3))
+    row = draft(user, seen)
     try:
         with transaction.atomic():
-            return Allocation.objects.create(
-                id=uuid4(),
-                name=name,
-                project=seen.project,
-                offering=seen.offering,
-                requested_by=user,
-                mode=wish.mode,
-                count=wish.count,
-                priority=wish.priority,
-                purpose=wish.purpose,
-                requeue=wish.requeue,
-                created_at=now,
-                starts_at=seen.starts_at,
-                ends_at=seen.ends_at,
-                phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
-                phase_since=now,
-            )
+            row.save(force_insert=True)
     except IntegrityError as error:
         if "allocation_name_unique_in_project" not in str(error):
             raise
         raise Refused(
             "name_taken",
-            f"The project {wish.project} has, or had, an allocation named {name}.",
+            f"The project {seen.wish.project} has, or had, an allocation named {row.name}.",
             "Choose another name, or leave it out and one is made.",
         ) from error
+    return row
 
 
 def _sentence(seen: Preview) -> str:
@@ -275,7 +290,7 @@ def _alternatives(
             Alternative(
                 offering=candidate.key,
                 count=count,
-                hours=Decimal(round(float(hours), 4)).normalize(),
+                hours=hours,
                 fits=rules.fits(ask),
                 price=None if price is None else price * count * hours,
             )

@@ -48,12 +48,13 @@ def scopes(request: Request) -> list[str]:
 class MethodScope(BasePermission):
     """Signed in, with scope `read` to read and `request` to write."""
 
+    look: ClassVar[str] = Scope.READ
     write: ClassVar[str] = Scope.REQUEST
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        needed = str(Scope.READ) if request.method in SAFE_METHODS else str(self.write)
+        needed = str(self.look if request.method in SAFE_METHODS else self.write)
         if needed not in scopes(request):
             raise Forbidden(
                 needed,
@@ -61,6 +62,12 @@ class MethodScope(BasePermission):
                 hint=f"Use a token with the scope {needed}.",
             )
         return True
+
+
+class RequestScope(MethodScope):
+    """As `MethodScope`, with scope `request` to read too: for what hands out credentials."""
+
+    look = Scope.REQUEST
 
 
 class ApproveScope(MethodScope):

@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from portal.api import me, problems, structure
+from portal.api import allocations, costs, me, offerings, platform, prices, problems, queues, structure
 
 v1 = [
     path("schema", SpectacularAPIView.as_view(), name="api-schema"),
@@ -14,6 +14,23 @@ v1 = [
     path("teams", structure.teams),
     path("projects", structure.projects),
     path("members", structure.members),
+    path("offerings", offerings.offerings),
+    path("allocations", allocations.allocations),
+    path("allocations/preview", allocations.preview),
+    path("allocations/<str:id_>", allocations.allocation),
+    path("allocations/<str:id_>/events", allocations.events),
+    path("allocations/<str:id_>/manifests", allocations.manifests),
+    path("allocations/<str:id_>/connect", allocations.connect),
+    path("allocations/<str:id_>/release", allocations.release),
+    path("allocations/<str:id_>/extend", allocations.extend),
+    path("allocations/<str:id_>/retry", allocations.retry),
+    path("queues/<str:slug>", queues.queue),
+    path("costs", costs.costs),
+    path("prices", prices.prices),
+    path("clusters", platform.clusters),
+    path("flavors", platform.flavors),
+    path("nodes", platform.nodes),
+    path("devices", platform.devices),
 ]
 urlpatterns = [
     path("v1/", include(v1)),

@@ -1,0 +1,277 @@
+"""An allocation, its preview, events and manifests as the REST contract has them (design: REST contract).
+
+The serializers describe the answers for the schema; the answers themselves are plain dictionaries.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import yaml
+from rest_framework import serializers
+
+from allocations import queueing, selectors
+from allocations.cluster.kinds import KINDS
+from allocations.connect import Connection
+from allocations.models import Allocation, Transition
+from allocations.queueing import Place
+from allocations.selectors import Detail
+from allocations.services import Preview
+from portal.core.money import text
+
+
+class PlaceOut(serializers.Serializer):
+    position = serializers.IntegerField(help_text="From 1.")
+    of = serializers.IntegerField()
+
+
+class DeviceHeldOut(serializers.Serializer):
+    node = serializers.CharField()
+    device = serializers.CharField()
+    uuid = serializers.CharField()
+
+
+class CostToDateOut(serializers.Serializer):
+    to_date = serializers.CharField(help_text="Decimal.")
+    per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
+    currency = serializers.CharField()
+
+
+class ObjectOut(serializers.Serializer):
+    apiVersion = serializers.CharField()
+    kind = serializers.CharField()
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+
+
+class AllocationOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    phase = serializers.CharField()
+    outcome = serializers.CharField(allow_null=True, help_text="Once ended.")
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    mode = serializers.CharField()
+    offering = serializers.CharField()
+    count = serializers.IntegerField()
+    project = serializers.CharField()
+    team = serializers.CharField()
+    namespace = serializers.CharField()
+    requested_by = serializers.CharField()
+    priority = serializers.CharField()
+    purpose = serializers.CharField()
+    requeue = serializers.BooleanField()
+    recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
+    created_at = serializers.DateTimeField()
+    starts_at = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField()
+    held_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    queue = PlaceOut(allow_null=True)
+    reservation = serializers.ChoiceField(["device", "node", "count"])
+    devices = DeviceHeldOut(many=True)
+    cost = CostToDateOut()
+    objects = ObjectOut(many=True)
+
+
+class EvidenceOut(serializers.Serializer):
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    resource_version = serializers.CharField()
+
+
+class EventOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    recorded_at = serializers.DateTimeField()
+    type = serializers.CharField()
+    from_phase = serializers.CharField(allow_null=True)
+    to_phase = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    actor = serializers.CharField()
+    evidence = EvidenceOut(allow_null=True)
+
+
+class PlannedOut(serializers.Serializer):
+    apiVersion = serializers.CharField()
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    yaml = serializers.CharField()
+
+
+class ManifestOut(PlannedOut):
+    applied = serializers.BooleanField()
+
+
+class ManifestsOut(serializers.Serializer):
+    results = ManifestOut(many=True)
+
+
+class BindingOut(serializers.Serializer):
+    reason = serializers.CharField()
+    dimension = serializers.CharField()
+    limit = serializers.IntegerField()
+    used = serializers.IntegerField()
+    requested = serializers.IntegerField()
+    detail = serializers.CharField()
+    hint = serializers.CharField()
+
+
+class AlternativeOut(serializers.Serializer):
+    offering = serializers.CharField()
+    count = serializers.IntegerField()
+    hours = serializers.CharField(help_text="Decimal.")
+    starts_at = serializers.DateTimeField(allow_null=True)
+    price = serializers.CharField(allow_null=True, help_text="Decimal, for all of it.")
+    fits = serializers.ChoiceField(["now", "queue", "never"])
+
+
+class PriceQuotedOut(serializers.Serializer):
+    per_hour = serializers.CharField(allow_null=True)
+    total = serializers.CharField(allow_null=True)
+    currency = serializers.CharField()
+
+
+class WaitOut(serializers.Serializer):
+    p50_s = serializers.IntegerField(allow_null=True)
+    p90_s = serializers.IntegerField(allow_null=True)
+
+
+class PreviewOut(serializers.Serializer):
+    fits = serializers.ChoiceField(["now", "queue", "never"])
+    reasons = BindingOut(many=True)
+    alternatives = AlternativeOut(many=True)
+    price = PriceQuotedOut()
+    wait = WaitOut()
+    manifests = PlannedOut(many=True)
+    starts_at = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField()
+
+
+class LabelOut(serializers.Serializer):
+    key = serializers.CharField()
+    value = serializers.CharField()
+
+
+class ConnectionOut(serializers.Serializer):
+    label = LabelOut()  # type: ignore[assignment]  # a field of that name, not the option
+    pod_yaml = serializers.CharField()
+    kubectl = serializers.CharField(help_text="Shell lines.")
+    kubeconfig = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
+
+
+def many(rows: list[Allocation]) -> list[dict[str, Any]]:
+    """Rows with their relations, in a fixed number of queries."""
+    details, places = selectors.details(rows), queueing.places(rows)
+    return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
+
+
+def one(row: Allocation) -> dict[str, Any]:
+    """One row; its place in the queue is Kueue's own word."""
+    return _allocation(row, selectors.details([row])[row.pk], queueing.place(row))
+
+
+def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "phase": row.phase,
+        "outcome": row.outcome or None,
+        "reason": row.reason,
+        "message": row.message,
+        "mode": row.mode,
+        "offering": row.offering.key,
+        "count": row.count,
+        "project": row.project.slug,
+        "team": row.project.team.slug,
+        "namespace": row.project.namespace,
+        "requested_by": row.requested_by.username,
+        "priority": row.priority,
+        "purpose": row.purpose,
+        "requeue": row.requeue,
+        "recovered": row.recovered,
+        "created_at": row.created_at,
+        "starts_at": row.starts_at,
+        "ends_at": row.ends_at,
+        "held_at": row.held_at,
+        "ended_at": row.ended_at,
+        "queue": place._asdict() if place else None,
+        "reservation": selectors.reservation(row),
+        "devices": [{"node": d.node, "device": d.device, "uuid": d.uuid} for d in detail.devices],
+        "cost": {
+            "to_date": text(detail.cost),
+            "per_hour": _money(detail.per_hour),
+            "currency": detail.currency,
+        },
+        "objects": [
+            {"apiVersion": KINDS[kind].api_version, "kind": kind, "namespace": namespace, "name": name}
+            for kind, namespace, name in detail.objects
+        ],
+    }
+
+
+def events(rows: Iterable[Transition]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": row.pk,
+            "at": row.at,
+            "recorded_at": row.recorded_at,
+            "type": row.type,
+            "from_phase": row.from_phase or None,
+            "to_phase": row.to_phase or None,
+            "reason": row.reason,
+            "message": row.message,
+            "actor": row.actor,
+            "evidence": row.evidence or None,
+        }
+        for row in rows
+    ]
+
+
+def manifest(content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": content["apiVersion"],
+        "kind": content["kind"],
+        "name": content["metadata"]["name"],
+        "yaml": yaml.safe_dump(content, sort_keys=False),
+    }
+
+
+def manifests(row: Allocation) -> list[dict[str, Any]]:
+    return [{**manifest(content), "applied": applied} for content, applied in selectors.manifests(row)]
+
+
+def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "fits": seen.fits,
+        "reasons": [vars(binding) for binding in seen.bindings],
+        "alternatives": [alternative.document() for alternative in seen.alternatives],
+        "price": {
+            "per_hour": _money(seen.price_per_hour),
+            "total": _money(seen.price_total),
+            "currency": seen.currency,
+        },
+        "wait": NO_ESTIMATE,
+        "manifests": [manifest(content) for content in planned],
+        "starts_at": seen.starts_at,
+        "ends_at": seen.ends_at,
+    }
+
+
+def connection(given: Connection) -> dict[str, Any]:
+    return {
+        "label": vars(given.label),
+        "pod_yaml": given.pod_yaml,
+        "kubectl": given.kubectl,
+        "kubeconfig": given.kubeconfig,
+        "expires_at": given.expires_at,
+    }
+
+
+def _money(amount: Fraction | None) -> str | None:
+    return None if amount is None else text(amount)

@@ -1,0 +1,139 @@
+"""The catalogue: what there is to ask for, what is free of it, and what the caller's team can get."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.availability import Mine, Stock
+from portal.api.allocations_out import NO_ESTIMATE, WaitOut
+from portal.api.auth import person
+from portal.api.pagination import page, page_of
+from portal.api.strict import flag, word, words
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.core.money import text
+from portal.tenants import access
+from portal.tenants.models import Team, User
+from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Kind, Offering
+from quotas.costs import selectors as costs
+
+
+class FlavorBriefOut(serializers.Serializer):
+    name = serializers.CharField()
+    product = serializers.CharField()
+    architecture = serializers.CharField()
+    memory_mib = serializers.IntegerField()
+    compute_capability = serializers.CharField()
+    path = serializers.CharField(help_text="dra or device-plugin.")
+
+
+class CapacityOut(serializers.Serializer):
+    total = serializers.IntegerField()
+    held = serializers.IntegerField()
+    free = serializers.IntegerField()
+
+
+class MineOut(serializers.Serializer):
+    limit = serializers.IntegerField()
+    used = serializers.IntegerField()
+    can_get_now = serializers.IntegerField()
+    can_borrow = serializers.IntegerField()
+
+
+class OfferingOut(serializers.Serializer):
+    id = serializers.CharField()
+    cluster = serializers.CharField()
+    flavor = FlavorBriefOut()
+    kind = serializers.CharField()
+    profile = serializers.CharField(help_text="Empty but for MIG.")
+    isolation = serializers.CharField(help_text="full, hardware, or none: shared, not isolated.")
+    price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
+    currency = serializers.CharField()
+    capacity = CapacityOut()
+    mine = MineOut()
+    wait = WaitOut()
+
+
+@extend_schema(
+    parameters=[
+        OpenApiParameter("project", OpenApiTypes.STR, description="`mine` is then of its team."),
+        OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
+        OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
+    ],
+    responses=page_of(OfferingOut),
+)
+@api_view(["GET"])
+def offerings(request: Request) -> Response:
+    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams hold and get.
+
+    With `free=true`, what has something free; with `project` too, what the project's team can get now.
+    """
+    teams = _teams(request, person(request))
+    stock = Stock(teams)
+    rows = catalog.offerings()
+    if kinds := words(request, "kind"):
+        if unknown := sorted(set(kinds) - set(Kind.values)):
+            raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
+        rows = rows.filter(kind__in=kinds)
+    if flag(request, "free", False):
+        has_project = bool(word(request, "project"))
+        rows = rows.filter(
+            key__in=[
+                o.key
+                for o in stock.offerings()
+                if (_mine(stock, teams, o).can_get_now if has_project else stock.capacity(o).free)
+            ]
+        )
+    return page(request, rows, lambda found: _render(found, stock, teams), "key")
+
+
+def _teams(request: Request, user: User) -> list[Team]:
+    """The project's team; without a project, the teams the caller is a member of."""
+    if slug := word(request, "project"):
+        return [access.project_for(user, slug).team]
+    return list(Team.objects.filter(memberships__user=user))
+
+
+def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
+    """What the teams hold together; zeros for who is in none."""
+    sides = [stock.mine(team, offering) for team in teams]
+    return Mine(
+        limit=sum(side.limit for side in sides),
+        used=sum(side.used for side in sides),
+        can_get_now=min(sum(side.can_get_now for side in sides), stock.capacity(offering).free),
+        can_borrow=sum(side.can_borrow for side in sides),
+    )
+
+
+def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
+    prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
+    return [
+        {
+            "id": row.key,
+            "cluster": row.flavor.cluster.slug,
+            "flavor": {
+                "name": row.flavor.name,
+                "product": row.flavor.product,
+                "architecture": row.flavor.architecture,
+                "memory_mib": row.flavor.memory_mib,
+                "compute_capability": row.flavor.compute_capability,
+                "path": row.flavor.path,
+            },
+            "kind": row.kind,
+            "profile": row.profile,
+            "isolation": row.isolation,
+            "price_per_hour": text(prices[row.key]) if row.key in prices else None,
+            "currency": currency,
+            "capacity": vars(stock.capacity(row)),
+            "mine": vars(_mine(stock, teams, row)),
+            "wait": NO_ESTIMATE,
+        }
+        for row in rows
+    ]

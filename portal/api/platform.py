@@ -1,0 +1,87 @@
+"""Clusters, nodes, devices and flavors, for operators and auditors."""
+
+from typing import Any
+
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.auth import person
+from portal.api.pagination import page, page_of
+from portal.tenants import access
+from quotas.catalog.models import Cluster, Device, Flavor, Node
+
+
+class ClusterOut(serializers.ModelSerializer):
+    class Meta:
+        model = Cluster
+        fields = ("slug", "name")
+
+
+class FlavorOut(serializers.ModelSerializer):
+    cluster = serializers.CharField(source="cluster.slug")
+
+    class Meta:
+        model = Flavor
+        fields = (
+            *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
+            *("partitionable", "node_selector", "tolerations", "hidden", "start_deadline_s"),
+        )
+
+
+class NodeOut(serializers.ModelSerializer):
+    cluster = serializers.CharField(source="cluster.slug")
+    flavor = serializers.CharField(source="flavor.name", allow_null=True, default=None)
+
+    class Meta:
+        model = Node
+        fields = ("name", "cluster", "flavor", "ready", "tainted", "problem", "capacity", "present")
+
+
+class DeviceOut(serializers.ModelSerializer):
+    node = serializers.CharField(source="node.name")
+    flavor = serializers.CharField(source="flavor.name")
+
+    class Meta:
+        model = Device
+        fields = ("node", "name", "uuid", "flavor", "healthy", "attributes", "present")
+
+
+@extend_schema(responses=page_of(ClusterOut))
+@api_view(["GET"])
+def clusters(request: Request) -> Response:
+    """Clusters the portal works on."""
+    return _list(request, Cluster.objects.all(), ClusterOut, "slug")
+
+
+@extend_schema(responses=page_of(FlavorOut))
+@api_view(["GET"])
+def flavors(request: Request) -> Response:
+    """Flavors found, hidden ones too."""
+    return _list(request, Flavor.objects.select_related("cluster"), FlavorOut, "name")
+
+
+@extend_schema(responses=page_of(NodeOut))
+@api_view(["GET"])
+def nodes(request: Request) -> Response:
+    """Nodes with GPUs; `problem` says why one is not offered and what would help."""
+    return _list(request, Node.objects.select_related("cluster", "flavor"), NodeOut, "name", "id")
+
+
+@extend_schema(responses=page_of(DeviceOut))
+@api_view(["GET"])
+def devices(request: Request) -> Response:
+    """Cards that Kubernetes names, so those by DRA."""
+    return _list(request, Device.objects.select_related("node", "flavor"), DeviceOut, "node__name", "name", "id")
+
+
+def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
+    access.require(person(request), "platform.view", None)
+
+    def render(found: list[Model]) -> list[dict[str, Any]]:
+        return [dict(row) for row in out(found, many=True).data]
+
+    return page(request, rows, render, *ordering)
