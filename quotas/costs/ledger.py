@@ -23,12 +23,9 @@ KEYS = (
 UNALLOCATED = "__unallocated__"
 """OpenCost's name for what the source does not say: here, the node of a slice by device plugin."""
 
+# The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
 _QUERY = """
-    WITH step AS (
-        SELECT t0, t1 FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS step (t0, t1)
-        WHERE t0 < %(now)s
-    ),
-    priced AS (
+    WITH priced AS (
         SELECT flavor.name AS flavor, price.per_gpu_hour, price.valid_from AS t0,
                lead(price.valid_from, 1, 'infinity')
                    OVER (PARTITION BY flavor.id ORDER BY price.valid_from) AS t1
@@ -37,18 +34,20 @@ _QUERY = """
     rate AS (
         SELECT flavor, per_gpu_hour, t0, t1 FROM priced
         UNION ALL SELECT flavor, 0, '-infinity', min(t0) FROM priced GROUP BY flavor
+    ),
+    usage AS (
+        SELECT *, greatest(start, %(first)s) AS t0, least("end", %(last)s) AS t1, %(edges)s::timestamptz[] AS edges
+        FROM metering_usageinterval AS usage
+        WHERE start < %(last)s AND ("end" IS NULL OR "end" > %(first)s){conditions}
     )
-    SELECT step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator,
-           coalesce(rate.per_gpu_hour, 0),
-           sum(usage.count * extract(epoch FROM least(usage."end", %(now)s, step.t1, rate.t1)
-                                              - greatest(usage.start, step.t0, rate.t0))){columns}
-    FROM metering_usageinterval AS usage
-    JOIN step ON usage.start < least(step.t1, %(now)s) AND (usage."end" IS NULL OR usage."end" > step.t0)
+    SELECT step, usage.gpu_share_numerator, usage.gpu_share_denominator, coalesce(rate.per_gpu_hour, 0),
+           sum(usage.count * extract(epoch FROM least(usage.t1, edges[step + 1], rate.t1)
+                                              - greatest(usage.t0, edges[step], rate.t0))){columns}
+    FROM usage
+    CROSS JOIN LATERAL generate_series(width_bucket(usage.t0, edges), width_bucket(usage.t1, edges)) AS step
     LEFT JOIN rate ON rate.flavor = usage.flavor
-        AND rate.t0 < least(usage."end", %(now)s, step.t1) AND rate.t1 > greatest(usage.start, step.t0)
-    WHERE true{conditions}
-    GROUP BY step.t0, step.t1, usage.gpu_share_numerator, usage.gpu_share_denominator,
-             rate.per_gpu_hour{columns}
+        AND rate.t0 < least(usage.t1, edges[step + 1]) AND rate.t1 > greatest(usage.t0, edges[step])
+    GROUP BY step, usage.gpu_share_numerator, usage.gpu_share_denominator, rate.per_gpu_hour{columns}
 """
 
 
@@ -63,31 +62,31 @@ class Sum:
 
 
 def sums(
-    windows: Sequence[Window], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
+    edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
 ) -> list[Sum]:
-    """Usage until `now` in each window, by `keys` (of KEYS), in one query; groups that used nothing are
-    absent.
+    """Usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
 
-    `where` keeps rows whose key has one of the values given: an empty collection keeps none.
+    `edges` are at least two moments in order. Groups that used nothing are absent. `where` keeps rows whose
+    key has one of the values given: an empty collection keeps none.
     """
     columns = [_column(key) for key in keys]
     conditions = [f" AND {_column(key)} = ANY(%({key})s)" for key in where]
     query = _QUERY.format(columns="".join(f", {column}" for column in columns), conditions="".join(conditions))
-    bounds: dict[str, Any] = {
-        "starts": [window.start for window in windows],
-        "ends": [window.end for window in windows],
-        "now": now,
-    }
+    bounds: dict[str, Any] = {"edges": list(edges), "first": edges[0], "last": min(now, edges[-1])}
     with connection.cursor() as cursor:
         cursor.execute(query, bounds | {key: list(values) for key, values in where.items()})
         rows = cursor.fetchall()
-    found: dict[tuple[Window, tuple[str, ...]], tuple[Fraction, Fraction]] = {}
-    for start, end, numerator, denominator, price, seconds, *names in rows:
+    found: dict[tuple[int, tuple[str, ...]], tuple[Fraction, Fraction]] = {}
+    for step, numerator, denominator, price, seconds, *names in rows:
         used = Fraction(numerator, denominator) * hours(seconds)
-        group = (Window(start, end), tuple(name or UNALLOCATED for name in names))
+        group = (step, tuple(name or UNALLOCATED for name in names))
         before = found.get(group, (Fraction(0), Fraction(0)))
         found[group] = (before[0] + used, before[1] + used * Fraction(price))
-    return [Sum(window, names, used, cost) for (window, names), (used, cost) in found.items() if used]
+    return [
+        Sum(Window(edges[step - 1], edges[step]), names, used, cost)
+        for (step, names), (used, cost) in found.items()
+        if used
+    ]
 
 
 def _column(key: str) -> str:

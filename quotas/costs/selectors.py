@@ -118,8 +118,8 @@ def costs(
     _check("filter", list(kept))
     if teams is not None:
         kept["team"] = kept.get("team", set(teams)) & set(teams)
-    steps = [window] if accumulate else windows.days(window)
-    found = ledger.sums(steps, list(dict.fromkeys(aggregate)), kept, now or clock.now())
+    edges = [window.start, window.end] if accumulate else windows.midnights(window)
+    found = ledger.sums(edges, list(dict.fromkeys(aggregate)), kept, now or clock.now())
     found.sort(key=lambda group: (group.window.start, -group.cost, group.names))
     unit = currency()
     hours = _rounded([group.gpu_hours for group in found], money.HOURS_PLACES)

@@ -31,15 +31,14 @@ def parse(text: str, now: datetime) -> Window:
     return window
 
 
-def days(window: Window) -> list[Window]:
-    """The window in steps that end at midnight UTC."""
-    steps = []
-    start = window.start
-    while start < window.end:
-        midnight = datetime.combine(start.astimezone(UTC).date() + DAY, time(), UTC)
-        steps.append(Window(start, min(midnight, window.end)))
-        start = midnight
-    return steps
+def midnights(window: Window) -> list[datetime]:
+    """The bounds of the window and every midnight UTC between them, in order."""
+    edges = [window.start]
+    midnight = datetime.combine(window.start.astimezone(UTC).date() + DAY, time(), UTC)
+    while midnight < window.end:
+        edges.append(midnight)
+        midnight += DAY
+    return [*edges, window.end]
 
 
 def _named(text: str, today: datetime) -> Window | None:

@@ -61,7 +61,7 @@ class UsageInterval(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=("allocation",), name="usage_allocation"),
-            models.Index(fields=("start", "end"), name="usage_window"),
+            models.Index(fields=("end", "start"), name="usage_window"),
             models.Index(fields=("team", "start"), name="usage_team_window"),
             models.Index(fields=("slot", "-end"), name="usage_slot_end"),
         ]

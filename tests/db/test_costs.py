@@ -236,10 +236,10 @@ def test_sql_and_python_agree_to_the_last_digit(flavor, seed):
         share = Fraction(1, random.randrange(1, 8))
         name = random.choice(["l40s", "unpriced"])
         used(start, random.choice([end, None]), random.randrange(1, 5), flavor=name, gpu_share=share)
-    now, edges = moment(), sorted({moment() for _ in range(3)})
+    now, edges = moment(), sorted({moment() for _ in range(4)})
     steps = [Window(start, end) for start, end in pairwise(edges)]
     usages = [Usage(row.flavor, row.gpus, row.start, row.end) for row in UsageInterval.objects.all()]
-    summed = {each.window: each for each in ledger.sums(steps, [], {}, now)}
+    summed = {each.window: each for each in ledger.sums(edges, [], {}, now)}
     for step in steps:
         hours = rating.gpu_hours(usages, step, now)
         assert (summed[step].gpu_hours if step in summed else 0) == hours

@@ -6,7 +6,7 @@ import pytest
 
 from portal.core.errors import Invalid
 from quotas.costs.rating import Window
-from quotas.costs.windows import days, parse
+from quotas.costs.windows import midnights, parse
 
 NOW = datetime(2026, 11, 19, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -59,10 +59,7 @@ def test_any_other_text_is_answered_with_what_works(text):
     assert "today, yesterday, 7d" in message
 
 
-def test_days_cut_a_window_at_midnight():
-    window = Window(day(11, 1) + timedelta(hours=12), day(11, 3) + timedelta(hours=6))
-    assert days(window) == [
-        Window(window.start, day(11, 2)),
-        Window(day(11, 2), day(11, 3)),
-        Window(day(11, 3), window.end),
-    ]
+def test_midnights_cut_a_window_into_days():
+    start, end = day(11, 1) + timedelta(hours=12), day(11, 3) + timedelta(hours=6)
+    assert midnights(Window(start, end)) == [start, day(11, 2), day(11, 3), end]
+    assert midnights(Window(day(11, 1), day(11, 2))) == [day(11, 1), day(11, 2)]
