@@ -25,10 +25,11 @@ def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) ->
     remainders, the first of equals first. Weights are not negative and not all zero.
     """
     shares = [Fraction(weight) for weight in weights]
-    if not shares or min(shares) < 0 or not sum(shares):
+    whole = sum(shares)
+    if not shares or min(shares) < 0 or not whole:
         raise ValueError("weights must be non-negative and not all zero")
     units = round(Fraction(total) * 10**places)
-    exact = [units * share / sum(shares) for share in shares]
+    exact = [units * share / whole for share in shares]
     parts = [part.__floor__() for part in exact]
     by_remainder = sorted(range(len(parts)), key=lambda i: parts[i] - exact[i])
     for i in by_remainder[: units - sum(parts)]:
