@@ -26,6 +26,8 @@ from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.costs import selectors as costs
 
+MICROSECOND = timedelta(microseconds=1)
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -89,14 +91,15 @@ def preview(user: User, wish: Wish) -> Preview:
     project = access.project_for(user, wish.project)
     access.require(user, "allocation.request", project.team)
     offering = _offering(wish.offering)
-    span = _period(wish)
+    now = clock.now()
+    span = _period(wish, now)
     _check(user, project, wish)
     stock = Stock([project.team])
     live = Allocation.objects.filter(project=project, ended_at=None).count()
     ask = stock.ask(project, offering, wish.count, live=live)
     found = rules.bindings(ask)
-    prices = costs.prices_per_hour(stock.offerings() if found else [offering], clock.now())
-    hours = Fraction((span.ends_at - (span.starts_at or clock.now())) / timedelta(seconds=1)) / 3600
+    prices = costs.prices_per_hour(stock.offerings() if found else [offering], now)
+    hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     price = prices.get(offering.key)
     return Preview(
         project=project,
@@ -192,10 +195,8 @@ def _offering(key: str) -> Offering:
     return row
 
 
-def _period(wish: Wish) -> rules.Period:
-    span = rules.period(
-        clock.now(), settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at
-    )
+def _period(wish: Wish, now: datetime) -> rules.Period:
+    span = rules.period(now, settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at)
     if isinstance(span, dict):
         raise Invalid(span, reason="time_invalid")
     return span
