@@ -99,6 +99,24 @@ def _lease(facts: Facts) -> LeaseFacts:
     return facts.lease or LeaseFacts()
 
 
+PENDING = {
+    "WaitingForQuota": "The team's quota of it is in use; it is admitted when enough of it is given back.",
+    "ExceedsMaxQuota": "It asks for more than the team's quota, even when nothing else is held.",
+    "NoMatchingFlavor": "The team's queue has no quota of this kind of slice.",
+    "Suspended": "The team's queue is stopped, or lacks a flavor; an operator has to look at it.",
+    "Misconfigured": "The project's queue is not there; it is being made again.",
+    "Deactivated": "Its lease was deactivated in Kueue; an operator has to look at it.",
+}
+"""Kueue's pending reasons (gate UnadmittedWorkloadsObservability) in words for the person who waits."""
+
+
+def pending_message(lease: LeaseFacts) -> str:
+    """Our words, and Kueue's own where they say more (they often only say that a like workload failed before)."""
+    words = PENDING.get(lease.pending_reason, "")
+    detail = "" if lease.pending_message.startswith("Bypassed") else lease.pending_message
+    return " ".join(part for part in (words, f"Kueue: {detail}" if words and detail else detail) if part)
+
+
 PHASES: tuple[Row, ...] = (
     Row(
         "its release was asked, or it expired, and nothing of it is left on the cluster",
@@ -174,7 +192,7 @@ PHASES: tuple[Row, ...] = (
         lambda f: True,
         Phase.QUEUED,
         lambda f: _lease(f).pending_reason or "submitted",
-        lambda f: _lease(f).pending_message or "Handed to the queue of its team.",
+        lambda f: pending_message(_lease(f)) or "Handed to the queue of its team.",
     ),
 )
 

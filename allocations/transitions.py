@@ -7,6 +7,7 @@ the row already changed does nothing and says so.
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Min
 
@@ -19,7 +20,6 @@ from portal.core import clock
 from quotas.metering.models import UsageInterval
 
 START_TRIES = 3
-BACKOFF = timedelta(seconds=30)
 
 
 def append(
@@ -65,7 +65,7 @@ def start_failed(row: Allocation, blocked_by: str) -> bool:
     """No device within the start deadline: back off, twice as long each time; after the third the owner is asked."""
     failures = row.start_failures + 1
     asks = failures >= START_TRIES
-    wait = BACKOFF * 2 ** (failures - 1)
+    wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
     message = f"No device fitted within the start deadline (try {failures} of {START_TRIES}). " + (
         f"The scheduler says: {blocked_by}" if blocked_by else "Other pods or unhealthy devices may be in the way."
     )

@@ -38,6 +38,7 @@ KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in
 
 # --- deadlines, in seconds unless the name says otherwise -------------------------------------------------
 START_DEADLINE_S = env.integer("START_DEADLINE_S", 120)  # admitted, not held; below Kueue's waitForPodsReady
+START_BACKOFF_S = env.integer("START_BACKOFF_S", 30)  # after a start that found no device; doubles each time
 GRACE_S = env.integer("GRACE_S", 120)  # between the notice and the end of tenants' pods
 SWEEP_S = env.integer("SWEEP_S", 10)  # how often what is due is looked for, whatever became of the messages
 LEASE_S = env.integer("LEASE_S", 20)  # a worker that took a target and fell silent loses it; two at once do no harm

@@ -1,0 +1,75 @@
+"""What every test on the real control plane may use. The stack itself is up before pytest starts: tests/stack.py."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pytest_django.plugin import DjangoDbBlocker
+
+from deploy.local.runner import Local
+from portal.core import due
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from tests.cluster.asking import release_all
+from tests.cluster.waiting import eventually
+
+if "GPU_PORTAL_TEST_HOME" not in os.environ:
+    raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")
+
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The tests work on the database of the running portal."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session")
+def local() -> Local:
+    return Local(Path(os.environ["GPU_PORTAL_TEST_HOME"]))
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(local: Local) -> Path:
+    """The local administrator's."""
+    return local.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def kubectl(local: Local) -> Kubectl:
+    """kubectl as the local administrator; returns its output, raises with its words."""
+    program = str(local.binaries / "kubectl")
+
+    def run(*words: str, stdin: str | None = None) -> str:
+        command = [program, f"--kubeconfig={local.kubeconfig}", *words]
+        done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def vision() -> Team:
+    return Team.objects.get(slug="vision")
+
+
+@pytest.fixture(scope="session")
+def member() -> User:
+    return User.objects.get(username="vision-member")
+
+
+@pytest.fixture
+def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
+    """A project of team vision for one test alone, its namespace ready; all that it asked for is released at the end."""
+    slug = f"t-{uuid4().hex[:10]}"
+    made = tenants.create_project(vision, slug, "A test's own")
+    due.mark(f"project:{slug}")
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
+    yield made
+    release_all(made)

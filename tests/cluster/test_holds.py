@@ -1,0 +1,109 @@
+"""The main job: slices by both paths, asked, admitted, held, used, given back."""
+
+import json
+
+import pytest
+
+from allocations import selectors
+from allocations.states import Outcome, Phase
+from portal.tenants.models import Project, User
+from tests.cluster.asking import ask, ended, held, intervals
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole", 2)
+    claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
+    results = claim["status"]["allocation"]["devices"]["results"]
+    devices = selectors.details([row])[row.pk].devices
+    assert {(d.node, d.device) for d in devices} == {(r["pool"], r["device"]) for r in results}
+    assert len({d.node for d in devices}) == 1
+    assert all(d.uuid.startswith("GPU-") for d in devices)
+    assert selectors.reservation(row) == "device"
+
+
+def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "l40s/whole", 2)
+    quota = json.loads(kubectl("get", "resourcequota", "gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
+    assert quota["status"]["hard"] == {"requests.nvidia.com/gpu": "2"}
+    assert selectors.details([row])[row.pk].devices == ()
+    assert selectors.reservation(row) == "count"
+
+
+@pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
+def test_release_leaves_nothing_behind(offering: str, project: Project, member: User, kubectl: Kubectl) -> None:
+    row = ended(member, held(member, project, offering))
+    assert row.outcome == Outcome.RELEASED
+    left = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    assert left == ""
+    guard = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json"))
+    assert guard["spec"]["allocations"] == {}
+    quota = json.loads(kubectl("get", "resourcequota", "gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
+    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "0"}
+    assert all(interval.end for interval in intervals(row))
+
+
+def test_kueue_knows_that_the_slices_are_held(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "l40s/whole")
+    ready = 'jsonpath={.status.conditions[?(@.type=="PodsReady")].status}'
+    lease = ("get", "workload", f"{row.name}-lease", "-n", project.namespace, "-o", ready)
+    eventually(lambda: kubectl(*lease) == "True")
+
+
+def test_the_ledger_charges_from_held_until_gone(project: Project, member: User) -> None:
+    row = ended(member, held(member, project, "l40s/whole"))
+    (interval,) = intervals(row)
+    phases = {t.to_phase: t.at for t in row.transitions.filter(type="phase")}
+    assert interval.start == row.held_at == phases[Phase.ACTIVE]
+    assert phases[Phase.RELEASING] <= interval.end <= phases[Phase.ENDED]
+    assert not interval.estimated_start
+    assert not interval.estimated_end
+
+
+def test_every_transition_has_its_evidence(project: Project, member: User) -> None:
+    row = ended(member, held(member, project, "h100/whole"))
+    story = [(t.type, t.from_phase, t.to_phase) for t in row.transitions.order_by("id")]
+    assert story == [
+        ("requested", "", "queued"),
+        ("phase", "queued", "queued"),
+        ("phase", "queued", "starting"),
+        ("phase", "starting", "active"),
+        ("end", "active", "active"),
+        ("phase", "active", "releasing"),
+        ("phase", "releasing", "ended"),
+    ]
+    active = row.transitions.get(to_phase="active", type="phase")
+    assert active.evidence["kind"] == "ResourceClaim"
+    assert active.evidence["name"] == row.name
+    assert active.evidence["resource_version"].isdigit()
+
+
+def test_what_does_not_fit_now_queues_and_is_admitted_when_another_leaves(project: Project, member: User) -> None:
+    first = held(member, project, "l40s/whole", 4)
+    second = ask(member, project, "l40s/whole", 1)
+    eventually(lambda: _reason(second) == "WaitingForQuota")
+    assert second.phase == Phase.QUEUED
+    assert second.message.startswith("The team's quota of it is in use")
+    ended(member, first)
+    eventually(lambda: _phase(second) == Phase.ACTIVE)
+
+
+def test_a_queued_request_that_is_released_was_never_held(project: Project, member: User) -> None:
+    first = held(member, project, "l40s/whole", 4)
+    second = ended(member, ask(member, project, "l40s/whole", 1))
+    assert second.outcome == Outcome.CANCELLED
+    assert intervals(second) == []
+    assert _phase(first) == Phase.ACTIVE
+
+
+def _phase(row: object) -> str:
+    row.refresh_from_db()  # type: ignore[attr-defined]
+    return row.phase  # type: ignore[attr-defined,no-any-return]
+
+
+def _reason(row: object) -> str:
+    row.refresh_from_db()  # type: ignore[attr-defined]
+    return row.reason  # type: ignore[attr-defined,no-any-return]
