@@ -74,10 +74,7 @@ class Local:
         """
         wanted = tuple(groups)
         self.binaries  # noqa: B018 - built here, where the progress is seen
-        started = not is_running(self.root)
-        if started:
-            self._spawn(wanted)
-        self._await_socket()
+        started = self._ensure_supervisor(wanted)
         names = control.ask(self.root, "add", groups=wanted)
         try:
             self._await(lambda row: row["name"] in names and row["phase"] != "stopped", timeout_s)
@@ -142,17 +139,25 @@ class Local:
                 check=True,
             )
 
-    def _await_socket(self, timeout_s: float = 30.0) -> None:
+    def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 30.0) -> bool:
+        """Return when a supervisor answers; True when it had to be started.
+
+        One that was just killed may hold its lock for a moment longer, so both are asked each time.
+        """
         deadline = time.monotonic() + timeout_s
+        started = False
         while True:
             try:
                 control.ask(self.root, "status")
             except NotRunning as error:
                 if time.monotonic() > deadline:
                     raise LocalError(f"the supervisor does not answer; {tail(self._log)}") from error
+                if not is_running(self.root):
+                    self._spawn(groups)
+                    started = True
                 time.sleep(LOOK_EVERY_S)
             else:
-                return
+                return started
 
     def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
