@@ -1,0 +1,97 @@
+"""python -m deploy.local.tour [--home .local]: the tour on a demo that runs; exits 0, or 1 at the first thing amiss.
+
+It holds GPUs by both paths, runs pods of its own on them, sees refusals in words and a queue that moves, reads the
+costs, gives everything back, and has the API server confirm that nothing is left.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import requests
+
+from deploy.local.build import build
+from deploy.local.errors import LocalError
+from deploy.local.home import REPOSITORY
+from deploy.local.tour import acts
+from deploy.local.tour.acts import PROJECT, Tour
+from deploy.local.tour.kube import Kubectl
+from deploy.local.tour.proof import nothing_left
+from deploy.local.tour.rest import Portal
+
+MEMBER = "vision-member"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.local.tour", description=__doc__)
+    parser.add_argument("--home", type=Path, default=REPOSITORY / ".local", help="default: .local")
+    parser.add_argument("--url", default="", help="default: that of demo.json")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-tour-") as folder:
+        try:
+            tour_of(arguments.home, arguments.url, Path(folder))
+        except LocalError as error:
+            sys.stderr.write(f"the tour failed: {error}\n")
+            return 1
+        except requests.RequestException as error:
+            sys.stderr.write(f"the tour failed, the portal does not answer: {error}\n")
+            return 1
+    return 0
+
+
+def tour_of(home: Path, url: str, folder: Path) -> None:
+    """The whole tour; what it asked is given back even when it fails on its way."""
+    file = home / "demo.json"
+    if not file.exists():
+        raise LocalError(f"{file} is missing; `make up` starts the demo and writes it")
+    demo = json.loads(file.read_text(encoding="utf-8"))
+    admin = Kubectl(build() / "kubectl", Path(demo["kubeconfig"]), folder / "cache")
+    tour = Tour(Portal(url or demo["url"], demo["tokens"][MEMBER]), admin, folder, say)
+    try:
+        play(tour)
+    finally:
+        for id_ in tour.made:
+            with suppress(LocalError, requests.RequestException):
+                tour.portal.post(f"allocations/{id_}/release")
+    names = [tour.portal.get(f"allocations/{id_}")["name"] for id_ in tour.made]
+    title("Proof from the API server that nothing is left")
+    for sentence in nothing_left(admin, demo["namespaces"][PROJECT], names):
+        say(sentence)
+    title("The tour is complete")
+
+
+def play(tour: Tour) -> None:
+    title(f"What {MEMBER} is offered")
+    acts.catalogue(tour)
+    title(f"A hold of 2 {acts.DRA} by DRA")
+    by_claim = acts.hold_by_claim(tour)
+    title(f"A hold of 1 {acts.DEVICE_PLUGIN} by device plugin")
+    by_count = acts.hold_by_count(tour)
+    title("A pod of one's own on the very devices held, and the same pod without its label")
+    acts.own_pod_by_claim(tour, by_claim)
+    title("The same by device plugin")
+    acts.own_pod_by_count(tour, by_count)
+    title("A refusal")
+    acts.refusal(tour)
+    title("A hold that has to queue, and is admitted when another is released")
+    acts.queue(tour, by_count)
+    title("What each costs")
+    acts.costs(tour)
+    title("All is given back")
+    acts.release(tour)
+
+
+def title(words: str) -> None:
+    say(f"\n== {words}")
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

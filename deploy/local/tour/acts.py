@@ -1,0 +1,194 @@
+"""What the tour does, one function per act. Each prints its evidence, and raises LocalError when it does not hold."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploy.local.errors import LocalError
+from deploy.local.tour.kube import Kubectl
+from deploy.local.tour.rest import Portal
+
+PROJECT = "vision-train"
+DRA, DEVICE_PLUGIN = "h100/whole", "l40s/whole"
+
+
+@dataclass
+class Tour:
+    """`made` are the ids of allocations asked so far; `folder` keeps kubeconfigs, for their owner's eyes only."""
+
+    portal: Portal
+    admin: Kubectl
+    folder: Path
+    say: Callable[[str], None]
+    made: list[str] = field(default_factory=list)
+
+    def ask(self, offering: str, count: int) -> dict[str, Any]:
+        row = self.portal.post("allocations", project=PROJECT, offering=offering, count=count, hours=1, purpose="tour")
+        self.made.append(row["id"])
+        return row
+
+    def hold(self, offering: str, count: int) -> dict[str, Any]:
+        begun = time.monotonic()
+        row = self.portal.wait(self.ask(offering, count)["id"], "active")
+        self.say(f"{row['name']}: {count} × {offering} active {time.monotonic() - begun:.1f} s after POST")
+        return row
+
+    def connect(self, row: dict[str, Any]) -> tuple[Kubectl, dict[str, Any]]:
+        """kubectl with the kubeconfig that `connect` returned, and the pod that it returned."""
+        given = self.portal.get(f"allocations/{row['id']}/connect")
+        file = self.folder / f"{row['name']}.kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(given["kubeconfig"], encoding="utf-8")
+        self.say(f"kubeconfig of one's own, until {given['expires_at']}; label {given['label']['key']}={row['name']}")
+        pod: dict[str, Any] = yaml.safe_load(given["pod_yaml"])
+        return Kubectl(self.admin.binary, file, self.folder / "cache"), pod
+
+    def run(self, tenant: Kubectl, pod: dict[str, Any]) -> dict[str, Any]:
+        tenant.run("apply", "--filename=-", words=yaml.safe_dump(pod))
+        return tenant.wait_running(pod["metadata"]["name"])
+
+
+def catalogue(tour: Tour) -> None:
+    """What is offered, and what this member's team can get now."""
+    for row in tour.portal.get("offerings", project=PROJECT)["results"]:
+        capacity, mine = row["capacity"], row["mine"]
+        tour.say(
+            f"{row['id']:<20} {capacity['free']:>3} of {capacity['total']:>3} free, team {mine['used']} of "
+            f"{mine['limit']}, can get now {mine['can_get_now']}, {row['price_per_hour']} {row['currency']} an hour"
+        )
+
+
+def hold_by_claim(tour: Tour) -> dict[str, Any]:
+    """DRA: two whole cards by one claim; the portal names each card, and the cluster says the same."""
+    row = tour.hold(DRA, 2)
+    if len(row["devices"]) != 2:
+        raise LocalError(f"{row['name']} should show two devices, and shows {row['devices']}")
+    uuids = _uuids(tour.admin)
+    for device in row["devices"]:
+        if uuids.get((device["node"], device["device"])) != device["uuid"]:
+            raise LocalError(f"the cluster publishes no {device}")
+        tour.say(f"  {device['node']}/{device['device']} {device['uuid']}, as the ResourceSlice says")
+    return row
+
+
+def hold_by_count(tour: Tour) -> dict[str, Any]:
+    """Device plugin: one card by count; Kubernetes names none, so the portal does not either."""
+    row = tour.hold(DEVICE_PLUGIN, 1)
+    quota = tour.admin.get("resourcequota", "gpu-portal-hold-l40s", f"--namespace={row['namespace']}")
+    tour.say(f"  reservation {row['reservation']}, devices {row['devices']}; quota {quota['status']['hard']}")
+    return row
+
+
+def own_pod_by_claim(tour: Tour, row: dict[str, Any]) -> None:
+    """A pod of the tenant's own lands on the very devices held; without its label the same pod is refused."""
+    tenant, pod = tour.connect(row)
+    running = tour.run(tenant, pod)
+    claim = tenant.get("resourceclaim", row["name"])
+    devices = [(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]]
+    users = {user["name"] for user in claim["status"]["reservedFor"]}
+    if devices != [(d["node"], d["device"]) for d in row["devices"]] or pod["metadata"]["name"] not in users:
+        raise LocalError(f"the pod should use {row['devices']}, and its claim has {devices} for {users}")
+    if {running["spec"]["nodeName"]} != {node for node, _ in devices}:
+        raise LocalError(f"the pod runs on {running['spec']['nodeName']}, and the devices are {devices}")
+    tour.say(f"pod {pod['metadata']['name']} runs on {running['spec']['nodeName']} with {devices}")
+    _refused_without_label(tour, tenant, running)
+
+
+def own_pod_by_count(tour: Tour, row: dict[str, Any]) -> None:
+    """The same by device plugin: the label gives one card and the right node; without it the pod is refused."""
+    tenant, pod = tour.connect(row)
+    running = tour.run(tenant, pod)
+    limits = running["spec"]["containers"][0]["resources"]["limits"]
+    node = tour.admin.get("node", running["spec"]["nodeName"])
+    product = node["metadata"]["labels"].get("nvidia.com/gpu.product")
+    if limits.get("nvidia.com/gpu") != "1" or product != "NVIDIA-L40S":
+        raise LocalError(f"the pod should have one L40S, and has {limits} on {product}")
+    tour.say(f"pod {pod['metadata']['name']} runs on {running['spec']['nodeName']} ({product}) with 1 nvidia.com/gpu")
+    _refused_without_label(tour, tenant, running)
+
+
+def refusal(tour: Tour) -> None:
+    """More than there is: refused at once, with all that binds and what would work."""
+    problem = tour.portal.refused("allocations", project=PROJECT, offering=DEVICE_PLUGIN, count=100)
+    tour.say(f"{problem['status']} {problem['reason']}: {problem['detail']} {problem['hint']}")
+    for found in problem["dimensions"]:
+        tour.say(f"  {found['dimension']}: limit {found['limit']}, used {found['used']}, asked {found['requested']}")
+    for other in problem["alternatives"]:
+        tour.say(f"  works: {other['count']} × {other['offering']} ({other['fits']}) for {other['price']}")
+    if not problem["alternatives"]:
+        raise LocalError("a refusal should name what would work")
+
+
+def queue(tour: Tour, held: dict[str, Any]) -> dict[str, Any]:
+    """One slice more than the team's quota leaves has to wait, and is admitted when another hold is released."""
+    offered = tour.portal.get("offerings", project=PROJECT)["results"]
+    mine = next(row["mine"] for row in offered if row["id"] == DEVICE_PLUGIN)
+    row = tour.ask(DEVICE_PLUGIN, mine["limit"] - mine["used"] + 1)
+    row = _wait_for_word_of_kueue(tour, row)
+    tour.say(f"{row['name']}: {row['count']} × {DEVICE_PLUGIN} is queued, {row['queue']}: {row['message']}")
+    tour.portal.post(f"allocations/{held['id']}/release")
+    begun = time.monotonic()
+    row = tour.portal.wait(row["id"], "active")
+    tour.say(f"{row['name']} is active {time.monotonic() - begun:.1f} s after {held['name']} was released")
+    return row
+
+
+def costs(tour: Tour) -> None:
+    """What each of them costs so far, and the sum over the team by offering."""
+    for id_ in tour.made:
+        row = tour.portal.get(f"allocations/{id_}")
+        cost = row["cost"]
+        tour.say(f"{row['name']}: {cost['to_date']} {cost['currency']} so far, {cost['per_hour']} an hour")
+    found = tour.portal.get("costs", window="today", aggregate="team,offering")
+    for row in found["results"]:
+        tour.say(f"  {row['name']}: {row['gpu_hours']} GPU-hours, {row['total']} {row['currency']}")
+
+
+def release(tour: Tour) -> None:
+    """Give back all; each ends as `released`, and none is charged any more."""
+    for id_ in tour.made:
+        tour.portal.post(f"allocations/{id_}/release")
+    for id_ in tour.made:
+        row = tour.portal.wait(id_, "ended")
+        if row["outcome"] != "released" or row["objects"]:
+            raise LocalError(f"{row['name']} should be released without objects, and is {row}")
+        cost = row["cost"]
+        tour.say(f"{row['name']}: {row['outcome']}, {cost['to_date']} {cost['currency']} in all")
+
+
+def _wait_for_word_of_kueue(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
+    """The queued row once Kueue has said why it waits."""
+    deadline = time.monotonic() + 20
+    while row["phase"] == "queued" and row["reason"] in ("", "submitted") and time.monotonic() < deadline:
+        time.sleep(0.3)
+        row = tour.portal.get(f"allocations/{row['id']}")
+    if row["phase"] != "queued" or not row["queue"]:
+        raise LocalError(f"{row['name']} should be queued with a place, and is {row['phase']}, {row['queue']}")
+    return row
+
+
+def _refused_without_label(tour: Tour, tenant: Kubectl, running: dict[str, Any]) -> None:
+    """Create the running pod's like, with all that its label gave it, but without the label."""
+    spec = running["spec"]
+    container = {key: spec["containers"][0][key] for key in ("name", "image", "securityContext", "resources")}
+    kept = ("securityContext", "resourceClaims")
+    bare = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{running['metadata']['name']}-unlabelled"},
+        "spec": {**{key: spec[key] for key in kept if key in spec}, "containers": [container]},
+    }
+    tour.say(f"  without its label: {tenant.refused('create', '--filename=-', words=yaml.safe_dump(bare))}")
+
+
+def _uuids(admin: Kubectl) -> dict[tuple[str, str], str]:
+    return {
+        (found["spec"]["pool"]["name"], device["name"]): device["attributes"]["uuid"]["string"]
+        for found in admin.get("resourceslices")["items"]
+        for device in found["spec"].get("devices", ())
+        if "uuid" in device.get("attributes", {})
+    }
