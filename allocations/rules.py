@@ -76,7 +76,8 @@ def offering_is_hidden(ask: Ask) -> Binding | None:
 def more_than_the_fleet(ask: Ask) -> Binding | None:
     if ask.count <= ask.total:
         return None
-    hint = f"Ask for at most {ask.total}." if ask.total else "No healthy device offers it now; choose another offering."
+    most = most_possible(ask)
+    hint = f"Ask for at most {most}." if most else "Choose another offering; GET /offerings lists what is free."
     return Binding(
         "never_fits",
         f"capacity:{ask.offering}",
@@ -99,7 +100,7 @@ def more_than_a_node(ask: Ask) -> Binding | None:
         0,
         ask.count,
         f"All slices of one allocation are on one node, and a node has at most {ask.per_node} of {ask.offering}.",
-        f"Ask for at most {ask.per_node}, or make several allocations.",
+        f"Ask for at most {most_possible(ask)}, or make several allocations.",
     )
 
 
@@ -107,8 +108,8 @@ def more_than_the_quota(ask: Ask) -> Binding | None:
     if ask.count <= ask.quota:
         return None
     hint = (
-        f"Ask for at most {ask.quota}, or have an operator raise the team's limit."
-        if ask.quota
+        f"Ask for at most {most_possible(ask)}, or have an operator raise the team's limit."
+        if most_possible(ask)
         else "The team has no quota of it: choose another offering, or ask an operator for a limit."
     )
     return Binding(
