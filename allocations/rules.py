@@ -59,6 +59,12 @@ def _plural(count: int) -> str:
     return f"{count} slice" if count == 1 else f"{count} slices"
 
 
+def _at_most(ask: Ask, otherwise: str = "") -> str:
+    """The largest count that would be accepted, as a hint."""
+    most = most_possible(ask)
+    return f"Ask for at most {most}{otherwise}." if most else "Choose another offering; GET /offerings lists them."
+
+
 def offering_is_hidden(ask: Ask) -> Binding | None:
     if not ask.hidden:
         return None
@@ -76,8 +82,6 @@ def offering_is_hidden(ask: Ask) -> Binding | None:
 def more_than_the_fleet(ask: Ask) -> Binding | None:
     if ask.count <= ask.total:
         return None
-    most = most_possible(ask)
-    hint = f"Ask for at most {most}." if most else "Choose another offering; GET /offerings lists what is free."
     return Binding(
         "never_fits",
         f"capacity:{ask.offering}",
@@ -85,7 +89,7 @@ def more_than_the_fleet(ask: Ask) -> Binding | None:
         ask.total - ask.free,
         ask.count,
         f"The fleet has {_plural(ask.total)} of {ask.offering} in all, and {ask.count} were asked.",
-        hint,
+        _at_most(ask),
     )
 
 
@@ -100,7 +104,7 @@ def more_than_a_node(ask: Ask) -> Binding | None:
         0,
         ask.count,
         f"All slices of one allocation are on one node, and a node has at most {ask.per_node} of {ask.offering}.",
-        f"Ask for at most {most_possible(ask)}, or make several allocations.",
+        _at_most(ask, ", or make several allocations"),
     )
 
 
@@ -108,8 +112,8 @@ def more_than_the_quota(ask: Ask) -> Binding | None:
     if ask.count <= ask.quota:
         return None
     hint = (
-        f"Ask for at most {most_possible(ask)}, or have an operator raise the team's limit."
-        if most_possible(ask)
+        _at_most(ask, ", or have an operator raise the team's limit")
+        if ask.quota
         else "The team has no quota of it: choose another offering, or ask an operator for a limit."
     )
     return Binding(
