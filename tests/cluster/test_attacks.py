@@ -5,6 +5,7 @@ is told. A guard that is missing, or that no longer says what to do, fails its r
 """
 
 import json
+import secrets
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from deploy.local.runner import Local
 from tests.cluster.attacks.manifests import Entry, build, fill, table
-from tests.cluster.attacks.stage import Person, Stage, eventually, staged
+from tests.cluster.attacks.stage import Person, Stage, staged
+from tests.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -22,8 +25,8 @@ ATTACKS = table("attacks")
 
 
 @pytest.fixture(scope="module")
-def stage(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(str(cluster.kubectl), Path(cluster.kubeconfig), tmp_path_factory.mktemp("people")) as made:
+def stage(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(str(local.binaries / "kubectl"), local.kubeconfig, tmp_path_factory.mktemp("people")) as made:
         yield made
 
 
@@ -41,7 +44,7 @@ def attempt(row: Entry, person: Person) -> str:
         words = json.dumps(row["stdin"]) if "stdin" in row else None
         done = person.run(*shlex.split(row["kubectl"]), words=words)
     else:
-        manifest = json.dumps(build(row, "attack"))
+        manifest = json.dumps(build(row, f"attack-{secrets.token_hex(3)}"))
         eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", words=manifest).returncode)
         done = person.run("create", "-f", "-", words=manifest)
     assert done.returncode != 0, f"it worked: {done.stdout}"
@@ -89,11 +92,9 @@ def test_the_policies_type_check(stage: Stage) -> None:
 
 
 def running(stage: Stage, name: str) -> dict[str, Any]:
-    """The pod once it runs, or as it is when patience ends."""
-    eventually(lambda: stage.tenant.get("pod", name).get("status", {}).get("phase") == "Running")
-    pod = stage.tenant.get("pod", name)
-    assert pod["status"]["phase"] == "Running", pod["status"]
-    return pod
+    """The pod once it runs."""
+    eventually(lambda: stage.tenant.get("pod", name)["status"].get("phase") == "Running")
+    return stage.tenant.get("pod", name)
 
 
 def test_a_plain_pod_is_left_as_it_is(stage: Stage) -> None:
@@ -156,8 +157,7 @@ def test_a_pod_gets_one_time_slice_unless_it_asks_for_more(stage: Stage) -> None
 
 @pytest.mark.parametrize("selector", ["app=web", "app=db", "job-name=on-train-job"])
 def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) -> None:
-    eventually(lambda: stage.tenant.items("pods", selector))
-    (pod,) = stage.tenant.items("pods", selector)
+    (pod,) = eventually(lambda: stage.tenant.items("pods", selector))
     assert pod["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
     running(stage, pod["metadata"]["name"])
 
@@ -179,12 +179,11 @@ def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -
         conditions = stage.tenant.get("deployment", name).get("status", {}).get("conditions", [])
         return " ".join(c["message"] for c in conditions)
 
-    assert eventually(lambda: refuser(guard) in told()), told()
+    eventually(lambda: refuser(guard) in told())
 
 
 def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:
-    eventually(lambda: stage.tenant.items("pods", "job-name=running"))
-    (pod,) = stage.tenant.items("pods", "job-name=running")
+    (pod,) = eventually(lambda: stage.tenant.items("pods", "job-name=running"))
     running(stage, pod["metadata"]["name"])
     assert stage.tenant.get("job", "waiting")["spec"]["suspend"] is True
 

@@ -7,8 +7,7 @@ import json
 import secrets
 import shlex
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 import yaml
 
 from tests.cluster.attacks.manifests import build, project, table
+from tests.cluster.waiting import eventually
 
-PATIENCE_S = 30.0
 SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
 CLUSTER_WIDE = ("clusterqueue", "resourceflavor", "cohorts.kueue.x-k8s.io")
 
@@ -68,14 +67,6 @@ class Stage:
         """``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
         person: Person = getattr(self, role)
         return replace(person, namespace=self.names[where])
-
-
-def eventually(look: Callable[[], Any]) -> Any:
-    """What ``look`` answers as soon as that is true; the last answer when patience ends."""
-    until = time.monotonic() + PATIENCE_S
-    while not (seen := look()) and time.monotonic() < until:
-        time.sleep(0.1)
-    return seen
 
 
 def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:
@@ -137,10 +128,9 @@ def _see_the_guards_act(portal: Person, tenant: Person) -> None:
     bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
     good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
     dry = ("create", "--dry-run=server", "-f", "-")
-    assert eventually(lambda: "gpu-needs-allocation" in tenant.run(*dry, words=bad).stderr)
-    assert eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
-    quota = f"gpu-portal-hold-{tenant.namespace}"
-    assert eventually(lambda: portal.get("resourcequota", quota)["status"].get("hard"))
+    eventually(lambda: "gpu-needs-allocation" in tenant.run(*dry, words=bad).stderr)
+    eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
+    eventually(lambda: portal.get("resourcequota", f"gpu-portal-hold-{tenant.namespace}")["status"].get("hard"))
 
 
 def _make_honest_things(tenant: Person) -> str:
@@ -148,7 +138,7 @@ def _make_honest_things(tenant: Person) -> str:
     for entry in table("honest"):
         tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
-    assert eventually(lambda: tenant.get("job", "running")["spec"]["suspend"] is False), "Kueue admits the Job"
+    eventually(lambda: tenant.get("job", "running")["spec"]["suspend"] is False)
     return str(tenant.get("job", "waiting")["metadata"]["uid"])
 
 
