@@ -1,0 +1,105 @@
+"""What time alone decides: start, expiry, a start that finds no device, and the notice of an eviction."""
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from allocations import services
+from allocations.states import Outcome, Phase
+from portal.core import clock
+from portal.tenants.models import Project, User
+from tests.cluster.asking import ask, held, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+def test_an_allocation_expires_at_its_end(project: Project, member: User) -> None:
+    row = held(member, project, "l40s/whole", ends_at=clock.now() + timedelta(seconds=6))
+    wait_for(row, Phase.ENDED)
+    assert row.outcome == Outcome.EXPIRED
+    assert row.ended_at >= row.ends_at
+    assert intervals(row)[0].end >= row.ends_at
+
+
+def test_an_extension_moves_the_end(project: Project, member: User) -> None:
+    row = held(member, project, "l40s/whole", ends_at=clock.now() + timedelta(seconds=8))
+    before = row.ends_at
+    services.extend(member, row, Decimal("0.5"))
+    eventually(lambda: clock.now() > before + timedelta(seconds=2))
+    row.refresh_from_db()
+    assert row.phase == Phase.ACTIVE
+    assert row.ends_at == before + timedelta(minutes=30)
+
+
+def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: User) -> None:
+    row = ask(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
+    assert row.phase == Phase.SCHEDULED
+    wait_for(row, Phase.ACTIVE)
+    assert row.held_at >= row.starts_at
+
+
+def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    """Every h100 card is made to look unhealthy after the request was accepted, so the scheduler finds none."""
+    taint_h100(kubectl, "NoSchedule")
+    try:
+        row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+        wait_for(row, Phase.SUSPENDED, within_s=90)
+        assert row.reason == "no_fitting_device"
+        assert row.start_failures == 3
+        assert "allocate all claims" in row.message
+        left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+        eventually(lambda: kubectl(*left) == "")
+    finally:
+        taint_h100(kubectl, "")
+    services.retry(member, row)
+    wait_for(row, Phase.ACTIVE)
+
+
+def taint_h100(kubectl: Kubectl, effect: str) -> None:
+    """A rule of the cluster's administrator over all devices of the h100 pools, or its end."""
+    for node in ("h100-0", "h100-1"):
+        rule = {
+            "apiVersion": "resource.k8s.io/v1beta2",
+            "kind": "DeviceTaintRule",
+            "metadata": {"name": f"test-{node}"},
+            "spec": {
+                "deviceSelector": {"driver": "gpu.nvidia.com", "pool": node},
+                "taint": {"key": "test/unhealthy", "value": "yes", "effect": effect or "NoSchedule"},
+            },
+        }
+        words = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
+        kubectl(*words, stdin=json.dumps(rule))
+
+
+def deactivate(kubectl: Kubectl, row: object, active: bool) -> None:
+    patch = json.dumps({"spec": {"active": active}})
+    name, namespace = f"{row.name}-lease", row.project.namespace  # type: ignore[attr-defined]
+    kubectl("patch", "workload", name, "-n", namespace, "--type=merge", "-p", patch)
+
+
+def test_an_evicted_hold_leaves_after_its_notice_and_queues_again(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "l40s/whole")
+    deactivate(kubectl, row, False)
+    wait_for(row, Phase.LEAVING)
+    assert "Pods end at" in row.message
+    wait_for(row, Phase.QUEUED)
+    assert intervals(row)[0].end is not None
+    deactivate(kubectl, row, True)
+    wait_for(row, Phase.ACTIVE)
+    assert len(intervals(row)) == 2
+
+
+def test_an_evicted_hold_that_must_not_queue_again_ends(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole", requeue=False)
+    deactivate(kubectl, row, False)
+    wait_for(row, Phase.ENDED)
+    assert row.outcome == Outcome.EVICTED
+    assert intervals(row)[0].end is not None

@@ -1,0 +1,156 @@
+"""Whatever is done to our objects by hand is made good, and the ledger tells the truth about it."""
+
+import json
+
+import pytest
+
+from allocations.models import Allocation
+from allocations.states import Outcome, Phase
+from portal.core import clock, due
+from portal.core.models import Due
+from portal.tenants.models import Project, User
+from tests.cluster.asking import ask, held, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+SHARED = (
+    "gpuproject/gpu-portal",
+    "resourcequota/gpu-portal-hold-l40s",
+    "resourcequota/gpu-portal-objects",
+    "limitrange/gpu-portal",
+    "localqueue/gpu",
+    "networkpolicy/gpu-portal-ingress",
+    "networkpolicy/gpu-portal-egress",
+    "rolebinding/gpu-portal-tenant",
+)
+PLATFORM = (
+    "clusterqueue/team-language",
+    "priorityclass/gpu-portal-hold-t4",
+    "cohort/dept-research",
+    "serviceaccount/person-language-lead",
+)
+
+
+def uid(kubectl: Kubectl, name: str, *where: str) -> str:
+    return kubectl("get", name, *where, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_deleted_object_of_a_namespace_is_made_again(name: str, project: Project, kubectl: Kubectl) -> None:
+    where = ("-n", project.namespace)
+    before = eventually(lambda: uid(kubectl, name, *where))
+    kubectl("delete", name, *where, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+
+
+@pytest.mark.parametrize("name", PLATFORM)
+def test_a_deleted_object_of_the_platform_is_made_again(name: str, kubectl: Kubectl) -> None:
+    where = ("-n", "gpu-portal-people") if name.startswith("serviceaccount") else ()
+    before = eventually(lambda: uid(kubectl, name, *where))
+    kubectl("delete", name, *where, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+
+
+def test_an_edited_quota_is_put_right(project: Project, kubectl: Kubectl) -> None:
+    quota = ("resourcequota/gpu-portal-hold-l40s", "-n", project.namespace)
+    patch = {"spec": {"hard": {"requests.nvidia.com/gpu": "7"}}}
+    kubectl("patch", *quota, "--type=merge", "-p", json.dumps(patch))
+    shown = ("get", *quota, "-o", "jsonpath={.spec.hard.requests\\.nvidia\\.com/gpu}")
+    eventually(lambda: kubectl(*shown) == "0")
+
+
+def test_an_edited_guard_is_put_right(project: Project, kubectl: Kubectl) -> None:
+    guard = ("gpuproject/gpu-portal", "-n", project.namespace)
+    forged = {"spec": {"allocations": {"forged": {"mode": "device-plugin", "resource": "nvidia.com/gpu", "count": 9}}}}
+    kubectl("patch", *guard, "--type=merge", "-p", json.dumps(forged))
+    eventually(lambda: kubectl("get", *guard, "-o", "jsonpath={.spec.allocations}") == "{}")
+
+
+def test_a_deleted_lease_comes_back_and_the_hold_stays(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole")
+    lease = (f"workload/{row.name}-lease", "-n", project.namespace)
+    before = uid(kubectl, lease[0], *lease[1:])
+    kubectl("delete", *lease, "--wait=false")
+    admitted = 'jsonpath={.status.conditions[?(@.type=="Admitted")].status}'
+    eventually(lambda: uid(kubectl, lease[0], *lease[1:]) not in ("", before))
+    eventually(lambda: kubectl("get", *lease, "-o", admitted) == "True")
+    wait_for(row, Phase.ACTIVE)
+    assert len(intervals(row)) == 1
+    assert intervals(row)[0].end is None
+
+
+def test_a_deleted_holder_is_made_again(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole")
+    holder = (f"pod/{row.name}-holder", "-n", project.namespace)
+    before = uid(kubectl, holder[0], *holder[1:])
+    kubectl("delete", *holder, "--wait=false")
+    eventually(lambda: uid(kubectl, holder[0], *holder[1:]) not in ("", before))
+    wait_for(row, Phase.ACTIVE)
+    open_now = [i for i in intervals(row) if i.end is None]
+    assert len(open_now) == 1
+
+
+def test_a_claim_deleted_in_use_ends_its_pods_and_comes_back(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole")
+    where = ("-n", project.namespace)
+    before = uid(kubectl, f"resourceclaim/{row.name}", *where)
+    kubectl("delete", f"resourceclaim/{row.name}", *where, "--wait=false")
+    eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *where) not in ("", before))
+    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists())
+    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2)
+    first, second = intervals(row)
+    assert first.end is not None
+    assert first.end <= second.start
+    assert second.end is None
+
+
+def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_one(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    dra, plugin = held(member, project, "h100/whole"), held(member, project, "l40s/whole")
+    before = uid(kubectl, f"namespace/{project.namespace}")
+    kubectl("delete", "namespace", project.namespace, "--wait=false")
+    for row in (dra, plugin):
+        wait_for(row, Phase.ENDED, within_s=60)
+        assert (row.outcome, row.reason) == (Outcome.FAILED, "namespace_deleted")
+        assert all(interval.end for interval in intervals(row))
+    eventually(lambda: uid(kubectl, f"namespace/{project.namespace}") not in ("", before), within_s=60)
+    eventually(lambda: uid(kubectl, "rolebinding/gpu-portal-tenant", "-n", project.namespace), within_s=60)
+    held(member, project, "l40s/whole")
+
+
+def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User) -> None:
+    row = held(member, project, "h100/whole")
+    id_, name = row.pk, row.name
+    opened = intervals(row)[0].key
+    row.delete()
+    due.mark("adoption")
+    again = eventually(lambda: Allocation.objects.filter(pk=id_).first())
+    assert again.recovered
+    assert (again.name, again.count, again.requested_by) == (name, 1, member)
+    wait_for(again, Phase.ACTIVE)
+    assert [i.key for i in intervals(again)] == [opened]
+
+
+def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole")
+    shown = ("get", "workloads,resourceclaims,gpuprojects,resourcequotas", "-n", project.namespace)
+    versions = "jsonpath={.items[*].metadata.resourceVersion}"
+    eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
+    before = kubectl(*shown, "-o", versions)
+    due.mark(f"allocation:{row.pk}", f"project:{project.slug}")
+    eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
+    assert kubectl(*shown, "-o", versions) == before
+
+
+def due_now(*targets: str) -> bool:
+    return Due.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
+
+
+def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:
+    """Asked in the moment in which the namespace is going: it is held once the namespace is there again."""
+    kubectl("delete", "namespace", project.namespace, "--wait=false")
+    row = ask(member, project, "l40s/whole")
+    wait_for(row, Phase.ACTIVE, within_s=60)
