@@ -26,7 +26,7 @@ from deploy.local.errors import LocalError
 from deploy.local.home import REPOSITORY
 from deploy.local.processes import GROUPS
 from deploy.local.runner import Local
-from deploy.local.serve import is_running, supervise
+from deploy.local.serve import describe, is_running, supervise
 
 
 def main() -> int:
@@ -82,7 +82,7 @@ def _build(_: argparse.Namespace) -> None:
 def _up(arguments: argparse.Namespace) -> None:
     local = Local(arguments.home, _say)
     local.up(arguments.groups)
-    _say(f"ready: kubeconfig {local.kubeconfig}")
+    _say(f"ready: {describe(local.home, arguments.groups)}")
 
 
 def _down(arguments: argparse.Namespace) -> None:

@@ -7,7 +7,8 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def supervisor_pid(root: Path) -> int:
     return int((root / LOCK).read_text())
 
 
+def describe(home: Home, groups: Iterable[str]) -> str:
+    """Where to go now, for the person at the terminal."""
+    portal = f"open {home.url}, or " if "portal" in groups else ""
+    return f"{portal}export KUBECONFIG={home.kubeconfig}"
+
+
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[bool]:
     with (root / LOCK).open("a") as lock:
@@ -73,19 +80,31 @@ class _Server:
 
     def __init__(self, home: Home, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
         self.home = home
+        self.groups = groups
         self.stopping = False
+        self.announced = False
+        self.say = say
+        self.began = time.monotonic()
         self.supervisor = Supervisor(home, table(home, groups), say)
 
     def run(self) -> None:
         with contextlib.closing(control.listen(self.home.root)) as server, _wakeups(self._stop) as wakeup:
             while not self.stopping:
                 pause = self.supervisor.step()
+                self._announce()
                 readable, _, _ = select.select([server, wakeup], [], [], pause)
                 if wakeup in readable:
                     wakeup.recv(4096)
                 if server in readable:
                     self._serve(server)
             self.supervisor.stop_all()
+
+    def _announce(self) -> None:
+        """Say once that everything asked for at the start is ready."""
+        if not self.announced and self.supervisor.is_up():
+            self.announced = True
+            took = time.monotonic() - self.began
+            self.say(f"everything is ready after {took:.0f} s: {describe(self.home, self.groups)}")
 
     def _stop(self) -> None:
         self.stopping = True

@@ -69,6 +69,10 @@ class Supervisor:
                 _kill_group(run.process)
         return 5.0 if all(run.is_settled() for run in self.runs.values()) else PROBE_EVERY_S
 
+    def is_up(self) -> bool:
+        """Every row is ready, every step done."""
+        return all(run.is_up() for run in self.runs.values())
+
     def add(self, rows: Iterable[Row]) -> None:
         """Rows it has already are left as they are."""
         for row in rows:
