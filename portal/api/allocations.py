@@ -26,7 +26,7 @@ KEY = OpenApiParameter(
 )
 FILTERS = [
     OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.")
-    for name in ("project", "team", "phase", "offering")
+    for name in ("project", "team", "phase", "offering", "name")
 ]
 
 
@@ -127,6 +127,7 @@ def _filtered(request: Request) -> QuerySet[Allocation]:
         "project__team__slug__in": words(request, "team"),
         "offering__key__in": words(request, "offering"),
         "phase__in": phases,
+        "name__in": words(request, "name"),
     }
     rows = selectors.visible(person(request)).filter(**{name: values for name, values in wanted.items() if values})
     return rows.filter(requested_by=person(request)) if flag(request, "mine", False) else rows
