@@ -1,0 +1,21 @@
+from django.core.management.base import BaseCommand
+
+from allocations import states
+
+PAGE = """# Phases of an allocation
+
+Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them (`allocations/states.py`). The
+first line that is true gives the phase. Charged from held until seen gone, so `releasing` too; nothing else.
+
+{table}
+
+When ended, the outcome is `cancelled` (never held) or `released` (held) when a person ended it, `expired` at its end,
+`evicted` when Kueue took it back and it was not to queue again, `failed` when its namespace is gone.
+"""
+
+
+class Command(BaseCommand):
+    help = "Print the guide's page on phases."
+
+    def handle(self, *args: object, **options: object) -> None:
+        self.stdout.write(PAGE.format(table=states.table()), ending="")
