@@ -1,0 +1,97 @@
+"""What the API server itself counted: clients' own counts are hearsay.
+
+``apiserver_request_total`` tells verb and resource, but not whose request it was. The FlowSchemas ``OWN`` take the
+portal's requests out of the schema for all service accounts, at the same priority level: how many they dispatched is
+how many the portal made.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import urllib3
+
+from deploy.local.home import Home
+
+READS = frozenset({"GET"})
+WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
+"""APPLY is how the metric names a PATCH that is a server-side apply."""
+PORTAL = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "gpu-portal", "name": "portal"}}
+REACH = {"apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
+
+
+def _own(name: str, precedence: int, verbs: list[str]) -> dict[str, Any]:
+    rule = {"subjects": [PORTAL], "resourceRules": [{**REACH, "verbs": verbs}]}
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": name},
+        "spec": {
+            "priorityLevelConfiguration": {"name": "workload-low"},
+            "matchingPrecedence": precedence,
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [rule],
+        },
+    }
+
+
+OWN_WRITES, OWN_GETS = "test-portal-writes", "test-portal-gets"
+OWN = [
+    _own(OWN_WRITES, 8001, ["create", "update", "patch", "delete", "deletecollection"]),
+    _own(OWN_GETS, 8002, ["get"]),
+]
+DISPATCHED = re.compile(r"^apiserver_flowcontrol_dispatched_requests_total\{([^}]*)\} (\S+)$", re.MULTILINE)
+LINE = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+class Request(NamedTuple):
+    """One series of the metric, as far as these tests ask; ``resource`` is ``plural`` or ``plural/subresource``."""
+
+    verb: str
+    resource: str
+    code: str
+
+
+class ApiServer:
+    """The metrics of a local cluster's API server, as its administrator."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @cached_property
+    def _pool(self) -> urllib3.PoolManager:
+        certs = self._home.certs
+        return urllib3.PoolManager(
+            ca_certs=str(certs / "ca.crt"),
+            cert_file=str(certs / "admin.crt"),
+            key_file=str(certs / "admin.key"),
+            retries=False,
+            timeout=10,
+        )
+
+    def _metrics(self) -> str:
+        return self._pool.request("GET", f"{self._home.apiserver}/metrics").data.decode()
+
+    def own(self, schema: str) -> int:
+        """Requests of the portal that a FlowSchema of ``OWN`` dispatched."""
+        series = ((dict(LABEL.findall(labels)), value) for labels, value in DISPATCHED.findall(self._metrics()))
+        return sum(int(float(value)) for labels, value in series if labels["flow_schema"] == schema)
+
+    def counts(self) -> Counter[Request]:
+        """Requests answered since the server started."""
+        found: Counter[Request] = Counter()
+        for line in LINE.finditer(self._metrics()):
+            labels = dict(LABEL.findall(line["labels"]))
+            plural, subresource = labels["resource"], labels["subresource"]
+            resource = f"{plural}/{subresource}" if subresource else plural
+            found[Request(labels["verb"], resource, labels["code"])] += int(float(line["value"]))
+        return found
+
+    def since(self, before: Counter[Request], verbs: Iterable[str], resources: Iterable[str]) -> Counter[Request]:
+        """What was added since ``before``, of these verbs and resources alone."""
+        verbs, resources = set(verbs), set(resources)
+        added = self.counts() - before
+        return Counter({r: n for r, n in added.items() if r.verb in verbs and r.resource in resources})

@@ -1,0 +1,165 @@
+"""Many at once: each object is made once, and what is as it should be costs the API server nothing."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from allocations.cluster.kinds import INVENTORY, KINDS
+from allocations.models import Allocation, AppliedObject
+from allocations.states import Phase
+from deploy.local.runner import Local
+from portal.core import clock, due
+from portal.core.models import Due
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Pool, PoolUse
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.apiserver import OWN, OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
+from tests.cluster.asking import ask, ended, held, release_all, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+PROCESSES, THREADS = 4, 25
+MANY, PROJECTS = 500, 5
+NODES = 40  # of t4, each with 16 shared slices
+OURS = {kind.plural for kind in KINDS.values() if kind.name not in INVENTORY}
+"""What the portal reads and writes. The inventory's kinds it only reads, by list and watch; KWOK writes nodes."""
+
+
+@pytest.fixture(scope="module")
+def apiserver(local: Local, kubectl: Kubectl) -> Iterator[ApiServer]:
+    """The API server, counting the portal's own requests apart."""
+    schemas = json.dumps({"apiVersion": "v1", "kind": "List", "items": OWN})
+    server = ApiServer(local.home)
+    kubectl("apply", "-f", "-", stdin=schemas)
+    token = local.home.portal_token.read_text()
+    before = server.own(OWN_GETS)
+    eventually(lambda: kubectl("get", "nodes", f"--token={token}", "-o", "name") and server.own(OWN_GETS) > before)
+    yield server
+    kubectl("delete", "-f", "-", stdin=schemas)
+
+
+@pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
+def test_a_hundred_reconciles_at_once_make_each_object_once(
+    offering: str, project: Project, member: User, kubectl: Kubectl, apiserver: ApiServer
+) -> None:
+    with ExitStack() as stack:
+        crowd = [stack.enter_context(_reconcilers()) for _ in range(PROCESSES)]
+        assert all(process.stdout.readline() == "ready\n" for process in crowd)
+        before = apiserver.counts()
+        row = ask(member, project, offering)
+        ends = [process.communicate(f"{row.pk}\n", timeout=60) for process in crowd]
+        assert [process.returncode for process in crowd] == [0] * PROCESSES, ends
+    wait_for(row, Phase.ACTIVE)
+    created = {r.resource: n for r, n in apiserver.since(before, WRITES, OURS).items() if r.code == "201"}
+    own = {"workloads": 1, "resourceclaims": 1, "pods": 1} if offering == "h100/whole" else {"workloads": 1}
+    assert created == own
+    for kind, name in AppliedObject.objects.filter(target=f"allocation:{row.pk}").values_list("kind", "name"):
+        if "/" not in kind:
+            metadata = json.loads(kubectl("get", kind, name, "-n", project.namespace, "-o", "json"))["metadata"]
+            assert metadata.get("generation", 1) == 1, f"{kind} {name} was changed"
+            assert AppliedObject.objects.get(kind=kind, namespace=project.namespace, name=name).uid == metadata["uid"]
+    assert row.transitions.filter(type="phase", to_phase="active").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("offering", "asked", "released"),
+    [
+        pytest.param(
+            "l40s/whole",
+            {"workloads": 1, "gpuprojects": 1, "resourcequotas": 1},
+            {"gpuprojects": 1, "resourcequotas": 1, "workloads": 1},
+            id="device plugin: lease, guard, quota",
+        ),
+        pytest.param(
+            "h100/whole",
+            {"workloads": 1, "gpuprojects": 1, "resourceclaims": 1, "pods": 1},
+            {"gpuprojects": 1, "pods": 1, "resourceclaims": 1, "workloads": 1},
+            id="DRA: lease, guard, claim, holder",
+        ),
+    ],
+)
+def test_an_allocation_costs_one_write_per_object_and_status_step(
+    offering: str,
+    asked: dict[str, int],
+    released: dict[str, int],
+    project: Project,
+    member: User,
+    apiserver: ApiServer,
+) -> None:
+    """The one status step is PodsReady on the lease, whose status Kueue writes too."""
+    until_nothing_is_due()
+    start, own_at_start = apiserver.counts(), apiserver.own(OWN_WRITES)
+    row = held(member, project, offering)
+    until_nothing_is_due()
+    middle, own_in_between = apiserver.counts(), apiserver.own(OWN_WRITES)
+    ended(member, row)
+    until_nothing_is_due()
+    assert apiserver.own(OWN_WRITES) - own_in_between == sum(released.values())
+    assert own_in_between - own_at_start == sum(asked.values()) + 1
+    applied = {r.resource: n for r, n in (middle - start).items() if r.verb == "APPLY" and r.resource in OURS}
+    assert applied == asked
+
+
+@pytest.fixture(scope="module")
+def many(local: Local, kubectl: Kubectl, vision: Team, member: User) -> Iterator[list[Allocation]]:
+    """MANY held allocations over PROJECTS projects, on nodes of their own."""
+    pool = Pool.objects.get(key="t4/gpu.shared")
+    nominal = Limit.objects.get(team=vision, pool=pool).nominal
+    total = PoolUse.objects.get(pool=pool).total
+    _fleet(local, "t4", NODES)
+    eventually(lambda: PoolUse.objects.get(pool=pool).total >= total + 16 * NODES, within_s=60)
+    limits.set_limit("test", vision, pool, nominal + MANY)
+    projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
+    due.mark("platform", *(f"project:{p.slug}" for p in projects))
+    rows = [ask(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
+    eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=300, every_s=1)
+    until_nothing_is_due(within_s=60)
+    yield rows
+    for project in projects:
+        release_all(project)
+    limits.set_limit("test", vision, pool, nominal)
+    _fleet(local, "t4", 0)
+
+
+def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
+    many: list[Allocation], apiserver: ApiServer
+) -> None:
+    slugs = set(Allocation.objects.filter(pk__in=[row.pk for row in many]).values_list("project__slug", flat=True))
+    start, own_writes, own_gets = apiserver.counts(), apiserver.own(OWN_WRITES), apiserver.own(OWN_GETS)
+    targets = [f"allocation:{row.pk}" for row in many] + [f"project:{slug}" for slug in slugs]
+    due.mark("platform", "inventory", "adoption", *targets)
+    until_nothing_is_due(within_s=120)
+    assert apiserver.own(OWN_WRITES) == own_writes
+    assert apiserver.own(OWN_GETS) == own_gets
+    assert not apiserver.since(start, READS | WRITES, OURS | {f"{plural}/status" for plural in OURS})
+
+
+def until_nothing_is_due(within_s: float = 30.0) -> None:
+    """All that was marked has been looked at; what is due later waits for a time of its own, such as an end."""
+    soon = clock.now() + timedelta(hours=1)
+    eventually(lambda: not Due.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
+
+
+def _reconcilers() -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.cluster.reconcilers", str(THREADS)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def _fleet(local: Local, kind: str, extra: int) -> None:
+    command = [sys.executable, "-m", "deploy.local.fleet", "--kubeconfig", str(local.kubeconfig)]
+    subprocess.run([*command, "--extra", f"{kind}={extra}"], check=True, timeout=60)
+
+
+def _are_all(rows: list[Allocation], phase: Phase) -> bool:
+    return Allocation.objects.filter(pk__in=[row.pk for row in rows], phase=phase).count() == len(rows)
