@@ -46,7 +46,8 @@ lint: setup
 	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
 
 test: lint
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults
+	$(PYTHON) -m tests.stack
 
 bench: setup
 	$(PYTHON) -m tests.bench
