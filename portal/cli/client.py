@@ -78,7 +78,7 @@ class Client:
             except requests.RequestException as error:
                 if again == TRIES - 1:
                     raise click.ClickException(f"{self._url} does not answer: {error}") from error
-                time.sleep(2.0**again)
+                time.sleep(0.5 * 2**again)
                 continue
             if answer.status_code not in BUSY or again == TRIES - 1:
                 break
