@@ -41,9 +41,8 @@ def apiserver(local: Local, kubectl: Kubectl) -> Iterator[ApiServer]:
     schemas = json.dumps({"apiVersion": "v1", "kind": "List", "items": OWN})
     server = ApiServer(local.home)
     kubectl("apply", "-f", "-", stdin=schemas)
-    token = local.home.portal_token.read_text()
-    before = server.own(OWN_GETS)
-    eventually(lambda: kubectl("get", "nodes", f"--token={token}", "-o", "name") and server.own(OWN_GETS) > before)
+    before, portal = server.own(OWN_GETS), f"--kubeconfig={local.portal_kubeconfig}"
+    eventually(lambda: kubectl("get", "namespace", "gpu-portal", portal) and server.own(OWN_GETS) > before)
     yield server
     kubectl("delete", "-f", "-", stdin=schemas)
 
