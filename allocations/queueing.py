@@ -12,6 +12,7 @@ from uuid import UUID
 
 from allocations.cluster import names, queue
 from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import request
 from allocations.rules import PRIORITIES
@@ -63,7 +64,10 @@ def place(row: Allocation) -> Place | None:
     if row.phase != Phase.QUEUED:
         return None
     cluster_queue = queue_names.cluster_queue(row.project.team.slug)
-    told = queue.position(connect(), cluster_queue, row.project.namespace, names.lease(row.name))
+    try:
+        told = queue.position(connect(), cluster_queue, row.project.namespace, names.lease(row.name))
+    except (ClusterUnavailable, ClusterRefused):
+        told = None
     return Place(*told) if told else places([row]).get(row.pk)
 
 

@@ -90,6 +90,9 @@ def _ca_file(data: bytes) -> str:
 
 
 def in_cluster() -> Configuration:
+    """As the pod's service account; ClusterUnavailable outside a cluster."""
+    if "KUBERNETES_SERVICE_HOST" not in environ:
+        raise ClusterUnavailable("no cluster is named: set KUBECONFIG")
     configuration = Configuration()
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     configuration.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
