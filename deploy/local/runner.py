@@ -27,6 +27,7 @@ from deploy.local.serve import is_running
 UP_TIMEOUT_S = 240.0
 DOWN_TIMEOUT_S = 120.0
 LOOK_EVERY_S = 0.2
+HOPELESS_STARTS = 7  # with the supervisor's back-off, about 13 s of failing at once
 UP = ("ready", "done")
 
 
@@ -160,22 +161,27 @@ class Local:
                 return started
 
     def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
+        """Until every row that `concerns` is up; LocalError when time is up or one fails again and again."""
         deadline = time.monotonic() + timeout_s
         told: set[str] = set()
+        starts: dict[str, int] = {}
         while True:
             rows = [row for row in self.status() if concerns(row)]
             for row in rows:
+                starts.setdefault(row["name"], row["starts"])
                 if row["phase"] in UP and row["name"] not in told:
                     told.add(row["name"])
                     self.say(f"  {row['name']} {row['phase']}")
             late = [row for row in rows if row["phase"] not in UP]
             if not late:
                 return
-            if time.monotonic() > deadline:
-                first = next((row for row in late if row["starts"]), late[0])
+            hopeless = [row for row in late if row["starts"] >= starts[row["name"]] + HOPELESS_STARTS]
+            if hopeless or time.monotonic() > deadline:
+                # The one to name is the one that others wait for: it was started at least.
+                worst = next((row for row in [*hopeless, *late] if row["starts"]), late[0])
                 raise LocalError(
-                    f"{first['name']} is not ready after {timeout_s:.0f} s ({first['phase']}, "
-                    f"started {first['starts']} times); {tail(Path(first['log']))}"
+                    f"{worst['name']} does not become ready ({worst['phase']}, started {worst['starts']} "
+                    f"times); {tail(Path(worst['log']))}"
                 )
             time.sleep(LOOK_EVERY_S)
 
