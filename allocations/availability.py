@@ -10,7 +10,8 @@ from allocations.models import Allocation
 from allocations.rules import Ask
 from allocations.states import Phase
 from portal.tenants.models import Project, Team
-from quotas.catalog.models import Offering, Pool
+from quotas.catalog.models import Offering
+from quotas.catalog.selectors import room, units
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
 
@@ -49,16 +50,15 @@ class Stock:
 
     def capacity(self, offering: Offering) -> Capacity:
         pool = offering.pool
-        units = _units(pool)
-        total = room(units, pool.resources, {}, offering.requests)
-        free = room(units, pool.resources, self._drawn.get(pool.key, {}), offering.requests)
+        total = room(units(pool), pool.resources, offering.requests)
+        free = room(units(pool), pool.resources, offering.requests, self._drawn.get(pool.key, {}))
         return Capacity(total=total, held=self._held.get(offering.key, 0), free=min(free, total))
 
     def mine(self, team: Team, offering: Offering) -> Mine:
         nominal = self._limits.get((team.slug, offering.pool.key), 0)
         drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == team.slug})
-        limit = room(nominal, offering.pool.resources, {}, offering.requests)
-        left = room(nominal, offering.pool.resources, drawn.get(offering.pool.key, {}), offering.requests)
+        limit = room(nominal, offering.pool.resources, offering.requests)
+        left = room(nominal, offering.pool.resources, offering.requests, drawn.get(offering.pool.key, {}))
         return Mine(
             limit=limit,
             used=self._reserved.get((team.slug, offering.key), 0),
@@ -70,7 +70,7 @@ class Stock:
         capacity, mine = self.capacity(offering), self.mine(project.team, offering)
         nominal = self._limits.get((project.team.slug, offering.pool.key), 0)
         drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == project.team.slug})
-        left = room(nominal, offering.pool.resources, drawn.get(offering.pool.key, {}), offering.requests)
+        left = room(nominal, offering.pool.resources, offering.requests, drawn.get(offering.pool.key, {}))
         return Ask(
             offering=offering.key,
             pool=offering.pool.key,
@@ -99,21 +99,6 @@ class Stock:
                 for resource, amount in offering.requests.items():
                     drawn[offering.pool.key][resource] += amount * count
         return drawn
-
-
-def room(units: int, unit: Mapping[str, int], drawn: Mapping[str, int], requests: Mapping[str, int]) -> int:
-    """How many more slices that draw ``requests`` fit in ``units`` of a pool of which ``drawn`` is taken."""
-    rooms = [
-        (units * unit.get(resource, 0) - drawn.get(resource, 0)) // amount
-        for resource, amount in requests.items()
-        if amount
-    ]
-    return max(0, min(rooms, default=0))
-
-
-def _units(pool: Pool) -> int:
-    use = getattr(pool, "use", None)
-    return max(0, use.total - use.foreign) if use else 0
 
 
 def _held() -> dict[str, int]:

@@ -27,7 +27,7 @@ def synced() -> dict[str, int]:
 
 
 def _view(rows: QuerySet[MirrorObject]) -> View:
-    # The revision is read before the rows: rows may be newer than it says, never older, so none is called gone too early.
+    # The revision is read before the rows: they may be newer than it says, never older: none is called gone too early.
     complete = synced()
     return View(map(seen, rows), complete)
 

@@ -1,25 +1,12 @@
 """What there is to ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from types import MappingProxyType
 
 from django.db.models import QuerySet
 
 from quotas.catalog.facts import Identity
-from quotas.catalog.models import Cluster, Flavor, Offering, Pool
-
-
-@dataclass(frozen=True)
-class OfferingCapacity:
-    """An offering with what there is of it, in slices.
-
-    `total` are slices on healthy devices that nobody used without an allocation; what allocations hold is not
-    subtracted, the ledger of holds knows that.
-    """
-
-    offering: Offering
-    total: int
+from quotas.catalog.models import Cluster, Flavor, Pool
 
 
 def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
@@ -33,29 +20,20 @@ def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
     return known, frozenset(taken)
 
 
-def offerings() -> QuerySet[Offering]:
-    """All offerings that are not hidden, with cluster, flavor, pool and its use."""
-    shown = Offering.objects.filter(hidden=False, flavor__hidden=False)
-    return shown.select_related("flavor__cluster", "pool__use")
+def units(pool: Pool) -> int:
+    """Units on healthy devices, without those used by pods and claims that nobody allocated."""
+    use = getattr(pool, "use", None)
+    return max(0, use.total - use.foreign) if use else 0
 
 
-def offerings_with_capacity() -> list[OfferingCapacity]:
-    """Every offering that is not hidden and its capacity, in one query, sorted by key."""
-    return [OfferingCapacity(offering, capacity(offering)) for offering in offerings()]
-
-
-def capacity(offering: Offering) -> int:
-    """Slices on healthy nodes, without those used by pods and claims that nobody allocated."""
-    use = getattr(offering.pool, "use", None)
-    units = max(0, use.total - use.foreign) if use else 0
-    return slices_in(units, offering.pool.resources, offering.requests)
-
-
-def slices_in(units: int | Fraction, unit: Mapping[str, int], requests: Mapping[str, int]) -> int:
-    """How many slices drawing `requests` fit into so many units of a pool; a resource the pool lacks gives
-    0.
+def room(
+    units: int, unit: Mapping[str, int], requests: Mapping[str, int], drawn: Mapping[str, int] = MappingProxyType({})
+) -> int:
+    """How many slices that draw `requests` fit in so many units of a pool of which `drawn` is taken; a resource
+    that the pool lacks gives 0.
     """
-    return min((units * unit.get(name, 0) // amount for name, amount in requests.items() if amount), default=0)
+    rooms = [(units * unit.get(name, 0) - drawn.get(name, 0)) // amount for name, amount in requests.items() if amount]
+    return max(0, min(rooms, default=0))
 
 
 def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:

@@ -78,17 +78,6 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
     return found
 
 
-def price_per_hour(offering: Offering, at: datetime) -> Fraction | None:
-    """Price of one slice for one hour at `at`; None when its flavor has no price."""
-    return prices_per_hour([offering], at).get(offering.key)
-
-
-def estimate(offering: Offering, count: int, start: datetime, end: datetime) -> Fraction:
-    """What `count` slices would cost if held in `[start, end)`, by the prices known now."""
-    usage = Usage(offering.flavor.name, offering.gpu_share * count, start, end)
-    return rating.cost([usage], rates([offering.flavor.name]), None, end)
-
-
 def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Fraction]:
     """Exact cost of each allocation until `now`, in two queries; zero for those never held."""
     found: dict[UUID, list[Usage]] = {key: [] for key in allocation_ids}

@@ -1,10 +1,9 @@
 """How much a team may hold, and what that looks like to Kueue."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from portal.tenants.models import Department, Team
-from quotas.catalog.models import Cluster, Flavor, Pool
+from quotas.catalog.models import Cluster, Flavor
 from quotas.catalog.selectors import pools
 from quotas.limits import projection
 from quotas.limits.models import Limit
@@ -16,23 +15,6 @@ def nominal(teams: Sequence[Team]) -> dict[tuple[str, str], int]:
     """
     rows = Limit.objects.filter(team__in=teams).values_list("team__slug", "pool__key", "nominal")
     return {(team, pool): units for team, pool, units in rows}
-
-
-def headroom(team: Team) -> dict[str, int]:
-    """Units of each known pool that `team` may hold at once, by pool key; zero where it has no limit. Two
-    queries.
-
-    Nothing is borrowed yet, so this is the nominal quota. What is held now is for the caller to subtract.
-    """
-    limits = nominal([team])
-    return {pool.key: limits.get((team.slug, pool.key), 0) for pool in pools()}
-
-
-def fits_empty_queue(team: Team, pool: Pool, units: int | Fraction) -> bool:
-    """Whether Kueue would admit so many units of `pool` if the team held nothing: else it would wait for
-    ever.
-    """
-    return units <= nominal([team]).get((team.slug, pool.key), 0)
 
 
 def manifests(cluster: Cluster) -> list[projection.Manifest]:

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max
 from django.db.models.functions import Greatest
 
 from portal.core import clock
@@ -111,8 +111,3 @@ def close_interval(
         )
         row.refresh_from_db()
     return row
-
-
-def open_intervals(allocation: UUID) -> QuerySet[UsageInterval]:
-    """What the allocation holds now, by slot."""
-    return UsageInterval.objects.filter(allocation=allocation, end=None).order_by("slot")

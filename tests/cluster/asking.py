@@ -19,6 +19,11 @@ def phase(row: Allocation) -> str:
     return row.phase
 
 
+def reason(row: Allocation) -> str:
+    row.refresh_from_db()
+    return row.reason
+
+
 def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocation:
     """Until the allocation is in the phase; the error tells its timeline."""
     try:

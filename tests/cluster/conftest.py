@@ -66,7 +66,7 @@ def member() -> User:
 
 @pytest.fixture
 def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
-    """A project of team vision for one test alone, its namespace ready; all that it asked for is released at the end."""
+    """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
     due.mark(f"project:{slug}")

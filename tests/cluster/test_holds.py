@@ -7,7 +7,7 @@ import pytest
 from allocations import selectors
 from allocations.states import Outcome, Phase
 from portal.tenants.models import Project, User
-from tests.cluster.asking import ask, ended, held, intervals
+from tests.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
 
@@ -58,6 +58,7 @@ def test_the_ledger_charges_from_held_until_gone(project: Project, member: User)
     (interval,) = intervals(row)
     phases = {t.to_phase: t.at for t in row.transitions.filter(type="phase")}
     assert interval.start == row.held_at == phases[Phase.ACTIVE]
+    assert interval.end is not None
     assert phases[Phase.RELEASING] <= interval.end <= phases[Phase.ENDED]
     assert not interval.estimated_start
     assert not interval.estimated_end
@@ -84,11 +85,11 @@ def test_every_transition_has_its_evidence(project: Project, member: User) -> No
 def test_what_does_not_fit_now_queues_and_is_admitted_when_another_leaves(project: Project, member: User) -> None:
     first = held(member, project, "l40s/whole", 4)
     second = ask(member, project, "l40s/whole", 1)
-    eventually(lambda: _reason(second) == "WaitingForQuota")
+    eventually(lambda: reason(second) == "WaitingForQuota")
     assert second.phase == Phase.QUEUED
     assert second.message.startswith("The team's quota of it is in use")
     ended(member, first)
-    eventually(lambda: _phase(second) == Phase.ACTIVE)
+    wait_for(second, Phase.ACTIVE)
 
 
 def test_a_queued_request_that_is_released_was_never_held(project: Project, member: User) -> None:
@@ -96,14 +97,4 @@ def test_a_queued_request_that_is_released_was_never_held(project: Project, memb
     second = ended(member, ask(member, project, "l40s/whole", 1))
     assert second.outcome == Outcome.CANCELLED
     assert intervals(second) == []
-    assert _phase(first) == Phase.ACTIVE
-
-
-def _phase(row: object) -> str:
-    row.refresh_from_db()  # type: ignore[attr-defined]
-    return row.phase  # type: ignore[attr-defined,no-any-return]
-
-
-def _reason(row: object) -> str:
-    row.refresh_from_db()  # type: ignore[attr-defined]
-    return row.reason  # type: ignore[attr-defined,no-any-return]
+    assert phase(first) == Phase.ACTIVE

@@ -40,11 +40,7 @@ def test_what_is_found_is_written():
         ("l40s-0", "l40s", True, True, ""),
         ("l40s-1", "l40s", True, True, ""),
     ]
-    assert [(row.offering.key, row.total) for row in selectors.offerings_with_capacity()] == [
-        ("a100/mig-1g.10gb", 13),
-        ("a100/mig-3g.40gb", 8),
-        ("l40s/whole", 7),
-    ]
+    assert [selectors.units(pool) for pool in selectors.pools()] == [13, 8, 7]
 
 
 def test_a_second_sync_of_the_same_facts_writes_nothing():
@@ -68,7 +64,7 @@ def test_what_vanishes_stays_with_nothing_in_it():
     assert Offering.objects.count() == 3
     assert set(PoolUse.objects.values_list("total", flat=True)) == {0}
     assert not Node.objects.filter(present=True).exists()
-    assert {row.total for row in selectors.offerings_with_capacity()} == {0}
+    assert {selectors.units(pool) for pool in selectors.pools()} == {0}
 
     services.sync(local, found(), {})
     assert Node.objects.filter(present=True).count() == 3
@@ -104,20 +100,6 @@ def test_queries_do_not_grow_with_what_is_found():
     assert len(many) <= len(few) + 1  # one more UPDATE, for the MIG pools that changed too
 
 
-def test_capacity_is_read_in_one_query(django_assert_num_queries):
-    cluster()
-    with django_assert_num_queries(1):
-        rows = selectors.offerings_with_capacity()
-        assert all(row.offering.flavor.cluster.slug and row.offering.pool.key for row in rows)
-
-
-def test_hidden_flavors_and_offerings_are_not_offered():
-    cluster()
-    services.configure_flavor("operator", Flavor.objects.get(name="l40s"), hidden=True, start_deadline_s=60)
-    services.hide_offering("operator", Offering.objects.get(key="a100/mig-3g.40gb"), hidden=True)
-    assert [row.offering.key for row in selectors.offerings_with_capacity()] == ["a100/mig-1g.10gb"]
-
-
 def test_a_sync_leaves_what_people_decided():
     local = cluster()
     services.configure_flavor("operator", Flavor.objects.get(name="l40s"), hidden=True, start_deadline_s=60)
@@ -140,6 +122,6 @@ def test_names_of_this_and_of_other_clusters():
 
 def test_slices_that_fit_into_units():
     unit = {"compute": 7, "memory": 8}
-    assert selectors.slices_in(2, unit, unit) == 2
-    assert selectors.slices_in(1, unit, {"compute": 1, "memory": 1}) == 7
-    assert selectors.slices_in(1, unit, {"other": 1}) == 0
+    assert selectors.room(2, unit, unit) == 2
+    assert selectors.room(1, unit, {"compute": 1, "memory": 1}) == 7
+    assert selectors.room(1, unit, {"other": 1}) == 0

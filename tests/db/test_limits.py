@@ -1,7 +1,5 @@
 """Limits: set, halved, and read as headroom."""
 
-from fractions import Fraction
-
 import pytest
 
 from portal.core.errors import Invalid
@@ -57,20 +55,6 @@ def test_each_team_gets_half_of_every_pool_once(team, other_team, pool):
         ("vision", "a100/mig-3g.40gb", 4),
         ("vision", "l40s/gpu", 1),
     ]
-
-
-def test_headroom_is_the_nominal_quota_and_zero_without_one(team, other_team, pool, django_assert_num_queries):
-    services.set_limit("operator", team, pool, 3)
-    with django_assert_num_queries(2):
-        assert selectors.headroom(team) == {"a100/mig-1g.10gb": 0, "a100/mig-3g.40gb": 0, "l40s/gpu": 3}
-    assert selectors.headroom(other_team)["l40s/gpu"] == 0
-
-
-def test_what_fits_an_empty_queue(team, other_team, pool):
-    services.set_limit("operator", team, pool, 3)
-    assert selectors.fits_empty_queue(team, pool, 3)
-    assert not selectors.fits_empty_queue(team, pool, Fraction(22, 7))
-    assert not selectors.fits_empty_queue(other_team, pool, 1)
 
 
 def test_manifests_of_a_cluster_in_constant_queries(team, other_team, django_assert_num_queries):

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 
 from portal.core import clock
 from quotas.metering.models import UsageInterval
-from quotas.metering.services import SlotHeld, close_interval, open_interval, open_intervals
+from quotas.metering.services import SlotHeld, close_interval, open_interval
 from tests.db.builders_quotas import attribution, hour
 
 KEY = UUID(int=1)
@@ -124,15 +124,6 @@ def test_no_second_of_a_slot_is_billed_twice():
     close_interval(KEY, hour(3), GONE)
     assert opened(UUID(int=9), at=hour(2)).start == hour(3)
     assert opened(UUID(int=10), slot="another", at=hour(2)).start == hour(2)
-
-
-@pytest.mark.django_db
-def test_what_an_allocation_holds_now():
-    opened(UUID(int=5), slot="b")
-    opened(UUID(int=6), slot="a")
-    opened(UUID(int=7), slot="c")
-    close_interval("c", hour(2), GONE)
-    assert [row.slot for row in open_intervals(ALLOCATION)] == ["a", "b"]
 
 
 @pytest.mark.django_db

@@ -4,8 +4,8 @@ from allocations import states
 
 PAGE = """# Phases of an allocation
 
-Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them (`allocations/states.py`). The
-first line that is true gives the phase. Charged from held until seen gone, so `releasing` too; nothing else.
+Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them (`allocations/states.py`).
+The first line that is true gives the phase. Charged from held until seen gone, so `releasing` too; nothing else.
 
 {table}
 
