@@ -6,7 +6,7 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog.facts import Identity
-from quotas.catalog.models import Cluster, Flavor, Pool
+from quotas.catalog.models import Cluster, Flavor, Offering, Pool
 
 
 def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
@@ -18,6 +18,12 @@ def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
         else:
             taken.add(flavor.name)
     return known, frozenset(taken)
+
+
+def offerings() -> QuerySet[Offering]:
+    """All offerings that are not hidden, with cluster, flavor, pool and its use."""
+    shown = Offering.objects.filter(hidden=False, flavor__hidden=False)
+    return shown.select_related("flavor__cluster", "pool__use")
 
 
 def units(pool: Pool) -> int:

@@ -127,7 +127,8 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     opened = intervals(row)[0].key
     row.delete()
     due.mark("adoption")
-    again = eventually(lambda: Allocation.objects.filter(pk=id_).first())
+    eventually(lambda: Allocation.objects.filter(pk=id_).exists())
+    again = Allocation.objects.get(pk=id_)
     assert again.recovered
     assert (again.name, again.count, again.requested_by) == (name, 1, member)
     wait_for(again, Phase.ACTIVE)
