@@ -29,7 +29,11 @@ setup: .venv/ready
 	@touch $@
 
 demo: setup
-	$(LOCAL) $(if $(ONCE),tour,run)
+ifdef ONCE
+	@$(LOCAL) up && { $(PYTHON) -m deploy.local.tour; code=$$?; $(LOCAL) down; exit $$code; }
+else
+	$(LOCAL) run
+endif
 
 up: setup
 	$(LOCAL) up
