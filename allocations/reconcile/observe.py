@@ -34,7 +34,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
         changed = 0
         for observation in observations:
             change = Change(observation, known.get(observation.ref))
-            if change.is_stale:
+            if change.is_stale or not (change.is_news or observation.managed):
                 continue
             known[observation.ref] = _write(change)
             if change.is_news:

@@ -66,21 +66,23 @@ def digest(value: object) -> str:
 def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
     """Why an object must be applied, or nothing.
 
-    An object that was applied and is not yet seen, or is seen at an earlier revision, is in flight: nothing is
-    known of it yet, so nothing is done. An object that is being deleted is made again once it is gone.
+    An object that was applied as it should be and is not yet seen, or is seen at an earlier revision, is in flight:
+    nothing is known of it yet, so nothing is done. One that is being deleted is made again once it is gone.
     """
     if applied is None:
         return "missing"
     seen = view.get(applied.ref)
+    if seen is not None and seen.deleting:
+        return ""
+    if digest(manifest) != applied.intent:
+        return "changed"
     if seen is None:
         return "deleted" if view.is_gone(applied) else ""
-    if seen.deleting or seen.resource_version < applied.resource_version:
+    if seen.resource_version < applied.resource_version:
         return ""
     if seen.uid != applied.uid:
         return "replaced"
-    if seen.digest != applied.digest:
-        return "edited"
-    return "changed" if digest(manifest) != applied.intent else ""
+    return "edited" if seen.digest != applied.digest else ""
 
 
 def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:

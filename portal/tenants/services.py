@@ -132,7 +132,7 @@ def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Mem
             before={"role": before.role if before else None},
             after={"role": role},
         )
-        _mark_projects(team)
+        _mark_people(team)
     return membership
 
 
@@ -141,7 +141,7 @@ def remove_member(team: Team, user: User, *, actor: str = SYSTEM) -> None:
         removed, _ = Membership.objects.filter(team=team, user=user).delete()
         if removed:
             audit(actor, "member.remove", f"{team.slug}/{user.username}")
-            _mark_projects(team)
+            _mark_people(team)
 
 
 def issue_token(
@@ -202,4 +202,4 @@ def _insert(row: Row) -> Row:
 
 def _mark_projects(team: Team) -> None:
     slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    due.mark(*(f"project:{slug}" for slug in slugs))
+    due.mark("platform", *(f"project:{slug}" for slug in slugs))
