@@ -1,0 +1,1 @@
+"""How fast the portal is beside a bare client that writes the same objects on the same cluster."""

@@ -1,0 +1,200 @@
+"""The bare client: the same objects from the same builders, in the same order, with nothing else to do.
+
+urllib3 and one thread: keep-alive connections, and a watch, opened beforehand, for each answer it waits for. Its namespace is dressed as the
+portal dresses one, so the same policies, quotas and queue take part. Its objects lack only the label by which the
+portal's watcher would take them for the portal's own and record them.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from allocations.cluster import names
+from allocations.cluster.kinds import KINDS
+from allocations.cluster.manifests import device_plugin, lease, paths
+from allocations.cluster.manifests import project as shared
+from allocations.reconcile.facts import Manifest, Ref, Request, View
+from deploy.local.home import Home
+
+Raw = dict[str, Any]
+WITHIN_S = 30
+APPLY = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+
+
+class Api:
+    """The API server by urllib3 alone, with the portal's token."""
+
+    def __init__(self, home: Home) -> None:
+        self._pool = urllib3.HTTPSConnectionPool(
+            "127.0.0.1",
+            home.ports["apiserver"],
+            maxsize=8,
+            ca_certs=str(home.certs / "ca.crt"),
+            retries=False,
+            timeout=urllib3.Timeout(3, WITHIN_S),
+        )
+        self._token = home.portal_token
+
+    def call(self, method: str, path: str, body: Raw | None = None, **query: str) -> Raw:
+        """The answer as JSON; RuntimeError with the server's words for one that is no success."""
+        response = self._request(method, path, body, query)
+        if response.status >= 300:
+            raise RuntimeError(f"{method} {path}: {response.status} {response.data.decode()[:500]}")
+        answer: Raw = response.json()
+        return answer
+
+    def watch(self, path: str, revision: str) -> urllib3.BaseHTTPResponse:
+        query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": str(WITHIN_S)}
+        return self._request("GET", path, None, query, preload_content=False)
+
+    def _request(
+        self, method: str, path: str, body: Raw | None, query: dict[str, str], *, preload_content: bool = True
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {
+            "Authorization": f"Bearer {self._token.read_text().strip()}",
+            "Content-Type": "application/apply-patch+yaml" if method == "PATCH" else "application/json",
+        }
+        return self._pool.request(
+            method,
+            f"{path}?{urlencode(query)}" if query else path,
+            body=json.dumps(body) if body is not None else None,
+            headers=headers,
+            preload_content=preload_content,
+        )
+
+
+@dataclass(frozen=True)
+class Bare:
+    api: Api
+    project: shared.ProjectFacts
+
+    def prepare(self) -> None:
+        """The namespace with all that a project's has; only the Namespace itself says that it is managed."""
+        for manifest in shared.build(self.project):
+            if manifest["kind"] == "Namespace":
+                self._patch(manifest)
+        for manifest in shared.build(self.project):
+            if manifest["kind"] != "Namespace":
+                self._apply(manifest)
+
+    def hold(self, request: Request) -> float:
+        """Seconds from the first write until the cluster shows the slices held."""
+        with ExitStack() as stack:
+            watches = {kind: self._watch(kind) for kind in self._awaited(request)}
+            for watch in watches.values():
+                stack.callback(watch.close)
+            start = time.perf_counter()
+            self._apply(lease.build(request))
+            _wait(watches["Workload"], names.lease(request.name), _is_admitted)
+            self._apply(shared.guard(self._with(request)))
+            for manifest in (*self._quotas(request, request.count), *paths.of(request).objects(request, View())):
+                self._apply(manifest)
+            if request.path == "dra":
+                _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
+                _wait(watches["Pod"], names.holder(request.name), _is_running)
+            else:
+                _wait(watches["ResourceQuota"], names.hold_quota(request.flavor), _shows(request))
+            held = time.perf_counter() - start
+        self._pods_ready(request)
+        return held
+
+    def release(self, request: Request) -> None:
+        """Take everything back, and wait until it is gone."""
+        self._apply(shared.guard(self.project))
+        for quota in self._quotas(request, 0):
+            self._apply(quota)
+        groups = [*paths.of(request).leftovers(request), [lease.ref(request)]]
+        for ref in (ref for group in groups for ref in group):
+            path = KINDS[ref.kind].path(ref.namespace, ref.name)
+            self.api.call("DELETE", path)
+            deadline = time.monotonic() + WITHIN_S
+            while self.api.call("GET", KINDS[ref.kind].path(ref.namespace), fieldSelector=f"metadata.name={ref.name}")[
+                "items"
+            ]:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{ref} is not gone")
+                time.sleep(0.05)
+
+    def _awaited(self, request: Request) -> tuple[str, ...]:
+        return ("Workload", "ResourceClaim", "Pod") if request.path == "dra" else ("Workload", "ResourceQuota")
+
+    def _with(self, request: Request) -> shared.ProjectFacts:
+        return shared.ProjectFacts(
+            **{**vars(self.project), "guards": {request.name: paths.of(request).guard(request)}},
+        )
+
+    def _quotas(self, request: Request, count: int) -> Iterator[Manifest]:
+        if request.path == "device-plugin":
+            holds = {request.name: {request.resource: count}} if count else {}
+            labels = shared.labels(self.project)
+            yield device_plugin.hold_quota(request.namespace, request.flavor, labels, holds, [request.resource])
+
+    def _apply(self, manifest: Manifest) -> None:
+        metadata = manifest["metadata"]
+        labels = {k: v for k, v in metadata["labels"].items() if k != names.MANAGED}
+        self._patch({**manifest, "metadata": {**metadata, "labels": labels}})
+
+    def _patch(self, manifest: Manifest, subresource: str = "") -> None:
+        ref = Ref.of(manifest)
+        self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
+
+    def _pods_ready(self, request: Request) -> None:
+        condition = {
+            "type": "PodsReady",
+            "status": "True",
+            "reason": "Held",
+            "message": "The slices are held.",
+            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        metadata = {"name": names.lease(request.name), "namespace": request.namespace}
+        version = KINDS["Workload"].api_version
+        status = {"conditions": [condition]}
+        self._patch({"apiVersion": version, "kind": "Workload", "metadata": metadata, "status": status}, "status")
+
+    def _watch(self, kind: str) -> urllib3.BaseHTTPResponse:
+        path = KINDS[kind].path(self.project.namespace)
+        return self.api.watch(path, self.api.call("GET", path, limit="1")["metadata"]["resourceVersion"])
+
+
+def _wait(watch: urllib3.BaseHTTPResponse, name: str, holds: Callable[[Raw], bool]) -> None:
+    for event in _events(watch):
+        raw = event["object"]
+        if raw["metadata"]["name"] == name and event["type"] != "DELETED" and holds(raw):
+            return
+    raise TimeoutError(f"{name} is not as awaited after {WITHIN_S} s")
+
+
+def _events(response: urllib3.BaseHTTPResponse) -> Iterator[Raw]:
+    buffer = b""
+    while chunk := response.read1(65536):
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+def _is_admitted(raw: Raw) -> bool:
+    conditions = raw.get("status", {}).get("conditions", ())
+    return any(c["type"] == "Admitted" and c["status"] == "True" for c in conditions)
+
+
+def _is_allocated(raw: Raw) -> bool:
+    return "allocation" in raw.get("status", {})
+
+
+def _is_running(raw: Raw) -> bool:
+    return bool(raw.get("status", {}).get("phase") == "Running")
+
+
+def _shows(request: Request) -> Callable[[Raw], bool]:
+    def shows(raw: Raw) -> bool:
+        hard = raw.get("status", {}).get("hard", {})
+        return bool(hard.get(f"requests.{request.resource}") == str(request.count))
+
+    return shows
