@@ -20,4 +20,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
     path("api/", include("portal.api.urls")),
+    path("", include("frontend.urls")),
 ]

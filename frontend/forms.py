@@ -1,0 +1,135 @@
+"""What people type, read into what services take. Limits that services know are theirs to check."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.forms.renderers import DjangoTemplates
+
+from allocations.cluster import names
+from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
+from allocations.services import Wish
+from portal.core.errors import Problem
+from portal.tenants.models import Project, Scope
+
+MOST_HOURS = LONGEST.days * 24
+LEAST_HOURS = Decimal("0.01")
+LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
+LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
+NO_OFFERING = "Choose what you need."
+
+
+class Renderer(DjangoTemplates):
+    """Fields look alike everywhere: label, help, errors, and the input tied to them."""
+
+    field_template_name = "frontend/field.html"
+
+
+class Form(forms.Form):
+    default_renderer = Renderer
+    use_required_attribute = True
+
+    def refuse(self, problem: Problem) -> None:
+        """Say what a service refused, at its field if the form has it."""
+        for name, messages in problem.errors.items():
+            self.add_error(name if name in self.fields else None, messages)
+        if not problem.errors:
+            self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
+
+
+def _hours(**options: Any) -> forms.DecimalField:
+    return forms.DecimalField(
+        min_value=LEAST_HOURS,
+        max_value=MOST_HOURS,
+        max_digits=8,
+        decimal_places=2,
+        help_text=f"{LEAST_HOURS} to {MOST_HOURS}.",
+        widget=forms.NumberInput(attrs={"inputmode": "decimal", "autocomplete": "off", "step": "any"}),
+        **options,
+    )
+
+
+class LengthForm(Form):
+    """A length of time by chip, or in hours under "Other"."""
+
+    length = forms.ChoiceField(choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
+    hours = _hours(required=False, label="Hours")
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if values.get("length") == "custom" and values.get("hours") is None and "hours" not in self.errors:
+            self.add_error("hours", "Give the hours, or choose one of the lengths.")
+        return values
+
+    def chosen_hours(self) -> Decimal:
+        chosen: str = self.cleaned_data["length"]
+        return self.cleaned_data["hours"] if chosen == "custom" else Decimal(chosen)
+
+
+class RequestForm(LengthForm):
+    project = forms.CharField()
+    offering = forms.CharField(error_messages={"required": NO_OFFERING}, widget=forms.HiddenInput)
+    count = forms.IntegerField(
+        label="Slices",
+        min_value=1,
+        max_value=MOST_SLICES,
+        initial=1,
+        widget=forms.NumberInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    )
+    purpose = forms.CharField(
+        required=False,
+        max_length=500,
+        help_text="What it is for; shown to your team.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    name = forms.CharField(
+        required=False,
+        max_length=names.ALLOCATION_MAX,
+        help_text="Lower-case letters, digits and hyphens. Left empty, one is made.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    priority = forms.ChoiceField(
+        choices=[(name, name) for name in PRIORITIES],
+        initial="normal",
+        required=False,
+        help_text="Who is served first in your team's queue. Critical needs the role lead.",
+    )
+    key = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, projects: Iterable[Project], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # A select of one's own projects; whether another one may be used is the service's answer, which is 404.
+        choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
+        self.fields["project"].widget = forms.Select(choices=choices)
+
+    def wish(self) -> Wish:
+        values = self.cleaned_data
+        return Wish(
+            project=values["project"],
+            offering=values["offering"],
+            count=values["count"],
+            name=values["name"],
+            hours=self.chosen_hours(),
+            priority=values["priority"] or "normal",
+            purpose=values["purpose"],
+        )
+
+
+class ExtendForm(LengthForm):
+    pass
+
+
+class TokenForm(Form):
+    name = forms.CharField(max_length=100, help_text="What uses it, such as a pipeline.")
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope.value, scope.value) for scope in Scope],
+        initial=[Scope.READ.value],
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Never more than you may do yourself.",
+    )
+    lives = forms.ChoiceField(choices=LIVES.items(), initial="90", label="Works for")
+
+    def ttl(self) -> timedelta:
+        return timedelta(days=int(self.cleaned_data["lives"]))

@@ -1,0 +1,92 @@
+"""What every page does around its view: sign-in first, problems as pages, nothing private in a cache."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
+
+import structlog
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.cache import never_cache
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+from portal.core import clock, heartbeat
+from portal.core.errors import Busy, Permanent, Problem, Retryable
+from portal.core.http import AuthenticatedHttpRequest
+from portal.health import EXPECTED
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+PORTAL_BUSY = Busy("Someone else holds what is needed just now.", hint="Try again in a moment.")
+
+
+class PageRequest(AuthenticatedHttpRequest):
+    """A request of a person who is signed in; ``htmx`` is true where htmx asks for a part of a page."""
+
+    htmx: HtmxDetails
+
+
+Page = Callable[Concatenate[PageRequest, P], HttpResponse]
+
+
+class ClusterSaidNo(Problem):
+    status = 502
+    reason = "cluster_refused"
+    title = "The cluster refused"
+
+
+def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A view for people who are signed in; what it raises becomes a page that says what would work.
+
+    Where htmx asks, signing in is a full navigation: a login form must not land in the middle of a page.
+    """
+
+    @wraps(view)
+    def wrapper(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        person = cast(PageRequest, request)
+        if not request.user.is_authenticated:
+            if person.htmx:
+                return HttpResponseClientRedirect(redirect_to_login(person.htmx.current_url_abs_path or "/").url)
+            return redirect_to_login(request.get_full_path())
+        try:
+            response = view(person, *args, **kwargs)
+        except Problem as problem:
+            response = problem_page(person, problem)
+        except Retryable as error:
+            log.warning("page.busy", error=str(error))
+            response = problem_page(person, PORTAL_BUSY)
+        except Permanent as error:
+            log.error("page.refused_by_cluster", error=str(error))
+            response = problem_page(person, ClusterSaidNo(str(error), hint="Tell an operator; the portal goes on."))
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    return never_cache(wrapper)
+
+
+def show(
+    request: PageRequest, template: str, context: dict[str, Any], *, partial: str = "", status: int = 200
+) -> HttpResponse:
+    """The page, or only its ``partial`` where htmx asks: one template, one context."""
+    if partial and request.htmx:
+        return render(request, f"{template}#{partial}", context, status=status)
+    return render(request, template, {"silent": _silent(), **context}, status=status)
+
+
+def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
+    # Hints of "not visible" name REST calls; a page offers its own ways on.
+    hint = "" if problem.status == 404 else problem.hint
+    return show(request, "frontend/problem.html", {"problem": problem, "hint": hint}, status=problem.status)
+
+
+def _silent() -> str:
+    """Which of the portal's processes has not worked for a while, or nothing."""
+    last, now = heartbeat.last(), clock.now()
+    return " and ".join(
+        name for name in EXPECTED if name not in last or (now - last[name]).total_seconds() > settings.STALE_S
+    )

@@ -1,0 +1,126 @@
+"""An allocation as a card, a row of a list, or a page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from allocations.connect import USABLE
+from allocations.models import Allocation, Transition
+from allocations.queueing import Place
+from allocations.selectors import Detail, reservation
+from allocations.states import Phase
+from frontend.presenters import amounts, offerings, phases
+from frontend.presenters.phases import Look
+from portal.tenants.access import Standing
+
+RUNNING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.SUSPENDED, Phase.RELEASING)
+TYPES = {
+    "requested": "Requested",
+    "end": "End asked for",
+    "start_failed": "Start failed",
+    "extended": "Extended",
+    "retried": "Queues again",
+    "recovered": "Recovered",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything a template says of one allocation; the booleans are what this person may do with it now."""
+
+    row: Allocation
+    look: Look
+    slices: str
+    sentence: str
+    time: str
+    cost: str
+    per_hour: str
+    detail: Detail
+    devices_named: bool
+    can_release: bool
+    can_extend: bool
+    can_retry: bool
+    can_connect: bool
+    is_final: bool
+
+    @property
+    def is_running(self) -> bool:
+        return self.row.phase in RUNNING
+
+
+def cards(
+    rows: Sequence[Allocation],
+    details: Mapping[UUID, Detail],
+    places: Mapping[UUID, Place],
+    standing: Standing,
+    now: datetime,
+) -> list[Card]:
+    return [card(row, details[row.pk], places.get(row.pk), standing, now) for row in rows]
+
+
+def card(row: Allocation, detail: Detail, place: Place | None, standing: Standing, now: datetime) -> Card:
+    team, owner = row.project.team_id, row.requested_by_id
+    goes_on = row.desired == Allocation.Desired.HELD
+    return Card(
+        row=row,
+        look=phases.look(row),
+        slices=f"{row.count} × {offerings.product(row.offering)}",
+        sentence=_sentence(row, place),
+        time=_time(row, now),
+        cost=amounts.money(detail.cost, detail.currency),
+        per_hour=amounts.money(detail.per_hour, detail.currency),
+        detail=detail,
+        devices_named=reservation(row) == "device",
+        can_release=goes_on and standing.can("allocation.release", team, owner),
+        can_extend=goes_on and standing.can("allocation.extend", team, owner),
+        can_retry=goes_on and row.asks_owner and standing.can("allocation.release", team, owner),
+        can_connect=row.phase in USABLE and standing.can("allocation.connect", team),
+        is_final=row.phase == Phase.ENDED,
+    )
+
+
+def _sentence(row: Allocation, place: Place | None) -> str:
+    where = f"Place {place.position} of {place.of} in the team's queue. " if place else ""
+    return where + row.message
+
+
+def _time(row: Allocation, now: datetime) -> str:
+    if row.ended_at is not None:
+        return f"ended {amounts.span(now - row.ended_at)} ago"
+    if row.starts_at is not None and row.starts_at > now:
+        return f"starts in {amounts.span(row.starts_at - now)}"
+    if row.ends_at <= now:
+        return "its time is over"
+    return f"{amounts.span(row.ends_at - now)} left"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the timeline. ``look`` is None where the phase stayed; ``evidence`` is the object that shows it."""
+
+    at: datetime
+    word: str
+    look: Look | None
+    reason: str
+    message: str
+    actor: str
+    evidence: str
+
+
+def event(transition: Transition, ended: Look) -> Event:
+    changed = transition.type in ("phase", "requested") and transition.to_phase != ""
+    seen = ended if transition.to_phase == Phase.ENDED else phases.LOOKS[Phase(transition.to_phase or Phase.QUEUED)]
+    evidence = transition.evidence or {}
+    revision = evidence.get("resource_version", "")
+    return Event(
+        at=transition.at,
+        word=TYPES.get(transition.type) or seen.word,
+        look=seen if changed else None,
+        reason=transition.reason,
+        message=transition.message,
+        actor=transition.actor,
+        evidence=f"{evidence['kind']} {evidence['name']}" + (f" at revision {revision}" if revision else "")
+        if evidence.get("kind") and evidence.get("name")
+        else "",
+    )

@@ -1,0 +1,34 @@
+"""Money, hours and spans of time in words."""
+
+from datetime import timedelta
+from fractions import Fraction
+
+from portal.core.money import text
+
+NO_PRICE = "no price set"
+
+
+def money(amount: Fraction | None, currency: str) -> str:
+    """``6.40 EUR``; with four places below one, so that a running cost is seen to run."""
+    if amount is None:
+        return NO_PRICE
+    return f"{text(amount, 2 if amount >= 1 or not amount else 4)} {currency}"
+
+
+def hours(amount: Fraction) -> str:
+    """Hours with two places, without needless zeros: ``8``, ``0.5``, ``1.25``."""
+    return text(amount, 2).rstrip("0").rstrip(".")
+
+
+def span(length: timedelta) -> str:
+    """The two largest units: ``2 d 4 h``, ``3 h 12 min``, ``12 min``; below a minute ``under 1 min``."""
+    minutes = max(0, int(length.total_seconds())) // 60
+    days, minutes = divmod(minutes, 24 * 60)
+    hours_, minutes = divmod(minutes, 60)
+    parts = [(days, "d"), (hours_, "h"), (minutes, "min")]
+    shown = [f"{number} {unit}" for number, unit in parts if number][:2]
+    return " ".join(shown) or "under 1 min"
+
+
+def count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

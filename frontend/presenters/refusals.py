@@ -1,0 +1,75 @@
+"""What binds a request, as a panel, and what would work instead, as links that fill the form."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from frontend.presenters import amounts, phases
+from frontend.presenters.phases import Look
+
+SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "capacity": "the fleet", "node": "a node"}
+
+
+class Binding(Protocol):
+    """As ``allocations.rules.Binding`` and ``portal.core.errors.Dimension`` have it; amounts in slices."""
+
+    @property
+    def dimension(self) -> str: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def used(self) -> int: ...
+    @property
+    def requested(self) -> int: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One thing that binds."""
+
+    who: str
+    binding: Binding
+
+
+@dataclass(frozen=True)
+class Chip:
+    """An alternative that no rule refuses; ``url`` is the form filled with it."""
+
+    text: str
+    price: str
+    look: Look
+    url: str
+
+
+def bounds(found: Iterable[Binding]) -> list[Bound]:
+    return [Bound(SUBJECTS.get(b.dimension.partition(":")[0], b.dimension), b) for b in found]
+
+
+def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
+    """``alternatives`` as REST has them; ``form`` is what was asked, which each link changes in what it must."""
+    kept = {name: form[name] for name in ("project", "purpose", "name", "priority") if form.get(name)}
+    found = []
+    for other in alternatives:
+        hours = amounts.hours(Fraction(Decimal(other["hours"])))
+        price = None if other["price"] is None else Fraction(Decimal(other["price"]))
+        query = kept | {"offering": other["offering"], "count": other["count"], "length": "custom", "hours": hours}
+        found.append(
+            Chip(
+                text=f"{other['count']} × {other['offering']}",
+                price=f"{amounts.money(price, currency)} for {hours} h",
+                look=phases.FITS[other["fits"]],
+                url=f"{reverse('request')}?{urlencode(query)}",
+            )
+        )
+    return found

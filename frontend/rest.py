@@ -1,0 +1,25 @@
+"""The same request over REST, to copy: the page teaches the interface that pipelines use."""
+
+import json
+import shlex
+
+from django.conf import settings
+
+from allocations.services import Wish
+
+
+def as_curl(wish: Wish) -> str:
+    body: dict[str, object] = {"project": wish.project, "offering": wish.offering, "count": wish.count}
+    if wish.hours is not None:
+        body["hours"] = f"{wish.hours:f}"
+    body |= {name: value for name in ("name", "purpose") if (value := getattr(wish, name))}
+    if wish.priority != "normal":
+        body["priority"] = wish.priority
+    return " \\\n  ".join(
+        [
+            f"curl -sS {shlex.quote(f'{settings.PORTAL_URL}/api/v1/allocations')}",
+            '-H "Authorization: Bearer $GPU_PORTAL_TOKEN"',
+            "-H 'Content-Type: application/json'",
+            f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}",
+        ]
+    )

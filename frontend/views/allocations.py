@@ -1,0 +1,169 @@
+"""Allocations: the list, one of them with all there is to know, and what may be done with it."""
+
+from typing import Any
+from uuid import UUID
+
+import yaml
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from allocations import queueing, selectors, services
+from allocations.connect import connect, kubectl, pod_yaml
+from allocations.models import Allocation
+from allocations.states import Phase
+from frontend.forms import ExtendForm
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import phases
+from frontend.presenters.allocations import Card, cards, event
+from frontend.versions import unchanged, version
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.tenants import access
+
+PAGE_SIZE = 25
+PHASES = [(phase.value, phases.LOOKS[phase].word) for phase in Phase]
+
+
+@require_safe
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """All that the person may see, newest first, filtered by what the address says."""
+    rows, filters = _filtered(request)
+    current = version(rows)
+    if same := unchanged(request, current):
+        return same
+    found = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    shown = list(found.object_list)
+    context = {
+        "cards": cards(
+            shown,
+            selectors.details(shown),
+            queueing.places(shown),
+            access.standing(request.user),
+            clock.now(),
+        ),
+        "live": any(row.phase != Phase.ENDED for row in shown),
+        "page": found,
+        "version": current,
+        "filters": filters,
+        "is_filtered": any(filters.values()),
+        "projects": list(access.visible_projects(request.user)),
+        "phases": PHASES,
+    }
+    return show(request, "frontend/allocations.html", context, partial="rows")
+
+
+def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
+    filters = {name: request.GET.get(name, "") for name in ("project", "phase", "mine")}
+    rows = selectors.visible(request.user)
+    if filters["project"]:
+        rows = rows.filter(project__slug=filters["project"])
+    if filters["phase"]:
+        rows = rows.exclude(phase=Phase.ENDED) if filters["phase"] == "live" else rows.filter(phase=filters["phase"])
+    if filters["mine"]:
+        rows = rows.filter(requested_by=request.user)
+    return rows, filters
+
+
+@require_safe
+@page
+def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
+    """One allocation; its live part alone where a poll asks, or nothing while nothing is new."""
+    current = version(selectors.visible(request.user).filter(pk=id_))
+    if same := unchanged(request, current):
+        return same
+    row = selectors.one(request.user, id_)
+    card = _card(request, row)
+    ending = phases.look(row)
+    context = {
+        "card": card,
+        "row": row,
+        "version": current,
+        "events": [event(transition, ending) for transition in selectors.timeline(row)],
+        "was_phase": request.GET.get("phase", ""),
+        "was_usable": request.GET.get("usable", ""),
+        **_use(card),
+    }
+    if not request.htmx:
+        context["manifests"] = _manifests(row)
+    return show(request, "frontend/allocation.html", context, partial="live")
+
+
+def _card(request: PageRequest, row: Allocation) -> Card:
+    rows = [row]
+    return cards(rows, selectors.details(rows), queueing.places(rows), access.standing(request.user), clock.now())[0]
+
+
+def _use(card: Card) -> dict[str, str]:
+    """The pod and the lines to paste, once there is something to use."""
+    if not card.can_connect:
+        return {"pod": "", "lines": ""}
+    return {"pod": pod_yaml(card.row), "lines": kubectl(card.row)}
+
+
+def _manifests(row: Allocation) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": f"{content['kind']} {content['metadata']['name']}",  # type: ignore[index]
+            "yaml": yaml.safe_dump(content, sort_keys=False),
+            "applied": applied,
+        }
+        for content, applied in selectors.manifests(row)
+    ]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def release(request: PageRequest, id_: UUID) -> HttpResponse:
+    """Ask first, in a dialog or on a page of its own; then give the slices back."""
+    row = selectors.one(request.user, id_)
+    access.require(request.user, "allocation.release", row.project.team, row.requested_by)
+    if request.method == "POST":
+        services.release(request.user, row)
+        messages.success(request, f"{row.name} is being released.")
+        return redirect("allocation", row.pk)
+    context = {"row": row, "card": _card(request, row)}
+    return show(request, "frontend/release.html", context, partial="question")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def extend(request: PageRequest, id_: UUID) -> HttpResponse:
+    """Let it end later."""
+    row = selectors.one(request.user, id_)
+    access.require(request.user, "allocation.extend", row.project.team, row.requested_by)
+    form = ExtendForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            row = services.extend(request.user, row, form.chosen_hours())
+        except Invalid as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{row.name} now ends at {row.ends_at:%Y-%m-%d %H:%M} UTC.")
+            return redirect("allocation", row.pk)
+    context = {"row": row, "card": _card(request, row), "form": form}
+    return show(request, "frontend/extend.html", context, partial="question", status=400 if form.is_bound else 200)
+
+
+@require_POST
+@page
+def retry(request: PageRequest, id_: UUID) -> HttpResponse:
+    row = services.retry(request.user, selectors.one(request.user, id_))
+    messages.success(request, f"{row.name} queues again.")
+    return redirect("allocation", row.pk)
+
+
+@require_POST
+@page
+def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
+    """The person's own kubeconfig as a file. A POST, since it mints a token."""
+    given = connect(request.user, selectors.one(request.user, id_))
+    return HttpResponse(
+        given.kubeconfig,
+        content_type="application/yaml",
+        headers={"Content-Disposition": 'attachment; filename="gpu-portal.kubeconfig"'},
+    )

@@ -1,0 +1,168 @@
+"""Asking for slices: choose, see what it would come to, send."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from allocations import selectors, services
+from allocations.availability import Stock
+from allocations.models import Allocation
+from allocations.services import Preview, Wish
+from frontend import once
+from frontend.forms import RequestForm
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import amounts, phases, refusals
+from frontend.presenters.offerings import offers
+from frontend.rest import as_curl
+from portal.core import clock
+from portal.core.errors import Invalid, Refused
+from portal.tenants import access
+from portal.tenants.models import PlatformRole, Project, Role, User
+from quotas.costs import selectors as costs
+
+NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
+DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def ask(request: PageRequest) -> HttpResponse:
+    """The form, filled from the address; or the request itself, which leads to the allocation."""
+    projects = _projects(request)
+    if request.method == "POST":
+        return _send(request, projects)
+    values = _values(request, projects)
+    form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=values.dict())
+    return _page(request, projects, form, values, preview=_preview(request, projects, values))
+
+
+@require_safe
+@page
+def preview(request: PageRequest) -> HttpResponse:
+    """What the form would come to as it stands, by the very rules that decide."""
+    projects = _projects(request)
+    values = _values(request, projects)
+    return show(request, "frontend/ask.html", _preview(request, projects, values), partial="answer")
+
+
+def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
+    form = RequestForm(projects, request.POST)
+    if not form.is_valid():
+        return _page(request, projects, form, request.POST, status=400)
+    key = form.cleaned_data["key"]
+    wish = once.named(form.wish(), key)
+    try:
+        row = services.request(request.user, wish)
+    except Invalid as problem:
+        form.refuse(problem)
+        return _page(request, projects, form, request.POST, status=problem.status)
+    except Refused as problem:
+        if problem.reason == "name_taken":
+            if row_before := once.earlier(request.user, wish, key):
+                return _asked(request, row_before, "This was asked already; here it is.")
+            form.add_error("name", f"{problem.detail} {problem.hint}")
+            return _page(request, projects, form, request.POST, status=problem.status)
+        refused = {
+            "refusal": problem,
+            "refusal_bounds": refusals.bounds(problem.dimensions),
+            "refusal_chips": refusals.chips(problem.alternatives, request.POST, costs.currency()),
+        }
+        return _page(request, projects, form, request.POST, status=problem.status, refused=refused)
+    return _asked(request, row, "Asked for. This page follows it.")
+
+
+def _asked(request: PageRequest, row: Allocation, message: str) -> HttpResponse:
+    messages.success(request, message)
+    return redirect("allocation", row.pk)
+
+
+def _page(
+    request: PageRequest,
+    projects: list[Project],
+    form: RequestForm,
+    values: QueryDict,
+    *,
+    status: int = 200,
+    preview: dict[str, Any] | None = None,
+    refused: dict[str, Any] | None = None,
+) -> HttpResponse:
+    team = next((p.team for p in projects if p.slug == values.get("project")), None)
+    context: dict[str, Any] = {
+        "form": form,
+        "projects": projects,
+        "offers": [],
+        "chosen": values.get("offering", ""),
+        "who_to_ask": [] if projects else _who_to_ask(request),
+    }
+    if team is not None:
+        stock = Stock([team])
+        prices = costs.prices_per_hour(stock.offerings(), clock.now())
+        context |= {"team": team, "offers": offers(team, stock, prices, costs.currency())}
+    context |= preview or NOTHING_CHOSEN
+    context |= refused or {"refusal": None}
+    context["key"] = values.get("key") or once.new_key()
+    return show(request, "frontend/ask.html", context, status=status)
+
+
+def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
+    """What the summary says: the preview, or why there is none yet."""
+    if not values.get("offering"):
+        return NOTHING_CHOSEN
+    form = RequestForm(projects, values)
+    try:
+        if not form.is_valid():
+            raise Invalid({name: [str(e) for e in errors] for name, errors in form.errors.items()})
+        wish = form.wish()
+        seen = services.preview(request.user, wish)
+    except Invalid as problem:
+        return NOTHING_CHOSEN | {"unclear": " ".join(m for found in problem.errors.values() for m in found)}
+    return NOTHING_CHOSEN | _summary(seen, wish, values)
+
+
+def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
+    hours = wish.hours if wish.hours is not None else 0
+    return {
+        "seen": seen,
+        "look": phases.FITS[seen.fits],
+        "per_hour": amounts.money(seen.price_per_hour, seen.currency),
+        "total": amounts.money(seen.price_total, seen.currency),
+        "hours": hours,
+        "bounds": refusals.bounds(seen.bindings),
+        "chips": refusals.chips([a.document() for a in seen.alternatives], values, seen.currency),
+        "curl": as_curl(wish),
+    }
+
+
+def _projects(request: PageRequest) -> list[Project]:
+    """The projects in which the person may ask, in the order of their names."""
+    standing = access.standing(request.user)
+    rows = access.visible_projects(request.user).filter(archived_at=None)
+    return [project for project in rows if standing.can("allocation.request", project.team_id)]
+
+
+def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
+    """The form's values: the address', else the defaults, in the project of the person's last request."""
+    values = QueryDict(mutable=True)
+    for name, value in (DEFAULTS | request.GET.dict()).items():
+        values[name] = value
+    if not values.get("project") and projects:
+        values["project"] = _last_project(request) or projects[0].slug
+    return values
+
+
+def _who_to_ask(request: PageRequest) -> list[str]:
+    """Names of the leads of the person's teams, else of the operators."""
+    leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
+    operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)
+    for people in (leads, operators):
+        if found := sorted(people.filter(is_active=True).values_list("username", flat=True).distinct()):
+            return found
+    return []
+
+
+def _last_project(request: PageRequest) -> str:
+    last = selectors.visible(request.user).filter(requested_by=request.user, project__archived_at=None).first()
+    return last.project.slug if last else ""

@@ -1,0 +1,52 @@
+"""What was used and what it cost, summed as the reader chooses."""
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from allocations import selectors
+from frontend.pages import PageRequest, page, show
+from frontend.presenters.costs import table
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.tenants import access
+from quotas.costs import windows
+from quotas.costs.selectors import Costs
+from quotas.costs.selectors import costs as sums
+
+WINDOWS = {
+    "today": "today",
+    "yesterday": "yesterday",
+    "7d": "last 7 days",
+    "30d": "last 30 days",
+    "lastweek": "last week",
+    "month": "this month",
+    "lastmonth": "last month",
+}
+KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
+UNKNOWN = {"node": "not known: a device plugin names no node"}
+
+
+@require_safe
+@page
+def costs(request: PageRequest) -> HttpResponse:
+    """Usage and cost of all teams that the person may see. Any window and key of REST works in the address."""
+    window = request.GET.get("window") or "7d"
+    aggregate = request.GET.get("aggregate") or "project"
+    teams = None if access.sees_all(request.user) else [t.slug for t in access.visible_teams(request.user)]
+    context: dict[str, object] = {"window": window, "aggregate": aggregate, "keys": KEYS, "problem": None}
+    context["windows"] = WINDOWS if window in WINDOWS else {**WINDOWS, window: window}
+    try:
+        found = sums(windows.parse(window, clock.now()), [aggregate], teams=teams)
+    except Invalid as problem:
+        context |= {"problem": problem, "table": None}
+        return show(request, "frontend/costs.html", context, status=problem.status)
+    context["table"] = table(found, _names(request, aggregate, found))
+    return show(request, "frontend/costs.html", context)
+
+
+def _names(request: PageRequest, aggregate: str, found: Costs) -> dict[str, tuple[str, str]]:
+    if aggregate == "allocation":
+        rows = selectors.visible(request.user).filter(pk__in=[row.name for row in found.rows])
+        return {str(row.pk): (f"{row.project.slug} / {row.name}", reverse("allocation", args=[row.pk])) for row in rows}
+    return {"__unallocated__": (UNKNOWN.get(aggregate, "not known"), "")}

@@ -1,0 +1,67 @@
+"""Who one is, and one's own tokens."""
+
+from datetime import timedelta
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from frontend.forms import TokenForm
+from frontend.pages import PageRequest, page, show
+from portal.core import clock
+from portal.core.errors import Invalid, NotVisible
+from portal.tenants import services
+from portal.tenants.models import ApiToken, Membership
+
+KEPT_IN_LIST = timedelta(days=30)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def me(request: PageRequest) -> HttpResponse:
+    """Roles and tokens; a new token's secret is in the answer to the POST, and nowhere else."""
+    form = TokenForm(request.POST or None)
+    secret, status = "", 200
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            values = form.cleaned_data
+            try:
+                _, secret = services.issue_token(
+                    request.user, values["name"], values["scopes"], form.ttl(), actor=request.user.username
+                )
+            except Invalid as problem:
+                form.refuse(problem)
+            else:
+                form, status = TokenForm(), 201
+    return show(request, "frontend/me.html", {"form": form, "secret": secret, **_about(request)}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def revoke(request: PageRequest, token_id: int) -> HttpResponse:
+    """Ask first; then end the token for good."""
+    token = ApiToken.objects.filter(user=request.user, pk=token_id).first()
+    if token is None:
+        raise NotVisible("The token")
+    if request.method == "POST":
+        services.revoke_token(request.user, token_id, actor=request.user.username)
+        messages.success(request, f"The token {token.name} no longer works.")
+        return redirect("me")
+    return show(request, "frontend/revoke.html", {"token": token}, partial="question")
+
+
+def _about(request: PageRequest) -> dict[str, object]:
+    now = clock.now()
+    tokens = ApiToken.objects.filter(user=request.user, expires_at__gt=now - KEPT_IN_LIST)
+    return {
+        "memberships": Membership.objects.filter(user=request.user).select_related("team__department"),
+        "tokens": [(token, _state(token.revoked_at is not None, token.expires_at <= now)) for token in tokens],
+    }
+
+
+def _state(is_revoked: bool, is_expired: bool) -> str:
+    if is_revoked:
+        return "revoked"
+    return "expired" if is_expired else "works"

@@ -1,0 +1,88 @@
+"""Allocations in the states that pages show: asked for by the service, then as the reconciler would leave them."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+from allocations import services, transitions
+from allocations.models import Allocation
+from allocations.services import Wish
+from allocations.states import Outcome, Phase
+from portal.core import clock
+from portal.tenants.models import Project, User
+from quotas.metering import services as metering
+from quotas.metering.services import Attribution
+
+
+def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
+    wish = Wish(project=project.slug, offering=offering, count=count, **values)  # type: ignore[arg-type]
+    return services.request(user, wish)
+
+
+def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "", **changes: object) -> Allocation:
+    """The row as the reconciler leaves it in ``phase``, with its line in the timeline."""
+    Allocation.objects.filter(pk=row.pk).update(
+        phase=phase.value, reason=reason, message=message, phase_since=clock.now(), **changes
+    )
+    evidence = {"kind": "Workload", "name": f"{row.name}-lease", "resource_version": "4711"}
+    transitions.append(
+        row, "phase", actor="portal", to_phase=phase.value, reason=reason, message=message, evidence=evidence
+    )
+    row.refresh_from_db()
+    return row
+
+
+def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: float = 0) -> Allocation:
+    """Held for so many hours: on (node, device, uuid) each, or as a count where Kubernetes names no device."""
+    offering, project = row.offering, row.project
+    since = clock.now() - timedelta(hours=hours)
+    for node, device, uuid in devices or [("", "", "")]:
+        metering.open_interval(
+            uuid4(),
+            row.pk,
+            f"{node}/{device}" if device else f"{row.pk}/{offering.flavor.name}",
+            since,
+            Attribution(
+                offering=offering.key,
+                flavor=offering.flavor.name,
+                kind=offering.kind,
+                gpu_share=offering.gpu_share,
+                cluster="local",
+                department=project.team.department.slug,
+                team=project.team.slug,
+                project=project.slug,
+                member=row.requested_by.username,
+                namespace=project.namespace,
+                node=node,
+                device_uuid=uuid,
+            ),
+            1 if devices else row.count,
+            {"kind": "test"},
+        )
+    return in_phase(row, Phase.ACTIVE, "held", "The slices are held.", held_at=since)
+
+
+def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by a person.") -> Allocation:
+    now = clock.now()
+    metering_end(row)
+    return in_phase(
+        row,
+        Phase.ENDED,
+        outcome.value,
+        message,
+        desired=Allocation.Desired.RELEASED,
+        ending="person",
+        ended_at=now,
+        outcome=outcome.value,
+    )
+
+
+def metering_end(row: Allocation) -> None:
+    from quotas.metering.models import UsageInterval
+
+    for interval in UsageInterval.objects.filter(allocation=row.pk, end=None):
+        metering.close_interval(interval.key, clock.now(), {"kind": "test"})
+
+
+HOUR = Decimal(1)
