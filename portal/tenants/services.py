@@ -200,6 +200,7 @@ def _insert(row: Row) -> Row:
     return row
 
 
-def _mark_projects(team: Team) -> None:
+def _mark_people(team: Team) -> None:
+    """Service accounts are the platform's, who may enter a namespace is the project's."""
     slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
     due.mark("platform", *(f"project:{slug}" for slug in slugs))
