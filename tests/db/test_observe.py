@@ -1,4 +1,4 @@
-"""What the watcher brings becomes mirror, ledger and due list in one step: repeated, late or listed, with one result."""
+"""What the watcher brings becomes mirror, ledger and due list in one step: repeated, late or listed, one result."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
