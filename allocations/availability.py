@@ -65,7 +65,7 @@ class Stock:
             can_get_now=max(0, min(left, self.capacity(offering).free)),
         )
 
-    def ask(self, project: Project, offering: Offering, count: int, *, live: int = 0) -> Ask:
+    def ask(self, project: Project, offering: Offering, count: int, *, live: int = 0, spread: bool = False) -> Ask:
         """A request of ``count`` slices as the rules read it."""
         capacity, mine = self.capacity(offering), self.mine(project.team, offering)
         nominal = self._limits.get((project.team.slug, offering.pool.key), 0)
@@ -85,6 +85,7 @@ class Stock:
             team=project.team.slug,
             hidden=offering.hidden or offering.flavor.hidden,
             live=live,
+            spread=spread,
         )
 
     def offerings(self) -> list[Offering]:

@@ -75,8 +75,11 @@ def connect(user: User, row: Allocation) -> Connection:
 
 def pod_yaml(row: Allocation) -> str:
     """A pod that runs on the allocation's slices as it is; needs the relations of ``request.rows()``."""
+    pod = tenant_pod.build(request.of(row))
     head = "# The label is what gives it the slices. Put your own image and command in.\n"
-    return head + yaml.safe_dump(tenant_pod.build(request.of(row)), sort_keys=False)
+    if names.POD_SLICES in pod["metadata"].get("annotations", {}):
+        head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
+    return head + yaml.safe_dump(pod, sort_keys=False)
 
 
 def kubectl(row: Allocation) -> str:

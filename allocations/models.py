@@ -31,6 +31,7 @@ class Allocation(models.Model):
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="allocations")
     mode = models.CharField(max_length=16, default="hold")
     count = models.PositiveIntegerField()
+    constraints = models.JSONField(default=dict, blank=True, help_text='{"spread": true}, or nothing')
     priority = models.CharField(max_length=16, default="normal")
     purpose = models.CharField(max_length=500, blank=True)
     requeue = models.BooleanField(default=True)

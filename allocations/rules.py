@@ -5,7 +5,7 @@ Concurrency is not decided here: what fits the empty queue and the fleet is Kueu
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 PRIORITIES = {"batch": 50, "normal": 100, "critical": 1000}
@@ -18,7 +18,8 @@ class Ask:
     """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
 
     ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices
-    of this offering; ``live`` counts the project's allocations that have not ended.
+    of this offering; ``live`` counts the project's allocations that have not ended; ``spread`` lets slices by DRA be on
+    several nodes.
     """
 
     offering: str
@@ -36,6 +37,7 @@ class Ask:
     may_be_critical: bool = False
     hidden: bool = False
     live: int = 0
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class Binding:
 
 LIVE_PER_PROJECT = 250
 """The guard's data takes 256 allocations (CRD GpuProject, maxProperties)."""
+
+
+def _on_one_node(ask: Ask) -> bool:
+    return ask.path == "dra" and not ask.spread
 
 
 def _plural(count: int) -> str:
@@ -94,9 +100,12 @@ def more_than_the_fleet(ask: Ask) -> Binding | None:
 
 
 def more_than_a_node(ask: Ask) -> Binding | None:
-    """A claim is allocated on one node; a device plugin hold is a count that pods of several nodes may draw on."""
-    if ask.path != "dra" or ask.count <= ask.per_node or ask.total == 0:
+    """A claim is allocated on one node. With ``spread`` each slice has a claim of its own; a device plugin hold is a
+    count that pods of several nodes may draw on."""
+    if not _on_one_node(ask) or ask.count <= ask.per_node or ask.total == 0:
         return None
+    most = most_possible(replace(ask, spread=True))
+    wider = f", or set constraints.spread for up to {most} on several nodes" if most > most_possible(ask) else ""
     return Binding(
         "never_fits",
         f"node:{ask.offering}",
@@ -104,7 +113,7 @@ def more_than_a_node(ask: Ask) -> Binding | None:
         0,
         ask.count,
         f"All slices of one allocation are on one node, and a node has at most {ask.per_node} of {ask.offering}.",
-        _at_most(ask, ", or make several allocations"),
+        _at_most(ask, wider),
     )
 
 
@@ -164,7 +173,7 @@ def fits(ask: Ask) -> str:
 
 def most_possible(ask: Ask) -> int:
     """The largest count of the same offering that no rule refuses."""
-    node = ask.per_node if ask.path == "dra" else ask.total
+    node = ask.per_node if _on_one_node(ask) else ask.total
     return max(0, min(ask.total, node, ask.quota))
 
 

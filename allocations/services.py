@@ -31,7 +31,8 @@ MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Wish:
-    """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours."""
+    """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours.
+    ``spread`` lets slices by DRA be on several nodes; by device plugin they may be anyway."""
 
     project: str
     offering: str
@@ -44,6 +45,7 @@ class Wish:
     priority: str = "normal"
     purpose: str = ""
     requeue: bool = True
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def preview(user: User, wish: Wish) -> Preview:
     _check(user, project, wish)
     stock = Stock([project.team])
     live = Allocation.objects.filter(project=project, ended_at=None).count()
-    ask = stock.ask(project, offering, wish.count, live=live)
+    ask = stock.ask(project, offering, wish.count, live=live, spread=wish.spread)
     found = rules.bindings(ask)
     prices = costs.prices_per_hour(stock.offerings() if found else [offering], now)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
@@ -232,6 +234,7 @@ def draft(user: User, seen: Preview) -> Allocation:
         requested_by=user,
         mode=wish.mode,
         count=wish.count,
+        constraints={"spread": True} if wish.spread else {},
         priority=wish.priority,
         purpose=wish.purpose,
         requeue=wish.requeue,
@@ -279,11 +282,11 @@ def _alternatives(
     found: list[Alternative] = []
     others = [o for o in stock.offerings() if o.key != offering.key and o.isolation == offering.isolation]
     for candidate in [offering, *others]:
-        ask = stock.ask(project, candidate, wish.count, live=live)
+        ask = stock.ask(project, candidate, wish.count, live=live, spread=wish.spread)
         count = min(wish.count, rules.most_possible(ask))
         if count == 0:
             continue
-        ask = stock.ask(project, candidate, count, live=live)
+        ask = stock.ask(project, candidate, count, live=live, spread=wish.spread)
         if rules.bindings(ask):
             continue
         price = prices.get(candidate.key)

@@ -1,16 +1,16 @@
 """Every name the portal gives to an object on the cluster. Pure.
 
 An allocation's own name is a DNS label of at most 48 characters, unique in its project, so that each name made
-from it by a suffix is a valid DNS label (63) and no two allocations of a namespace share one. Kueue names the
-Workloads of Jobs ``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five
-hexadecimal characters) never is.
+from it by a suffix is a valid DNS label (63) and no two allocations of a namespace share one. The claim of one slice
+adds a dot, which no allocation's name has, and is a DNS subdomain. Kueue names the Workloads of Jobs
+``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five hexadecimal characters) never is.
 """
 
 import re
 from hashlib import sha256
 
 ALLOCATION_MAX = 48
-DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 FIELD_MANAGER = "gpu-portal"
 PORTAL_NAMESPACE = "gpu-portal"
@@ -30,6 +30,7 @@ DEPARTMENT = f"{LABEL}department"
 HOLDER = f"{LABEL}holder"
 REQUEST = f"{LABEL}request"
 SLICES = f"{LABEL}slices-of"
+POD_SLICES = f"{LABEL}slices"
 
 
 def lease(allocation: str) -> str:
@@ -41,8 +42,19 @@ def claim(allocation: str) -> str:
     return allocation
 
 
-def holder(allocation: str) -> str:
-    return f"{allocation}-holder"
+def claim_of_slice(allocation: str, index: int) -> str:
+    """The claim of one slice, where each slice has its own."""
+    return f"{allocation}.{index}"
+
+
+def slice_request(index: int) -> str:
+    """A slice's request in its claim; ``index`` counts the slices of the allocation, whichever claim they are in."""
+    return f"slice-{index}"
+
+
+def holder(claim: str) -> str:
+    """The pod that keeps the claim allocated."""
+    return f"{claim}-holder"
 
 
 def example(allocation: str) -> str:
@@ -61,7 +73,7 @@ def hold_quota(flavor: str) -> str:
 
 def person(username: str) -> str:
     """ServiceAccount of a person. Usernames that are no DNS label keep a readable part and gain a digest."""
-    if DNS_LABEL.match(username) and len(username) <= 50:
+    if DNS_LABEL.fullmatch(username) and len(username) <= 50:
         return f"person-{username}"
     readable = re.sub(r"[^a-z0-9]+", "-", username.lower()).strip("-")[:40] or "x"
     return f"person-{readable}-{sha256(username.encode()).hexdigest()[:8]}"
@@ -74,4 +86,4 @@ def suggest(purpose: str, token: str) -> str:
 
 
 def is_allocation_name(name: str) -> bool:
-    return len(name) <= ALLOCATION_MAX and DNS_LABEL.match(name) is not None
+    return len(name) <= ALLOCATION_MAX and DNS_LABEL.fullmatch(name) is not None

@@ -55,6 +55,7 @@ def _adopt(lease: MirrorObject) -> None:
                 "requested_by": person,
                 "mode": record["mode"],
                 "count": record["count"],
+                "constraints": record.get("constraints", {}),
                 "priority": record["priority"],
                 "purpose": record["purpose"],
                 "requeue": record["requeue"],

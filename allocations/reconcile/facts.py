@@ -86,6 +86,7 @@ class Request:
     flavor: str
     path: str
     count: int
+    spread: bool
     priority: int
     requests: Mapping[str, int]
     resource: str

@@ -56,10 +56,11 @@ class Situation:
 
 def users(request: Request, view: View) -> tuple[Ref, ...]:
     """Tenants' pods of the allocation that could still use it."""
+    own = set(own_refs(request))
     return tuple(
         seen.ref
         for seen in view.of("Pod", request.name)
-        if seen.ref.name != names.holder(request.name) and seen.facts.get("phase") not in FINISHED
+        if seen.ref not in own and seen.facts.get("phase") not in FINISHED
     )
 
 

@@ -1,7 +1,7 @@
 """What a request for slices may say."""
 
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
 from allocations.services import Wish
@@ -26,6 +26,10 @@ def hours_field(required: bool) -> Amount:
     )
 
 
+class Constraints(Body):
+    spread = Flag(default=False, help_text="Slices by DRA may be on several nodes. By device plugin they may anyway.")
+
+
 class AllocationRequest(Body):
     project = Text(help_text="Slug.")
     offering = Text(help_text="As GET /offerings lists it, e.g. h100/whole.")
@@ -38,12 +42,12 @@ class AllocationRequest(Body):
     priority = Text(default="normal", help_text=f"{', '.join(PRIORITIES)}.")
     purpose = Text(default="", allow_blank=True, max_length=500)
     requeue = Flag(default=True, help_text="Queue again after an eviction.")
+    constraints = Constraints(required=False, allow_null=True)
 
     not_offered: ClassVar = {
         "claim": "Own DRA claims are not offered yet. Ask for an offering that GET /offerings lists.",
         "job": NO_MODE_YET,
         "workspace": NO_MODE_YET,
-        "constraints": "Constraints are not offered yet. Leave them out: all slices by DRA are on one node anyway.",
     }
 
 
@@ -59,6 +63,7 @@ class Nothing(Body):
     """An empty object."""
 
 
-def wish(values: dict[str, object]) -> Wish:
+def wish(values: dict[str, Any]) -> Wish:
     """The checked body as the service reads it."""
-    return Wish(**values)  # type: ignore[arg-type]
+    constraints = values.pop("constraints", None) or {}
+    return Wish(**values, **constraints)

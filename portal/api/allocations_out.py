@@ -44,6 +44,10 @@ class ObjectOut(serializers.Serializer):
     name = serializers.CharField()
 
 
+class ConstraintsOut(serializers.Serializer):
+    spread = serializers.BooleanField(help_text="Slices by DRA may be on several nodes.")
+
+
 class AllocationOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -61,6 +65,7 @@ class AllocationOut(serializers.Serializer):
     priority = serializers.CharField()
     purpose = serializers.CharField()
     requeue = serializers.BooleanField()
+    constraints = ConstraintsOut()
     recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
     starts_at = serializers.DateTimeField(allow_null=True)
@@ -194,6 +199,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "priority": row.priority,
         "purpose": row.purpose,
         "requeue": row.requeue,
+        "constraints": {"spread": row.constraints.get("spread", False)},
         "recovered": row.recovered,
         "created_at": row.created_at,
         "starts_at": row.starts_at,

@@ -67,6 +67,8 @@ class Body(serializers.Serializer):
     not_offered: ClassVar[Mapping[str, str]] = {}
 
     def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("Give a JSON object.")
         errors: dict[str, Any] = {name: [self._why_not(name)] for name in data if self._is_refused(name, data[name])}
         try:
             values = super().to_internal_value(data)

@@ -69,6 +69,11 @@ def guard(request: Request) -> dict[str, object]:
     }
 
 
+def annotations(request: Request) -> dict[str, str]:
+    """The label alone gives a pod the count; pods on several nodes may share it, with ``spread`` and without."""
+    return {}
+
+
 def quota(request: Request) -> dict[str, int]:
     """Slices by resource that this allocation adds to the hold quota of its flavor."""
     return {request.resource: request.count}

@@ -1,26 +1,40 @@
-"""Slices held by Dynamic Resource Allocation: one named ResourceClaim, and a tiny pod that keeps it allocated.
+"""Slices held by Dynamic Resource Allocation: named ResourceClaims, and a tiny pod that keeps each allocated.
 
 A claim is no reservation: kube-controller-manager clears its allocation when the last pod that uses it goes. The
-holder is that pod. Tenants' pods name the same claim, hence get the very same devices. All slices are requests of
-one claim, so they are on one node.
+holder is that pod. Tenants' pods name the same claim, hence get the very same devices. What is in one claim is on
+one node: all slices are, as requests of one claim, unless the request lets them spread; then each has its own.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from allocations.cluster import names
 from allocations.cluster.manifests import lease
 from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View
 
 
-def claim_ref(request: Request) -> Ref:
-    return Ref("ResourceClaim", request.namespace, names.claim(request.name))
+class Part(NamedTuple):
+    """What is held on one node: a claim with one request per slice, and its holder."""
+
+    claim: Ref
+    holder: Ref
+    slices: Sequence[int]
 
 
-def holder_ref(request: Request) -> Ref:
-    return Ref("Pod", request.namespace, names.holder(request.name))
+def parts(request: Request) -> list[Part]:
+    if request.spread:
+        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.count)]
+    return [_part(request, names.claim(request.name), range(request.count))]
 
 
-def claim(request: Request) -> Manifest:
+def _part(request: Request, claim: str, slices: Sequence[int]) -> Part:
+    return Part(
+        Ref("ResourceClaim", request.namespace, claim), Ref("Pod", request.namespace, names.holder(claim)), slices
+    )
+
+
+def claim(request: Request, part: Part) -> Manifest:
     """resource.k8s.io/v1: one request ``slice-<n>`` per slice, each exactly one device of the offering."""
     exactly: dict[str, object] = {
         "deviceClassName": request.device_class,
@@ -33,21 +47,21 @@ def claim(request: Request) -> Manifest:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {
-            "name": names.claim(request.name),
+            "name": part.claim.name,
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": {"devices": {"requests": [{"name": f"slice-{n}", "exactly": exactly} for n in range(request.count)]}},
+        "spec": {"devices": {"requests": [{"name": names.slice_request(n), "exactly": exactly} for n in part.slices]}},
     }
 
 
-def holder(request: Request) -> Manifest:
+def holder(request: Request, part: Part) -> Manifest:
     """Fits Pod Security ``restricted``; above every tenant class and never preempting (class gpu-portal-holder)."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": names.holder(request.name),
+            "name": part.holder.name,
             "namespace": request.namespace,
             "labels": {**lease.labels(request), names.HOLDER: "true"},
         },
@@ -64,7 +78,7 @@ def holder(request: Request) -> Manifest:
                 "runAsUser": 65535,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "resourceClaims": [{"name": "gpu-portal", "resourceClaimName": names.claim(request.name)}],
+            "resourceClaims": [{"name": "gpu-portal", "resourceClaimName": part.claim.name}],
             "containers": [
                 {
                     "name": "holder",
@@ -86,31 +100,41 @@ def holder(request: Request) -> Manifest:
 
 
 def objects(request: Request, view: View) -> list[Manifest]:
-    """What holds the slices. While a claim is being deleted only the claim is wanted: its pods must go first."""
-    if is_claim_deleted(request, view):
-        return [claim(request)]
-    return [claim(request), holder(request)]
+    """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first."""
+    wanted: list[Manifest] = []
+    for part in parts(request):
+        wanted.append(claim(request, part))
+        if not _is_deleting(part.claim, view):
+            wanted.append(holder(request, part))
+    return wanted
 
 
 def leftovers(request: Request) -> list[list[Ref]]:
     """What must go, group after group, once the tenants' pods are gone."""
-    return [[holder_ref(request)], [claim_ref(request)]]
+    return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
 
 
 def is_claim_deleted(request: Request, view: View) -> bool:
-    seen = view.get(claim_ref(request))
+    return any(_is_deleting(part.claim, view) for part in parts(request))
+
+
+def _is_deleting(ref: Ref, view: View) -> bool:
+    seen = view.get(ref)
     return seen is not None and seen.deleting
 
 
 def occupied(request: Request, view: View) -> tuple[Slice, ...]:
-    """The devices that the claim has, whoever uses it: charged until these are gone."""
-    seen = view.get(claim_ref(request))
+    """The devices that the claims have, whoever uses them: charged until these are gone."""
+    return tuple(found for part in parts(request) for found in _devices(part, view))
+
+
+def _devices(part: Part, view: View) -> list[Slice]:
+    seen, holder_seen = view.get(part.claim), view.get(part.holder)
     if seen is None:
-        return ()
-    holder_seen = view.get(holder_ref(request))
+        return []
     holder_uid = holder_seen.uid if holder_seen else ""
     at = seen.facts.get("allocated_at")
-    return tuple(
+    return [
         Slice(
             slot=f"{device['pool']}/{device['device']}",
             node=device["pool"],
@@ -120,28 +144,32 @@ def occupied(request: Request, view: View) -> tuple[Slice, ...]:
             evidence=seen.ref,
         )
         for device in seen.facts.get("devices", ())
-    )
+    ]
 
 
 def held(request: Request, view: View) -> tuple[Slice, ...]:
-    """Held = the claim is allocated and the holder runs."""
-    holder_seen = view.get(holder_ref(request))
-    if holder_seen is None or holder_seen.deleting or holder_seen.facts.get("phase") != "Running":
-        return ()
-    return occupied(request, view)
+    """Held = every claim is allocated and every holder runs; until then nothing is."""
+    ready = all(_runs(part.holder, view) and _devices(part, view) for part in parts(request))
+    return occupied(request, view) if ready else ()
+
+
+def _runs(ref: Ref, view: View) -> bool:
+    seen = view.get(ref)
+    return seen is not None and not seen.deleting and seen.facts.get("phase") == "Running"
 
 
 def blocked_by(request: Request, view: View) -> str:
-    """Why the holder does not start, in the scheduler's words."""
-    holder_seen = view.get(holder_ref(request))
-    return str(holder_seen.facts.get("unschedulable", "")) if holder_seen else ""
+    """Why a holder does not start, in the scheduler's words."""
+    seen = (view.get(part.holder) for part in parts(request))
+    return next((words for s in seen if s and (words := str(s.facts.get("unschedulable", "")))), "")
 
 
 def guard(request: Request) -> dict[str, object]:
     """The allocation's entry in its GpuProject: how the policies dress a pod that carries its label."""
+    claims = [part.claim.name for part in parts(request)]
     return {
         "mode": "dra",
-        "claim": names.claim(request.name),
+        **({"claims": claims} if request.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         "count": request.count,
         "priorityClassName": names.hold_class(request.flavor),
@@ -150,6 +178,11 @@ def guard(request: Request) -> dict[str, object]:
     }
 
 
+def annotations(request: Request) -> dict[str, str]:
+    """What a pod says beside the label: where slices are spread, which of them it gets."""
+    return {names.POD_SLICES: "0"} if request.spread else {}
+
+
 def quota(request: Request) -> dict[str, int]:
-    """No hold quota: the claim itself is the limit."""
+    """No hold quota: the claims themselves are the limit."""
     return {}

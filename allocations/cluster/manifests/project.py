@@ -86,8 +86,11 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
 
 
 def object_quota(project: ProjectFacts) -> Manifest:
-    """Counts only. No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
-    ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs."""
+    """Counts only; pods and claims leave room for a holder and a claim of each slice of a large spread allocation.
+
+    No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
+    ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs.
+    """
     return _object(
         project,
         "v1",
@@ -95,7 +98,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
         "gpu-portal-objects",
         spec={
             "hard": {
-                "pods": "500",
+                "pods": "2000",
                 "services": "100",
                 "services.loadbalancers": "0",
                 "services.nodeports": "0",
@@ -103,7 +106,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
                 "configmaps": "200",
                 "persistentvolumeclaims": "50",
                 "count/jobs.batch": "500",
-                "count/resourceclaims.resource.k8s.io": "200",
+                "count/resourceclaims.resource.k8s.io": "2000",
             }
         },
     )

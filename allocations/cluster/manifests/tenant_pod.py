@@ -1,14 +1,16 @@
 """A pod to begin with: what a tenant runs to use an allocation. The admission policies add all that is missing.
 
-It fits Pod Security ``restricted`` and asks for no GPU itself: the label is enough, by DRA and by device plugin.
+It fits Pod Security ``restricted`` and asks for no GPU itself: the label is enough, by DRA and by device plugin, or
+the label and the index of a slice, where each slice has a claim of its own.
 """
 
 from allocations.cluster import names
-from allocations.cluster.manifests import lease
+from allocations.cluster.manifests import lease, paths
 from allocations.reconcile.facts import Manifest, Request
 
 
 def build(request: Request) -> Manifest:
+    annotations = paths.of(request).annotations(request)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -16,6 +18,7 @@ def build(request: Request) -> Manifest:
             "name": names.example(request.name),
             "namespace": request.namespace,
             "labels": {names.ALLOCATION: request.name},
+            **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
             "restartPolicy": "Never",

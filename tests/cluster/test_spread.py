@@ -1,0 +1,145 @@
+"""More slices by DRA than a node has: one claim and one holder each, wherever they fit."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from allocations import connect, selectors
+from allocations.models import Allocation
+from allocations.reconcile import request
+from allocations.states import Phase
+from portal.core import due
+from portal.core.errors import Refused
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+COUNT = 10
+"""A node of the local fleet has eight."""
+
+
+@pytest.fixture
+def quota(vision: Team) -> Iterator[None]:
+    """The team may hold so many for one test."""
+    pool = Offering.objects.get(key="h100/whole").pool
+    before = Limit.objects.get(team=vision, pool=pool).nominal
+    limits.set_limit("test", vision, pool, COUNT)
+    yield
+    limits.set_limit("test", vision, pool, before)
+
+
+@pytest.fixture
+def row(quota: None, project: Project, member: User) -> Allocation:
+    return held(member, project, "h100/whole", COUNT, name="wide", spread=True)
+
+
+def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, project: Project, member: User) -> None:
+    with pytest.raises(Refused) as caught:
+        ask(member, project, "h100/whole", COUNT)
+    assert [dimension.dimension for dimension in caught.value.dimensions] == ["node:h100/whole"]
+    assert "constraints.spread" in caught.value.hint
+
+
+def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, kubectl: Kubectl) -> None:
+    found = json.loads(kubectl("get", "resourceclaims", "-n", row.project.namespace, "-o", "json"))["items"]
+    assert {claim["metadata"]["name"] for claim in found} == {f"wide.{n}" for n in range(COUNT)}
+    results = [r for claim in found for r in claim["status"]["allocation"]["devices"]["results"]]
+    devices = selectors.details([row])[row.pk].devices
+    assert {(d.node, d.device) for d in devices} == {(r["pool"], r["device"]) for r in results}
+    assert len(devices) == COUNT
+    assert len({d.node for d in devices}) == 2
+    assert len([i for i in intervals(row) if i.end is None]) == COUNT
+
+
+def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) -> None:
+    where = ("-n", row.project.namespace)
+    for index in (0, COUNT - 1):
+        pod = tenant_pod(row, str(index))
+        kubectl("create", *where, "-f", "-", stdin=json.dumps(pod))
+        seen = running(kubectl, pod["metadata"]["name"], *where)
+        claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *where, "-o", "json"))
+        (device,) = claim["status"]["allocation"]["devices"]["results"]
+        assert seen["spec"]["nodeName"] == device["pool"]
+        assert {"resource": "pods", "name": pod["metadata"]["name"], "uid": seen["metadata"]["uid"]} in claim["status"][
+            "reservedFor"
+        ]
+
+
+def test_pods_of_a_stateful_set_get_one_slice_each(row: Allocation, kubectl: Kubectl) -> None:
+    where = ("-n", row.project.namespace)
+    chosen = {"app": "wide"}
+    pod = tenant_pod(row, "")
+    template = {"metadata": {"labels": {**pod["metadata"]["labels"], **chosen}}, "spec": pod["spec"]}
+    template["spec"].pop("restartPolicy")
+    spec = {"replicas": 3, "podManagementPolicy": "Parallel", "selector": {"matchLabels": chosen}, "template": template}
+    made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ring"}, "spec": spec}
+    kubectl("create", *where, "-f", "-", stdin=json.dumps(made))
+    for index in range(3):
+        seen = running(kubectl, f"ring-{index}", *where)
+        assert seen["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": f"wide.{index}"}]
+
+
+def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, kubectl: Kubectl) -> None:
+    where = ("-n", row.project.namespace)
+    before = uids(kubectl, *where)
+    kubectl("delete", "resourceclaim/wide.3", *where, "--wait=false")
+    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists())
+    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2)
+    after = uids(kubectl, *where)
+    changed = {name for name in before if after.get(name) != before[name]}
+    assert changed == {"ResourceClaim/wide.3", "Pod/wide.3-holder"}
+    assert sorted(i.end is None for i in intervals(row)) == [False] + [True] * COUNT
+
+
+def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: Kubectl) -> None:
+    ended(member, row)
+    left = kubectl("get", "workloads,resourceclaims,pods", "-n", row.project.namespace, "-o", "name")
+    assert left == ""
+    assert all(interval.end for interval in intervals(row))
+
+
+def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
+    opened = [i.key for i in intervals(row)]
+    Allocation.objects.filter(pk=row.pk).delete()
+    due.mark("adoption")
+    eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, constraints={"spread": True}).exists())
+    wait_for(row, Phase.ACTIVE)
+    assert [i.key for i in intervals(row)] == opened
+
+
+def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "l40s/whole", 2, spread=True)
+    quota = json.loads(kubectl("get", "resourcequota/gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
+    assert quota["status"]["hard"] == {"requests.nvidia.com/gpu": "2"}
+    assert selectors.reservation(row) == "count"
+
+
+def tenant_pod(row: Allocation, index: str) -> dict[str, Any]:
+    """The pod that /connect gives, for slice ``index``; for none when it is empty."""
+    pod: dict[str, Any] = yaml.safe_load(connect.pod_yaml(request.rows().get(pk=row.pk)))
+    assert pod["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
+    pod["metadata"] |= {"name": f"on-{index}", "annotations": {"gpu-portal.io/slices": index} if index else {}}
+    return pod
+
+
+def running(kubectl: Kubectl, name: str, *where: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        seen: dict[str, Any] = json.loads(kubectl("get", f"pod/{name}", *where, "-o", "json"))
+        return seen if seen["status"].get("phase") == "Running" else None
+
+    return eventually(look, AssertionError) or {}
+
+
+def uids(kubectl: Kubectl, *where: str) -> dict[str, str]:
+    """Claims and holders, as kind and name, each with its uid."""
+    found = json.loads(kubectl("get", "resourceclaims,pods", *where, "-o", "json"))["items"]
+    return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["uid"] for item in found}
