@@ -1,8 +1,8 @@
 """The bare client: the same objects from the same builders, in the same order, with nothing else to do.
 
-urllib3 and one thread: keep-alive connections, and a watch, opened beforehand, for each answer it waits for. Its namespace is dressed as the
-portal dresses one, so the same policies, quotas and queue take part. Its objects lack only the label by which the
-portal's watcher would take them for the portal's own and record them.
+urllib3 and one thread: keep-alive connections, and a watch, opened beforehand, for each answer it waits for. Its
+namespace is dressed as the portal dresses one, so the same policies, quotas and queue take part. Its objects lack only
+the label by which the portal's watcher would take them for the portal's own and record them.
 """
 
 import json

@@ -30,7 +30,7 @@ OF_ONE = ("", "/events", "/manifests")
 def counted(person: User) -> dict[str, int]:
     """Route → SQL queries of a GET by ``person``, as of now; the connection's own upkeep is not counted."""
     _, secret = tenants.issue_token(person, "bench", [Scope.READ], timedelta(minutes=10))
-    api = APIClient()
+    api = APIClient(SERVER_NAME="127.0.0.1")
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     api.get("/api/v1/me")  # notes the token's use, once a minute
     return {route: _queries(api, path) for route, path in _routes()}

@@ -1,7 +1,8 @@
 """All that is measured, in order: noise, both paths, writes per allocation, queries per route."""
 
+import os
 import platform
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -52,7 +53,7 @@ def everything(home: Home, rounds: int) -> dict[str, Any]:
             "writes": _writes(server, web, wish),
         }
     return {
-        "machine": {"python": platform.python_version(), "processors": _processors()},
+        "machine": {"python": platform.python_version(), "processors": os.cpu_count() or 0},
         "rounds": rounds,
         "paths": paths,
         "queries": _queries(member, project),
@@ -68,7 +69,7 @@ def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
     return compare(*series).document()
 
 
-def _beside(web: Web, wish: dict[str, object], bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
     ours, beside = [], []
     for n in range(rounds):
         if n % 2:
@@ -79,7 +80,7 @@ def _beside(web: Web, wish: dict[str, object], bare: Bare, asked: Request, round
     return compare(ours, beside).document()
 
 
-def _writes(server: ApiServer, web: Web, wish: dict[str, object]) -> dict[str, int]:
+def _writes(server: ApiServer, web: Web, wish: Mapping[str, object]) -> dict[str, int]:
     """Writes of the portal at the API server for one allocation, from asking to held and from there to gone."""
     with server.telling_own():
         start = server.own(OWN_WRITES)
@@ -90,7 +91,7 @@ def _writes(server: ApiServer, web: Web, wish: dict[str, object]) -> dict[str, i
         return {"hold": middle - start, "release": server.own(OWN_WRITES) - middle}
 
 
-def _portal(web: Web, wish: dict[str, object]) -> float:
+def _portal(web: Web, wish: Mapping[str, object]) -> float:
     id_, seconds = web.hold(wish)
     web.release(id_)
     return seconds
@@ -121,7 +122,7 @@ def _bare_project() -> ProjectFacts:
 
 
 def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
-    """Queries per route with few and with many allocations; most of the many queue, which costs no slices."""
+    """Queries per route with few and with many allocations; they are for tomorrow, which costs no slices."""
     person = User.objects.get(username="vision-lead")
     rows: list[Allocation] = []
     found = []
@@ -130,13 +131,6 @@ def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
             wish = services.Wish(project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1))
             rows.append(services.request(member, wish))
         found.append(routes.counted(person))
-    with suppress(Exception):
-        for row in rows:
-            services.release(member, row)
+    for row in rows:
+        services.release(member, row)
     return {route: {str(FEW): found[0][route], str(MANY): found[1][route]} for route in found[0]}
-
-
-def _processors() -> int:
-    from os import cpu_count
-
-    return cpu_count() or 0

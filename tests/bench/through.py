@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from uuid import UUID
 
 import urllib3
@@ -22,7 +23,7 @@ class Web:
         self._url = url
         self._pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"}, retries=False, timeout=30)
 
-    def hold(self, wish: dict[str, object]) -> tuple[UUID, float]:
+    def hold(self, wish: Mapping[str, object]) -> tuple[UUID, float]:
         """The allocation, and the seconds from the POST until its row says active.
 
         The row is read, not the page: reading over REST every few milliseconds would take the processor from what is
@@ -39,7 +40,7 @@ class Web:
         _until(id_, Phase.ENDED, every_s=0.05)
         quiet()
 
-    def _post(self, path: str, body: dict[str, object]) -> dict[str, str]:
+    def _post(self, path: str, body: Mapping[str, object]) -> dict[str, str]:
         answer = self._pool.request("POST", f"{self._url}{path}", json=body)
         if answer.status >= 300:
             raise RuntimeError(f"{path}: {answer.status} {answer.data.decode()}")

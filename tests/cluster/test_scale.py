@@ -47,7 +47,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
 ) -> None:
     with ExitStack() as stack:
         crowd = [stack.enter_context(_reconcilers()) for _ in range(PROCESSES)]
-        assert all(process.stdout.readline() == "ready\n" for process in crowd)
+        assert all(process.stdout and process.stdout.readline() == "ready\n" for process in crowd)
         before = apiserver.counts()
         row = ask(member, project, offering)
         ends = [process.communicate(f"{row.pk}\n", timeout=60) for process in crowd]
