@@ -66,7 +66,7 @@ def _render(rows: list[Price]) -> list[dict[str, Any]]:
         {
             "flavor": row.flavor.name,
             "valid_from": row.valid_from,
-            "per_gpu_hour": f"{row.per_gpu_hour:f}",
+            "per_gpu_hour": f"{row.per_gpu_hour.normalize():f}",
             "currency": row.currency,
             "source": row.source,
         }

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from rest_framework import serializers
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 
 from portal.api.problems import as_problem
@@ -17,7 +19,22 @@ from portal.core.errors import Invalid
 REASONS = {"count": "count_invalid", "hours": "time_invalid", "starts_at": "time_invalid", "ends_at": "time_invalid"}
 
 
+class Parser(JSONParser):
+    """JSON whose depth a parser can follow."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError as error:
+            raise ParseError("The body is nested too deeply.") from error
+
+
 class Text(serializers.CharField):
+    """A string, every character of which counts."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")

@@ -34,8 +34,9 @@ def set_price(
     3. The portal reckons in one currency, that of its first price.
     """
     with transaction.atomic(), advisory_lock("prices"):
-        begins = valid_from or clock.now()
-        per_gpu_hour = check_price(flavor, amount, currency, begins)
+        now = clock.now()
+        begins = valid_from or now
+        per_gpu_hour = check_price(flavor, amount, currency, begins, now)
         price, created = Price.objects.get_or_create(
             flavor=flavor,
             valid_from=begins,
@@ -47,7 +48,9 @@ def set_price(
     return price
 
 
-def check_price(flavor: Flavor, amount: Decimal | str, currency: str, begins: datetime) -> Decimal:
+def check_price(
+    flavor: Flavor, amount: Decimal | str, currency: str, begins: datetime, now: datetime | None = None
+) -> Decimal:
     """The amount, when such a price may be set; else Invalid or Refused, which say what could be."""
     per_gpu_hour = _amount(amount)
     _check_currency(currency)
@@ -59,7 +62,7 @@ def check_price(flavor: Flavor, amount: Decimal | str, currency: str, begins: da
             "Prices never change; set a later one.",
         )
     charged = Price.objects.filter(flavor=flavor, valid_from__lt=begins).exists()
-    if not known and begins < clock.now() and charged:
+    if not known and begins < (now or clock.now()) and charged:
         raise Invalid({"valid_from": ["A price cannot change what was charged. Give a time from now on."]})
     return per_gpu_hour
 

@@ -1,0 +1,136 @@
+from decimal import Decimal
+
+import pytest
+
+from portal.core import clock
+from quotas.costs.models import Price
+from tests.api.fleet import fleet
+from tests.builders import client, person
+from tests.db.builders_quotas import hour, used
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/costs"
+WINDOW = "2026-11-02T00:00:00Z,2026-11-03T00:00:00Z"
+
+
+@pytest.fixture
+def member(team, other_team):
+    fleet(team, other_team)
+    used(hour(0), hour(2), member="ada")
+    used(hour(1), hour(2), 2, member="grace", project="vision-dev")
+    used(hour(0), hour(10), team="language", project="language-train")
+    return person(team)
+
+
+@pytest.fixture
+def api(member):
+    return client(member)
+
+
+def rows(api, query):
+    return {row["name"]: row for row in api.get(f"{URL}?window={WINDOW}&{query}").json()["results"]}
+
+
+def test_a_row_has_every_column_as_a_decimal_string(api):
+    body = api.get(f"{URL}?window={WINDOW}").json()
+    window = {"start": "2026-11-02T00:00:00Z", "end": "2026-11-03T00:00:00Z"}
+    assert (body["currency"], body["window"]) == ("EUR", window)
+    assert body["results"][0] == {
+        "name": "vision-dev",
+        "window": window,
+        "gpu_hours": "2.000000",
+        "cost": "2.2000",
+        "idle_cost": "0",
+        "stranded_cost": "0",
+        "shared_cost": "0",
+        "total": "2.2000",
+        "currency": "EUR",
+    }
+
+
+def test_the_last_seven_days_by_project_are_the_default(api):
+    with clock.frozen(hour(12)):
+        body = api.get(URL).json()
+    assert body["window"] == {"start": "2026-10-27T00:00:00Z", "end": "2026-11-03T00:00:00Z"}
+    assert {row["name"] for row in body["results"]} == {"vision-train", "vision-dev"}
+
+
+def test_another_teams_costs_are_not_seen(api):
+    assert set(rows(api, "aggregate=team")) == {"vision"}
+    assert rows(api, 'aggregate=team&filter=team:"language"') == {}
+
+
+def test_auditors_see_all(member):
+    assert set(rows(client(person(platform_role="auditor")), "aggregate=team")) == {"vision", "language"}
+
+
+def test_keys_are_joined_by_a_slash(api):
+    assert set(rows(api, "aggregate=team,member")) == {"vision/ada", "vision/grace"}
+
+
+@pytest.mark.parametrize("text", ['project:"vision-dev"', "project:vision-dev", "member:grace%2Bkind:whole"])
+def test_a_filter_keeps_what_it_names(api, text):
+    assert set(rows(api, f"filter={text}")) == {"vision-dev"}
+
+
+def test_days_one_by_one(api):
+    query = "window=2026-11-01,2026-11-04&accumulate=false&aggregate=team"
+    found = api.get(f"{URL}?{query}").json()["results"]
+    assert [row["window"]["start"] for row in found] == ["2026-11-02T00:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("window=soon", "window=2026-11-02,2026-11-01", "window=2026-11-02T00:00:00,2026-11-03", "window=%00"),
+        *("aggregate=colour", "aggregate=label:app", "accumulate=maybe", "idle=often", "filter=team", "filter=x:y"),
+    ],
+)
+def test_what_cannot_be_read_is_400_and_says_what_works(api, query):
+    answer = api.get(f"{URL}?{query}")
+    field = query.partition("=")[0]
+    assert answer.status_code == 400
+    assert answer.json()["errors"][field]
+
+
+def test_prices_are_listed_for_everyone(api):
+    found = api.get("/api/v1/prices?flavor=l40s").json()["results"]
+    assert [(row["flavor"], Decimal(row["per_gpu_hour"]), row["currency"]) for row in found] == [
+        ("l40s", Decimal("1.10"), "EUR")
+    ]
+
+
+def test_operators_set_a_price_from_now_on(member):
+    answer = client(person(platform_role="operator")).post(
+        "/api/v1/prices", {"flavor": "l40s", "per_gpu_hour": "1.25", "source": "contract"}, format="json"
+    )
+    assert answer.status_code == 201, answer.json()
+    assert (answer.json()["per_gpu_hour"], answer.json()["currency"]) == ("1.25", "EUR")
+    assert Price.objects.filter(flavor__name="l40s").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"flavor": "l40s"}, "per_gpu_hour"),
+        ({"flavor": "nope", "per_gpu_hour": "1"}, "flavor"),
+        ({"flavor": "l40s", "per_gpu_hour": "-1"}, "per_gpu_hour"),
+        ({"flavor": "l40s", "per_gpu_hour": "NaN"}, "per_gpu_hour"),
+        ({"flavor": "l40s", "per_gpu_hour": True}, "per_gpu_hour"),
+        ({"flavor": "l40s", "per_gpu_hour": "1", "currency": "euro"}, "currency"),
+        ({"flavor": "l40s", "per_gpu_hour": "1", "currency": "USD"}, "currency"),
+        ({"flavor": "l40s", "per_gpu_hour": "1", "valid_from": "2026-01-02T00:00:00Z"}, "valid_from"),
+        ({"flavor": "l40s", "per_gpu_hour": "1", "until": "2027-01-01T00:00:00Z"}, "until"),
+    ],
+)
+def test_a_price_that_cannot_be_is_400_and_not_set(member, body, field):
+    answer = client(person(platform_role="operator")).post("/api/v1/prices", body, format="json")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
+    assert Price.objects.count() == 2
+
+
+def test_members_set_no_price(api, member):
+    body = {"flavor": "l40s", "per_gpu_hour": "0"}
+    assert api.post("/api/v1/prices", body, format="json").status_code == 403
+    operator = person(platform_role="operator")
+    assert client(operator, "read", "request").post("/api/v1/prices", body, format="json").status_code == 403

@@ -1,0 +1,106 @@
+import pytest
+
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.core import clock
+from portal.tenants import services as tenants
+from quotas.catalog import services as catalog
+from quotas.catalog.models import Offering
+from quotas.metering import services as metering
+from tests.api.fleet import allocate, fleet
+from tests.builders import client, person
+from tests.db.builders_quotas import attribution
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/offerings"
+
+
+@pytest.fixture
+def member(team, other_team, project):
+    fleet(team, other_team)
+    return person(team)
+
+
+@pytest.fixture
+def api(member):
+    return client(member)
+
+
+def rows(api, query=""):
+    return {row["id"]: row for row in api.get(f"{URL}?{query}").json()["results"]}
+
+
+def hold(row: Allocation, slot: str) -> None:
+    """As watcher and reconciler leave it once held."""
+    Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE.value)
+    metering.open_interval(row.pk, row.pk, slot, clock.now(), attribution(), row.count, {})
+
+
+def test_an_offering_has_every_field_of_the_contract(api):
+    assert rows(api)["l40s/whole"] == {
+        "id": "l40s/whole",
+        "cluster": "local",
+        "flavor": {
+            "name": "l40s",
+            "product": "NVIDIA-L40S",
+            "architecture": "ada-lovelace",
+            "memory_mib": 46068,
+            "compute_capability": "8.9",
+            "path": "device-plugin",
+        },
+        "kind": "whole",
+        "profile": "",
+        "isolation": "full",
+        "price_per_hour": "1.1000",
+        "currency": "EUR",
+        "capacity": {"total": 8, "held": 0, "free": 8},
+        "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0},
+        "wait": {"p50_s": None, "p90_s": None},
+    }
+
+
+def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):
+    hold(allocate(member, project, count=3), "a")
+    row = rows(api)["l40s/whole"]
+    assert row["capacity"] == {"total": 8, "held": 3, "free": 5}
+    assert row["mine"] == {"limit": 4, "used": 3, "can_get_now": 1, "can_borrow": 0}
+
+
+def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
+    elsewhere = tenants.create_project(other_team, "language-train", "Language training")
+    tenants.add_member(other_team, member, "member")
+    hold(allocate(member, elsewhere, count=2), "b")
+    assert rows(api, "project=vision-train")["l40s/whole"]["mine"]["used"] == 0
+    assert rows(api, "project=language-train")["l40s/whole"]["mine"]["used"] == 2
+    assert rows(api)["l40s/whole"]["mine"] == {"limit": 8, "used": 2, "can_get_now": 6, "can_borrow": 0}
+
+
+def test_who_is_in_no_team_has_nothing(member):
+    assert rows(client(person(platform_role="operator")))["l40s/whole"]["mine"]["limit"] == 0
+
+
+def test_only_what_is_free_is_listed_when_asked(api, member, project):
+    hold(allocate(member, project, count=4), "a")
+    assert set(rows(api, "free=true&project=vision-train")) == {"h100/whole"}
+    assert set(rows(api, "free=true")) == {"h100/whole", "l40s/whole"}
+
+
+def test_kinds_are_filtered(api):
+    assert set(rows(api, "kind=whole")) == {"h100/whole", "l40s/whole"}
+    assert rows(api, "kind=mig") == {}
+
+
+def test_a_hidden_offering_is_not_listed(api):
+    catalog.hide_offering("test", Offering.objects.get(key="l40s/whole"), hidden=True)
+    assert set(rows(api)) == {"h100/whole"}
+
+
+@pytest.mark.parametrize("query", ["kind=big", "free=yes", "limit=0", "project=%00"])
+def test_a_query_that_means_nothing_is_400(api, query):
+    answer = api.get(f"{URL}?{query}")
+    assert answer.status_code == 400
+    assert query.partition("=")[0] in answer.json()["errors"]
+
+
+def test_another_teams_project_is_not_there(member, other_team):
+    assert client(person(other_team)).get(f"{URL}?project=vision-train").status_code == 404
