@@ -132,6 +132,24 @@ def test_a_pod_may_say_itself_how_it_uses_its_claim(stage: Stage) -> None:
     assert spec["containers"][0]["resources"]["claims"] == [{"name": "cards", "request": "slice-0"}]
 
 
+def test_a_pod_gets_the_claim_of_the_slice_that_it_names(stage: Stage) -> None:
+    spec = running(stage, "on-wide")["spec"]
+    assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "wide-1.1"}]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal", "request": "slice-1"}]
+    assert spec["nodeName"] == stage.tenant.get("pod", "wide-1.1-holder")["spec"]["nodeName"]
+    running(stage, "own-words-on-wide")
+
+
+def test_numbered_pods_get_the_slice_of_their_number(stage: Stage) -> None:
+    eventually(lambda: len(stage.tenant.items("pods", "job-name=ranks")) == 2)
+    pods = stage.tenant.items("pods", "job-name=ranks")
+    by_index = {p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: p for p in pods}
+    for index, pod in by_index.items():
+        assert pod["spec"]["resourceClaims"][0]["resourceClaimName"] == f"wide-1.{index}"
+        running(stage, pod["metadata"]["name"])
+    assert running(stage, "ring-0")["spec"]["resourceClaims"][0]["resourceClaimName"] == "wide-1.0"
+
+
 def test_a_labelled_pod_gets_the_count_the_place_and_the_class(stage: Stage) -> None:
     spec = running(stage, "on-serve")["spec"]
     resources = spec["containers"][0]["resources"]
@@ -167,8 +185,9 @@ def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) 
     [
         ({"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}, "policies/gpu-needs-allocation.yaml"),
         ({"labels": {"gpu-portal.io/managed": "true"}}, "policies/kept-objects.yaml"),
+        ({"labels": {"gpu-portal.io/allocation": "wide-1"}}, "policies/allocation-known.yaml"),
     ],
-    ids=["with GPUs and no allocation", "with the portal's label"],
+    ids=["with GPUs and no allocation", "with the portal's label", "with no slice named, where slices are spread"],
 )
 def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -> None:
     name = Path(guard).stem
