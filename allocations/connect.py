@@ -98,7 +98,7 @@ def kubectl(row: Allocation) -> str:
 
 def _mint(user: User, row: Allocation) -> people.PersonToken:
     try:
-        return people.mint(cluster_client(), user.username, settings.PEOPLE_NAMESPACE, settings.KUBECONFIG_TTL_S)
+        return people.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
     except ClusterRefused as error:
         if error.status != 404:
             raise

@@ -33,7 +33,6 @@ REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
 KUBECONFIG = env.text("KUBECONFIG")  # only server, CA and token are taken from it; empty means in-cluster
 CLUSTER_NAME = env.text("CLUSTER_NAME", "local")
 KUBERNETES_PUBLIC_URL = env.text("KUBERNETES_PUBLIC_URL")  # API server in people's kubeconfigs, if not the portal's
-PEOPLE_NAMESPACE = env.text("PEOPLE_NAMESPACE", "gpu-portal-people")
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
 # --- deadlines, in seconds unless the name says otherwise -------------------------------------------------

@@ -1,34 +1,28 @@
 """The API server as the portal needs it: raw JSON over the official client's connection pool.
 
-Only server, CA and token are taken from a kubeconfig (KUBECONFIG), or the pod's service account where there is none:
-an ``exec`` or ``auth-provider`` entry would run a program of whoever wrote the file. A token file is read again when
-it changes, since bound tokens live for an hour at most.
-
 Typed models are not used: they cost more time than all else, and drop fields they do not know.
 """
 
-import base64
 import functools
 import json
+import ssl
 from collections.abc import Iterator, Mapping
-from os import environ
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import urllib3
-import yaml
 from django.conf import settings
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from allocations.cluster import names
+from allocations.cluster import access, names
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, Kind
 from allocations.reconcile.facts import Manifest, Ref
 
-IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+CONNECTIONS = 40
+"""Kept alive per process: the watcher has one for each kind."""
 TIMEOUT_S = (3.0, 10.0)
 WATCH_S = 20
 """How long one watch request lasts. Bookmarks come before its end, so a silent connection is found dead soon after."""
@@ -37,83 +31,28 @@ APPLY = "application/apply-patch+yaml"
 PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})
 
 
-class TokenFile:
-    """The token in a file, read again when the file changes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._changed_at = -1.0
-        self._token = ""
-
-    def __call__(self, configuration: Configuration) -> None:
-        changed_at = self.path.stat().st_mtime
-        if changed_at != self._changed_at:
-            self._token = self.path.read_text(encoding="utf-8").strip()
-            self._changed_at = changed_at
-        configuration.api_key["BearerToken"] = f"Bearer {self._token}"
-
-    def serve(self, configuration: Configuration) -> None:
-        """Have the client ask here for each request; it only does so once it knows some token."""
-        self(configuration)
-        configuration.refresh_api_key_hook = self
-
-
-def from_kubeconfig(path: Path) -> Configuration:
-    """Server, CA and token of the file's current context; anything else that it asks for is refused."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    context = next(c["context"] for c in content["contexts"] if c["name"] == content["current-context"])
-    cluster = next(c["cluster"] for c in content["clusters"] if c["name"] == context["cluster"])
-    user = next(u["user"] for u in content["users"] if u["name"] == context["user"])
-    unknown = sorted(set(user) - {"token", "tokenFile"}) + sorted(
-        set(cluster) - {"server", "certificate-authority", "certificate-authority-data"}
-    )
-    if unknown or not user:
-        found = f"remove {', '.join(unknown)}" if unknown else "it has none"
-        raise ValueError(f"{path.name}: only server, certificate authority, token or tokenFile are used; {found}")
-    configuration = Configuration()
-    configuration.host = cluster["server"]
-    if data := cluster.get("certificate-authority-data"):
-        configuration.ssl_ca_cert = _ca_file(base64.b64decode(data))
-    elif ca := cluster.get("certificate-authority"):
-        configuration.ssl_ca_cert = str(path.parent / ca)
-    if "tokenFile" in user:
-        TokenFile(path.parent / user["tokenFile"]).serve(configuration)
-    else:
-        configuration.api_key["BearerToken"] = f"Bearer {user['token']}"
-    return configuration
-
-
-def _ca_file(data: bytes) -> str:
-    with NamedTemporaryFile("wb", prefix="gpu-portal-ca-", delete=False) as file:
-        file.write(data)
-    return file.name
-
-
-def in_cluster() -> Configuration:
-    """As the pod's service account; ClusterUnavailable outside a cluster."""
-    if "KUBERNETES_SERVICE_HOST" not in environ:
-        raise ClusterUnavailable("no cluster is named: set KUBECONFIG")
-    configuration = Configuration()
-    host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
-    configuration.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    configuration.ssl_ca_cert = str(IN_CLUSTER / "ca.crt")
-    TokenFile(IN_CLUSTER / "token").serve(configuration)
-    return configuration
-
-
 @functools.cache
 def connect() -> "Client":
     """One client per process: keep-alive connections are worth more than anything else here."""
-    return Client(from_kubeconfig(Path(settings.KUBECONFIG)) if settings.KUBECONFIG else in_cluster())
+    return Client(access.from_kubeconfig(Path(settings.KUBECONFIG)) if settings.KUBECONFIG else access.in_cluster())
 
 
 class Client:
-    def __init__(self, configuration: Configuration) -> None:
-        configuration.connection_pool_maxsize = 40
-        configuration.retries = urllib3.Retry(0)
-        self.host: str = configuration.host
-        self.ca: str = configuration.ssl_ca_cert
+    def __init__(self, reach: access.Access) -> None:
+        self.access = reach
+        configuration = Configuration()
+        configuration.host = reach.server
+        configuration.refresh_api_key_hook = self._take_token
+        self._take_token(configuration)  # the hook is only asked by a client that knows some token
         self._api = ApiClient(configuration)
+        # The CA comes as text, which the client's own pool could only read from a file.
+        context = ssl.create_default_context(cadata=reach.ca or None)
+        self._api.rest_client.pool_manager = urllib3.PoolManager(
+            maxsize=CONNECTIONS, retries=False, ssl_context=context
+        )
+
+    def _take_token(self, configuration: Configuration) -> None:
+        configuration.api_key["BearerToken"] = f"Bearer {self.access.token()}"
 
     def request(
         self,

@@ -3,7 +3,6 @@
 import base64
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import yaml
 
@@ -20,7 +19,7 @@ class PersonToken:
     expires_at: datetime
 
 
-def mint(client: Client, username: str, people_namespace: str, ttl_s: int) -> PersonToken:
+def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
     """A bound token of the person by TokenRequest (authentication.k8s.io/v1).
 
     Raises ClusterRefused (404 while the person has no service account) and ClusterUnavailable.
@@ -28,7 +27,7 @@ def mint(client: Client, username: str, people_namespace: str, ttl_s: int) -> Pe
     seconds = max(SHORTEST_S, min(ttl_s, LONGEST_S))
     answer = client.json(
         "POST",
-        f"/api/v1/namespaces/{people_namespace}/serviceaccounts/{names.person(username)}/token",
+        f"/api/v1/namespaces/{names.PEOPLE_NAMESPACE}/serviceaccounts/{names.person(username)}/token",
         body={
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -41,9 +40,9 @@ def mint(client: Client, username: str, people_namespace: str, ttl_s: int) -> Pe
 
 def kubeconfig(client: Client, server: str, cluster: str, username: str, namespace: str, token: str) -> str:
     """A kubeconfig that stands alone: ``server`` (default: the portal's), its CA, the token, and the namespace."""
-    where: dict[str, str] = {"server": server or client.host}
-    if client.ca:
-        where["certificate-authority-data"] = base64.b64encode(Path(client.ca).read_bytes()).decode()
+    where: dict[str, str] = {"server": server or client.access.server}
+    if client.access.ca:
+        where["certificate-authority-data"] = base64.b64encode(client.access.ca.encode()).decode()
     person = names.person(username)
     content = {
         "apiVersion": "v1",

@@ -43,7 +43,7 @@ def desired(cluster: Cluster) -> list[Manifest]:
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
     flavors = Flavor.objects.filter(cluster=cluster).order_by("name")
     return [
-        *(platform.service_account(u.username, settings.PEOPLE_NAMESPACE) for u in people),
+        *(platform.service_account(u.username) for u in people),
         *(platform.hold_class(f.name) for f in flavors),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]

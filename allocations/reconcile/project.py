@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from django.conf import settings
-
 from allocations import transitions
 from allocations.cluster import names
 from allocations.cluster.client import Client
@@ -74,7 +72,6 @@ def facts(project: Project, view: View) -> ProjectFacts:
         guards=guards,
         holds=holds,
         resources=_device_plugin_resources(),
-        people_namespace=settings.PEOPLE_NAMESPACE,
     )
 
 

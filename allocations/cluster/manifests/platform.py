@@ -6,12 +6,12 @@ from allocations.reconcile.facts import Manifest
 LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 
 
-def service_account(username: str, people_namespace: str) -> Manifest:
+def service_account(username: str) -> Manifest:
     """A person on the cluster. No token is mounted anywhere: the portal mints short ones by TokenRequest."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": names.person(username), "namespace": people_namespace, "labels": LABELS},
+        "metadata": {"name": names.person(username), "namespace": names.PEOPLE_NAMESPACE, "labels": LABELS},
         "automountServiceAccountToken": False,
     }
 

@@ -28,7 +28,6 @@ class ProjectFacts:
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    people_namespace: str = "gpu-portal-people"
 
 
 def labels(project: ProjectFacts) -> dict[str, str]:
@@ -201,7 +200,7 @@ def role_bindings(project: ProjectFacts) -> Iterable[Manifest]:
                 {
                     "kind": "ServiceAccount",
                     "name": names.person(username),
-                    "namespace": project.people_namespace,
+                    "namespace": names.PEOPLE_NAMESPACE,
                 }
                 for username in sorted(usernames)
             ],
