@@ -5,22 +5,23 @@ written in the transaction of the change that makes a look necessary, and stays 
 Celery message is a hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
 
 A worker's way through a target:
-1. `take` moves `due_at` a lease ahead, so that the same hint twice, or two workers, give one look;
+1. `take` leases it for `LEASE_S`, so that the same hint twice, or two workers, give one look;
 2. it looks, and acts;
 3. `finish` removes the row or sets the next look; `fail` sets a later one, with exponential back-off.
-A mark made between 1 and 3 raises `marks`; step 3 sees that and leaves the target due at once.
-A worker that dies leaves the lease, which runs out.
+A mark made between 1 and 3 raises `marks` and sends no hint; step 3 sees that, leaves the target due at once, and
+sends it. A worker that dies leaves the lease, which runs out.
 """
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Case, DateTimeField, Value, When
+from django.db.models import Case, DateTimeField, Q, QuerySet, Value, When
 
 from portal.core import clock, hints
 from portal.core.errors import Permanent, Retryable
@@ -34,17 +35,22 @@ MARK = """
     SELECT target, %(at)s, 1, 0, '', %(now)s FROM unnest(%(targets)s::text[]) AS target
     ON CONFLICT (target) DO UPDATE
     SET due_at = least(due.due_at, excluded.due_at), marks = due.marks + 1, updated_at = excluded.updated_at
+    RETURNING target, leased_until
+"""
+TAKE = """
+    UPDATE core_due SET leased_until = %(until)s, updated_at = %(now)s
+    WHERE target = %(target)s AND due_at <= %(now)s AND (leased_until IS NULL OR leased_until <= %(now)s)
+    RETURNING marks, attempts
 """
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A target that this worker alone looks at until `until`."""
+    """A target that this worker alone looks at until its lease runs out."""
 
     target: str
     marks: int
     attempts: int
-    until: datetime
 
 
 def mark(*targets: str, at: datetime | None = None) -> None:
@@ -59,36 +65,31 @@ def mark(*targets: str, at: datetime | None = None) -> None:
     ordered = sorted(set(targets))
     with connection.cursor() as cursor:
         cursor.execute(MARK, {"at": at or now, "now": now, "targets": ordered})
+        idle = sorted(target for target, until in cursor.fetchall() if until is None or until <= now)
     if at is None or at <= now:
-        transaction.on_commit(lambda: hints.send(ordered), robust=True)
+        transaction.on_commit(lambda: hints.send(idle), robust=True)
 
 
 def take(target: str) -> Taken | None:
     """Lease the target if it is due, else None: then someone else has it, or there is nothing to do."""
     now = clock.now()
     until = now + timedelta(seconds=settings.LEASE_S)
-    with transaction.atomic():
-        row = Due.objects.select_for_update(skip_locked=True).filter(target=target, due_at__lte=now).first()
-        if row is None:
-            return None
-        Due.objects.filter(pk=row.pk).update(due_at=until, updated_at=now)
-    return Taken(target=target, marks=row.marks, attempts=row.attempts, until=until)
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE, {"target": target, "now": now, "until": until})
+        row = cursor.fetchone()
+    return Taken(target, *row) if row else None
 
 
 def finish(taken: Taken, next_at: datetime | None = None) -> None:
     """The look is done: look again at `next_at`, or not until the next mark."""
-    now = clock.now()
-    with transaction.atomic():
-        row = Due.objects.select_for_update().filter(target=taken.target).first()
-        if row is None:
-            return
-        if row.marks != taken.marks:
-            Due.objects.filter(pk=row.pk).update(due_at=now, attempts=0, error="", updated_at=now)
-            transaction.on_commit(lambda: hints.send([taken.target]), robust=True)
-        elif next_at is None:
-            row.delete()
-        else:
-            Due.objects.filter(pk=row.pk).update(due_at=next_at, attempts=0, error="", updated_at=now)
+    unmarked = Due.objects.filter(target=taken.target, marks=taken.marks)
+    done = unmarked.delete()[0] if next_at is None else unmarked.update(due_at=next_at, **_fresh())
+    if not done and Due.objects.filter(target=taken.target).update(due_at=clock.now(), **_fresh()):
+        transaction.on_commit(lambda: hints.send([taken.target]), robust=True)
+
+
+def _fresh() -> dict[str, Any]:
+    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": clock.now()}
 
 
 def fail(taken: Taken, error: Exception) -> datetime:
@@ -103,7 +104,7 @@ def fail(taken: Taken, error: Exception) -> datetime:
     soon = min(later, now + timedelta(seconds=settings.RETRY_FIRST_S))
     again = Case(When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField())
     Due.objects.filter(target=taken.target).update(
-        due_at=again, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
+        due_at=again, leased_until=None, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
     )
     return later
 
@@ -138,13 +139,18 @@ def work(target: str, look: Callable[[str], datetime | None]) -> bool:
 
 def sweep() -> int:
     """Send a hint for what is due, longest due first; returns how many."""
-    due = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("target", flat=True)
-    targets = list(due[:SWEEP_LIMIT])
+    targets = list(waiting().order_by("due_at").values_list("target", flat=True)[:SWEEP_LIMIT])
     hints.send(targets)
     return len(targets)
 
 
+def waiting() -> QuerySet[Due]:
+    """What is due, and nobody looks at."""
+    now = clock.now()
+    return Due.objects.filter(Q(leased_until=None) | Q(leased_until__lte=now), due_at__lte=now)
+
+
 def lag_s() -> float:
     """For how many seconds the longest due target has been waiting; 0 if none is."""
-    first = Due.objects.filter(due_at__lte=clock.now()).order_by("due_at").values_list("due_at", flat=True).first()
+    first = waiting().order_by("due_at").values_list("due_at", flat=True).first()
     return (clock.now() - first).total_seconds() if first else 0.0

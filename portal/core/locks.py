@@ -37,6 +37,11 @@ def advisory_lock(*key: str, wait_s: float = 10.0) -> Iterator[None]:
 
 
 def _acquire(function: str, id_: int, key: tuple[str, ...], wait_s: float) -> None:
+    # Mostly it is free, and then one statement is all.
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function.replace('pg_', 'pg_try_', 1)}(%s)", [id_])
+        if cursor.fetchone() == (True,):
+            return
     # A transaction of its own (or a savepoint) keeps lock_timeout from outliving the call; a session
     # lock outlives it.
     try:

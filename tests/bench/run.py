@@ -123,7 +123,7 @@ def _bare_project() -> ProjectFacts:
 
 def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
     """Queries per route with few and with many allocations; they are for tomorrow, which costs no slices."""
-    person = User.objects.get(username="vision-lead")
+    person = User.objects.get(username="operator")
     rows: list[Allocation] = []
     found = []
     for wanted in (FEW, MANY):

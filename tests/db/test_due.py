@@ -115,6 +115,20 @@ def test_a_mark_made_during_the_look_is_not_lost(sent, django_capture_on_commit_
     assert ("allocations.reconcile", "platform") in sent
 
 
+def test_a_mark_made_during_the_look_sends_its_hint_when_the_look_is_done(sent, django_capture_on_commit_callbacks):
+    due.mark("platform")
+    taken = due.take("platform")
+    with django_capture_on_commit_callbacks(execute=True):
+        due.mark("platform")
+    assert sent == []
+    assert due.take("platform") is None
+    assert due.sweep() == 0
+    with django_capture_on_commit_callbacks(execute=True):
+        due.finish(taken)
+    assert sent == [("allocations.reconcile", "platform")]
+    assert due.take("platform") is not None
+
+
 def fails(target):
     raise Retryable("the API server does not answer")
 
