@@ -11,7 +11,7 @@ from tests.builders import client, person
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"
 READS = ("", "/events", "/manifests", "/connect")
-WRITES = (("/release", {}), ("/extend", {"hours": 1}), ("/retry", {}))
+WRITES: tuple[tuple[str, dict[str, int]], ...] = (("/release", {}), ("/extend", {"hours": 1}), ("/retry", {}))
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.builders import client, person
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"
 NOW = datetime.now(UTC)
+BAD_COUNTS: list[object] = [0, -1, 10**6, 10**30, "2", 2.0, 1.5, True, [], {}, None]
+BAD_HOURS: list[object] = [0, -1, "0", "NaN", "inf", "x", "1e400", "0.0000001", True, [1], 1e9]
 
 
 @pytest.fixture
@@ -40,14 +42,8 @@ def ahead(hours: float) -> str:
 @pytest.mark.parametrize(
     ("change", "field", "reason"),
     [
-        *(
-            ({"count": count}, "count", "count_invalid")
-            for count in (0, -1, 10**6, 10**30, "2", 2.0, 1.5, True, [], {})
-        ),
-        ({"count": None}, "count", "count_invalid"),
-        *(({"hours": hours}, "hours", "time_invalid") for hours in (0, -1, "0", "NaN", "inf", "x", True, [1], 1e9)),
-        ({"hours": "1e400"}, "hours", "time_invalid"),
-        ({"hours": "0.0000001"}, "hours", "time_invalid"),
+        *(({"count": count}, "count", "count_invalid") for count in BAD_COUNTS),
+        *(({"hours": hours}, "hours", "time_invalid") for hours in BAD_HOURS),
         ({"hours": 1, "ends_at": ahead(1)}, "hours", "time_invalid"),
         ({"ends_at": past(1)}, "ends_at", "time_invalid"),
         ({"ends_at": ahead(9000)}, "ends_at", "time_invalid"),

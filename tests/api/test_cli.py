@@ -1,0 +1,143 @@
+"""The gpu-portal command against the portal itself, over HTTP."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from allocations import transitions
+from allocations.models import Allocation
+from allocations.states import Ending
+from portal.cli import allocations, config
+from portal.cli.main import cli
+from portal.tenants import services as tenants
+from portal.tenants.models import ApiToken
+from tests.api.fleet import allocate, fleet
+from tests.builders import person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def member(team, other_team, project):
+    fleet(team, other_team)
+    return person(team)
+
+
+@pytest.fixture
+def run(live_server, member, monkeypatch, tmp_path):
+    """Runs a command as the member; returns its result."""
+    _, secret = tenants.issue_token(member, "cli", ["read", "request"], timedelta(days=1))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("GPU_PORTAL_URL", live_server.url)
+    monkeypatch.setenv("GPU_PORTAL_TOKEN", secret)
+    monkeypatch.setattr(allocations, "LOOK_EVERY_S", 0.05)
+    return lambda *words: CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+def as_json(result):
+    return json.loads(result.stdout)
+
+
+def test_login_keeps_a_token_that_works_for_its_owner_alone(run, member, monkeypatch):
+    assert "Signed in" in run("login").stdout
+    assert config.path().stat().st_mode & 0o777 == 0o600
+    monkeypatch.delenv("GPU_PORTAL_URL")
+    monkeypatch.delenv("GPU_PORTAL_TOKEN")
+    assert run("offerings").exit_code == 0
+
+
+def test_login_keeps_no_token_that_does_not_work(run):
+    result = run("login", "--token", "gpup_wrong")
+    assert result.exit_code == 1
+    assert "unknown, revoked or expired" in result.stderr
+    assert not config.path().exists()
+
+
+def test_without_a_token_it_says_what_to_do(run, monkeypatch):
+    monkeypatch.delenv("GPU_PORTAL_TOKEN")
+    result = run("list")
+    assert result.exit_code == 1
+    assert "gpu-portal login" in result.stderr
+
+
+def test_offerings_say_what_can_be_had(run):
+    assert "l40s/whole" in run("offerings", "--project", "vision-train").stdout
+
+
+def test_a_request_is_made_shown_extended_and_given_back(run):
+    made = as_json(run("request", "l40s/whole", "--project", "vision-train", "--name", "train", "-o", "json"))
+    assert (made["name"], made["phase"]) == ("train", "queued")
+    assert "1 of 1" in run("show", "train").stdout
+    extended = as_json(run("extend", made["id"], "--hours", "2", "--output", "json"))
+    assert extended["ends_at"] > made["ends_at"]
+    assert "train" in run("queue").stdout
+    assert [row["name"] for row in as_json(run("list", "--mine", "-o", "json"))["results"]] == ["train"]
+    assert run("release", "train").exit_code == 0
+    assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
+
+
+def test_a_dry_run_asks_for_nothing(run):
+    result = run("request", "l40s/whole", "--project", "vision-train", "--dry-run")
+    assert "Fits now." in result.stdout
+    assert not Allocation.objects.exists()
+
+
+def test_a_refusal_is_told_in_words_and_exits_1(run):
+    result = run("request", "l40s/whole", "--project", "vision-train", "--count", "6")
+    assert result.exit_code == 1
+    assert "Ask for at most 4" in result.stderr
+    assert "Works (now): 4 × l40s/whole" in result.stderr
+
+
+def test_a_refusal_as_json_is_the_problem_itself(run):
+    result = run("request", "l40s/whole", "--project", "vision-train", "--count", "6", "-o", "json")
+    assert result.exit_code == 1
+    assert as_json(result)["reason"] == "quota_exceeded"
+
+
+def test_waiting_exits_0_when_active(run, member, project):
+    row = allocate(member, project, name="train")
+    Allocation.objects.filter(pk=row.pk).update(phase="active")
+    assert run("wait", "train").exit_code == 0
+
+
+def test_waiting_exits_3_when_it_ended_first(run, member, project):
+    row = allocate(member, project, name="train")
+    transitions.end(row, Ending.PERSON, "released", "Released by a person.", actor="test")
+    Allocation.objects.filter(pk=row.pk).update(phase="ended", outcome="cancelled", ended_at=row.created_at)
+    assert run("wait", "train").exit_code == 3
+    assert run("wait", "train", "--for", "ended").exit_code == 0
+
+
+def test_waiting_exits_4_when_the_time_is_over(run):
+    result = run("request", "l40s/whole", "--project", "vision-train", "--wait", "--timeout", "0.2")
+    assert result.exit_code == 4
+
+
+def test_an_unknown_name_is_said_to_be_unknown(run):
+    result = run("show", "nope")
+    assert result.exit_code == 1
+    assert "no allocation nope" in result.stderr
+
+
+def test_costs_are_shown_even_when_there_are_none(run):
+    assert "Nothing was used." in run("costs", "--window", "today").stdout
+    assert as_json(run("costs", "-o", "json"))["results"] == []
+
+
+def test_tokens_are_made_listed_and_revoked(run, member):
+    made = as_json(run("token", "create", "pipeline", "-o", "json"))
+    assert made["scopes"] == ["read", "request"]
+    assert "pipeline" in run("token", "list").stdout
+    assert run("token", "revoke", str(made["id"])).exit_code == 0
+    assert ApiToken.objects.get(name="pipeline").revoked_at is not None
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_can_answer_in_json(command):
+    found = cli.commands[command]
+    leaves = found.commands.values() if hasattr(found, "commands") else [found]
+    for leaf in leaves:
+        assert "--output" in [option for parameter in leaf.params for option in parameter.opts]

@@ -1,0 +1,155 @@
+"""What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rest_framework.test import APIClient
+
+from allocations.models import Allocation
+from deploy.local.runner import Local
+from portal.core import clock
+from portal.tenants.models import Project, User
+from tests.builders import client
+from tests.cluster.asking import ask, held
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+Tenant = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def api(member: User) -> APIClient:
+    return client(member)
+
+
+def connect(api: APIClient, row: Allocation) -> dict[str, Any]:
+    answer = api.get(f"/api/v1/allocations/{row.pk}/connect")
+    assert answer.status_code == 200, answer.json()
+    assert answer["Cache-Control"] == "no-store"
+    given: dict[str, Any] = answer.json()
+    return given
+
+
+@pytest.fixture
+def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
+    """kubectl with nothing but the kubeconfig that was handed out."""
+
+    def of(given: dict[str, Any]) -> Tenant:
+        file = tmp_path / "kubeconfig"
+        file.write_text(given["kubeconfig"], encoding="utf-8")
+
+        def run(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+            command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *words]
+            return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
+
+        return run
+
+    return of
+
+
+def running(tenant: Tenant, pod: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        found: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)
+        return found if found["status"].get("phase") == "Running" else None
+
+    found = eventually(look)
+    assert found is not None
+    return found
+
+
+def test_the_pod_runs_as_it_is_on_the_very_devices(
+    api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
+) -> None:
+    row = held(member, project, "h100/whole", 2)
+    given = connect(api, row)
+    assert given["label"] == {"key": "gpu-portal.io/allocation", "value": row.name}
+    use = tenant(given)
+    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
+    assert made.returncode == 0, made.stderr
+    pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
+    devices = api.get(f"/api/v1/allocations/{row.pk}").json()["devices"]
+    claim = json.loads(use("get", "resourceclaim", row.name, "-o", "json").stdout)
+    results = claim["status"]["allocation"]["devices"]["results"]
+    assert [(r["pool"], r["device"]) for r in results] == [(d["node"], d["device"]) for d in devices]
+    assert pod["spec"]["nodeName"] == devices[0]["node"]
+    assert pod["metadata"]["uid"] in [user["uid"] for user in claim["status"]["reservedFor"]]
+
+
+def test_the_pod_runs_as_it_is_by_device_plugin(
+    api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
+) -> None:
+    row = held(member, project, "l40s/whole")
+    given = connect(api, row)
+    use = tenant(given)
+    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
+    assert made.returncode == 0, made.stderr
+    pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert pod["spec"]["nodeName"].startswith("l40s-")
+
+
+def test_the_kubeconfig_is_the_persons_own_and_reaches_the_project_only(
+    api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
+) -> None:
+    given = connect(api, held(member, project, "l40s/whole"))
+    use = tenant(given)
+    who = json.loads(use("auth", "whoami", "-o", "json").stdout)["status"]["userInfo"]["username"]
+    assert who == f"system:serviceaccount:gpu-portal-people:person-{member.username}"
+    assert use("get", "pods").returncode == 0
+    assert use("get", "pods", "-n", "kube-system").returncode != 0
+    assert use("get", "secrets", "-n", "gpu-portal-people").returncode != 0
+
+
+@pytest.mark.parametrize(("asked_s", "given_s"), [(60, 600), (900, 900), (86_400, 3600)])
+def test_a_token_lives_from_ten_minutes_to_an_hour(
+    api: APIClient, member: User, project: Project, settings: Any, asked_s: int, given_s: int
+) -> None:
+    settings.KUBECONFIG_TTL_S = asked_s
+    before = clock.now()
+    row = held(member, project, "l40s/whole")
+    expires_at = datetime.fromisoformat(connect(api, row)["expires_at"])
+    assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=30)
+
+
+def test_people_may_be_given_another_address_of_the_cluster() -> None:
+    settings.KUBERNETES_PUBLIC_URL = "https://kubernetes.example.org"
+    given = connect(api, held(member, project, "l40s/whole"))
+    cluster = yaml.safe_load(given["kubeconfig"])["clusters"][0]["cluster"]
+    assert cluster["server"] == "https://kubernetes.example.org"
+
+
+def test_an_operator_who_is_no_member_uses_credentials_of_their_own(member: User, project: Project) -> None:
+    row = held(member, project, "l40s/whole")
+    answer = client(User.objects.get(username="operator")).get(f"/api/v1/allocations/{row.pk}/connect")
+    assert answer.status_code == 403
+    assert "your own credentials" in answer.json()["hint"]
+
+
+def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, project: Project, kubectl: Kubectl) -> None:
+    limit = next(
+        row["mine"]["limit"]
+        for row in api.get("/api/v1/offerings", {"project": project.slug}).json()["results"]
+        if row["id"] == "a100/mig-3g.40gb"
+    )
+    held(member, project, "a100/mig-3g.40gb", limit)
+    waiting = [ask(member, project, "a100/mig-3g.40gb", limit, priority=priority) for priority in ("batch", "normal")]
+
+    def places() -> list[object]:
+        return [api.get(f"/api/v1/allocations/{row.pk}").json()["queue"] for row in waiting]
+
+    def pending() -> list[str]:
+        path = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/team-vision/pendingworkloads"
+        return [item["metadata"]["name"] for item in json.loads(kubectl("get", "--raw", path))["items"]]
+
+    leases = [f"{row.name}-lease" for row in waiting]
+    eventually(lambda: set(leases) <= set(pending()))
+    told = pending()
+    expected = [{"position": told.index(lease) + 1, "of": len(told)} for lease in leases]
+    eventually(lambda: places() == expected)
