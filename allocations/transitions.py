@@ -87,9 +87,10 @@ def record_phase(row: Allocation, situation: Situation) -> None:
     """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
     verdict = derive(situation.facts)
     held_at = row.held_at
-    if held_at is None and situation.occupied:
-        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
     ended = verdict.phase is Phase.ENDED
+    # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
+    if held_at is None and (situation.occupied or ended):
+        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended
     is_end = ended and row.ended_at is None
     if not (is_new or is_end or held_at != row.held_at):

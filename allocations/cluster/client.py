@@ -24,8 +24,9 @@ from allocations.reconcile.facts import Manifest, Ref
 CONNECTIONS = 40
 """Kept alive per process: the watcher has one for each kind."""
 TIMEOUT_S = (3.0, 10.0)
-WATCH_S = 20
-"""How long one watch request lasts. Bookmarks come before its end, so a silent connection is found dead soon after."""
+WATCH_S = 10
+"""How long one watch request lasts. Its orderly end is a sign of life, so a silent connection is found dead soon after,
+and the last sighting of what nobody saw end is never older than this before an outage."""
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
 PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})

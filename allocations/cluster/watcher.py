@@ -106,10 +106,15 @@ class Reflector(threading.Thread):
                 seen_at = at if live else last_contact
                 if observation := observe(self._kind, raw, at=seen_at, live=live, gone=gone):
                     self._out.put(observation)
-            place.revision, place.at = revision, at
-            self._out.put(Synced(self._kind, revision, at))
+            self._reached(place, revision, at)
             if self._stop_event.is_set():
-                break
+                return
+        # The server ended the request in good order: up to now there was nothing else to tell.
+        self._reached(place, place.revision, clock.now())
+
+    def _reached(self, place: "Place", revision: int, at: datetime) -> None:
+        place.revision, place.at = revision, at
+        self._out.put(Synced(self._kind, revision, at))
 
 
 @dataclass
