@@ -133,14 +133,16 @@ def _devices(part: Part, view: View) -> list[Slice]:
     if seen is None:
         return []
     holder_uid = holder_seen.uid if holder_seen else ""
-    at = seen.facts.get("allocated_at")
+    # Held needs both, so it began no earlier than the later of them.
+    times = [seen.facts.get("allocated_at"), holder_seen.facts.get("ready_at") if holder_seen else ""]
+    since = max((datetime.fromisoformat(at) for at in times if at), default=None)
     return [
         Slice(
             slot=f"{device['pool']}/{device['device']}",
             node=device["pool"],
             device=device["device"],
             identity=f"{seen.uid}/{holder_uid}",
-            since=datetime.fromisoformat(at) if at else None,
+            since=since,
             evidence=seen.ref,
         )
         for device in seen.facts.get("devices", ())
