@@ -25,10 +25,10 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Bring the allocation's lease, claim and holder to what is wanted; returns when to look again.
 
     1. deadlines that have passed become intent (expired, start failed, eviction without requeue);
-    2. the namespace's guard and quotas are brought along first, if they must change for it;
-    3. a hold whose beginning the ledger missed is entered there;
-    4. the plan of its own objects is applied;
-    5. the phase is derived from the facts, and a change of it becomes a Transition.
+    2. a hold whose beginning the ledger missed is entered there;
+    3. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts;
+    4. the namespace's guard and quotas are brought along, if they must change for it;
+    5. the plan of its own objects is applied.
     Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
@@ -40,15 +40,14 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         situation = _assess(row, asked, view, done)
         if _deadlines_became_intent(row, asked, situation):
             situation = _assess(row, asked, view, done)
-        if wants.needs_project(asked, situation, view):
-            _record(row, situation)
-            reconcile_project(asked.project, client)
         if situation.held:
             ledger.open_held([row], view, at=situation.facts.now, live=False)
+        transitions.record_phase(row, situation)
+        if wants.needs_project(asked, situation, view):
+            reconcile_project(asked.project, client)
         wanted = wants.wanted(asked, request.intent(row), situation, view, done)
         apply(client, plan(wanted, view, done), target(id_))
         forget(_known_gone(view, done, {Ref.of(m) for m in wanted.objects}))
-        _record(row, situation)
         return wants.wake_at(asked, request.intent(row), situation)
 
 
@@ -74,7 +73,3 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
 
 def _known_gone(view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     return [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
-
-
-def _record(row: Allocation, situation: wants.Situation) -> None:
-    transitions.record_phase(row, situation)

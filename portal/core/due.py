@@ -8,8 +8,9 @@ A worker's way through a target:
 1. `take` leases it for `LEASE_S`, so that the same hint twice, or two workers, give one look;
 2. it looks, and acts;
 3. `finish` removes the row or sets the next look; `fail` sets a later one, with exponential back-off.
-A mark made between 1 and 3 raises `marks` and sends no hint; step 3 sees that, leaves the target due at once, and
-sends it. A worker that dies leaves the lease, which runs out.
+A mark made between 1 and 3 raises `marks` and sends no hint; step 3 sees that and leaves the target due at once, so the
+same worker looks again: what follows upon its own acts is mostly seen before it is done. A worker that dies leaves the
+lease, which runs out.
 """
 
 import random
@@ -30,6 +31,8 @@ from portal.core.models import Due
 log = structlog.get_logger(__name__)
 
 SWEEP_LIMIT = 500
+LOOKS_IN_A_ROW = 5
+"""After these a hint is sent instead: nobody has a worker for himself."""
 MARK = """
     INSERT INTO core_due AS due (target, due_at, marks, attempts, error, updated_at)
     SELECT target, %(at)s, 1, 0, '', %(now)s FROM unnest(%(targets)s::text[]) AS target
@@ -80,12 +83,11 @@ def take(target: str) -> Taken | None:
     return Taken(target, *row) if row else None
 
 
-def finish(taken: Taken, next_at: datetime | None = None) -> None:
-    """The look is done: look again at `next_at`, or not until the next mark."""
+def finish(taken: Taken, next_at: datetime | None = None) -> bool:
+    """The look is done: look again at `next_at`, or not until the next mark. False if it was marked meanwhile."""
     unmarked = Due.objects.filter(target=taken.target, marks=taken.marks)
     done = unmarked.delete()[0] if next_at is None else unmarked.update(due_at=next_at, **_fresh())
-    if not done and Due.objects.filter(target=taken.target).update(due_at=clock.now(), **_fresh()):
-        transaction.on_commit(lambda: hints.send([taken.target]), robust=True)
+    return bool(done) or not Due.objects.filter(target=taken.target).update(due_at=clock.now(), **_fresh())
 
 
 def _fresh() -> dict[str, Any]:
@@ -124,16 +126,29 @@ def work(target: str, look: Callable[[str], datetime | None]) -> bool:
     if taken is None:
         return False
     with structlog.contextvars.bound_contextvars(target=target):
-        try:
-            next_at = look(target)
-        except Retryable as error:
-            log.warning("due.retry", error=str(error), again=fail(taken, error).isoformat())
-        except Permanent as error:
-            log.warning("due.refused", error=str(error), again=fail(taken, error).isoformat())
-        except Exception as error:
-            log.exception("due.failed", again=fail(taken, error).isoformat())
-        else:
-            finish(taken, next_at)
+        for _ in range(LOOKS_IN_A_ROW - 1):
+            if _look(taken, look):
+                return True
+            if (again := take(target)) is None:
+                return True
+            taken = again
+        if not _look(taken, look):
+            hints.send([target])
+    return True
+
+
+def _look(taken: Taken, look: Callable[[str], datetime | None]) -> bool:
+    """Look once; False if the target is due again at once."""
+    try:
+        next_at = look(taken.target)
+    except Retryable as error:
+        log.warning("due.retry", error=str(error), again=fail(taken, error).isoformat())
+    except Permanent as error:
+        log.warning("due.refused", error=str(error), again=fail(taken, error).isoformat())
+    except Exception as error:
+        log.exception("due.failed", again=fail(taken, error).isoformat())
+    else:
+        return finish(taken, next_at)
     return True
 
 

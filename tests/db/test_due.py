@@ -107,15 +107,35 @@ def test_a_finished_look_may_name_the_next_one():
 
 
 @pytest.mark.parametrize("at", [None, NOON + timedelta(hours=8)])
-def test_a_mark_made_during_the_look_is_not_lost(sent, django_capture_on_commit_callbacks, at):
+def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
+    looks = []
+
+    def look(target):
+        looks.append(target)
+        if len(looks) == 1:
+            due.mark(target, at=at)
+
     due.mark("platform")
-    with django_capture_on_commit_callbacks(execute=True):
-        due.work("platform", lambda target: due.mark("platform", at=at))
-    assert Due.objects.get().due_at == NOON
-    assert ("allocations.reconcile", "platform") in sent
+    due.work("platform", look)
+    assert len(looks) == 2
+    assert not Due.objects.exists()
 
 
-def test_a_mark_made_during_the_look_sends_its_hint_when_the_look_is_done(sent, django_capture_on_commit_callbacks):
+def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent):
+    looks = []
+
+    def look(target):
+        looks.append(target)
+        due.mark(target)
+
+    due.mark("platform")
+    due.work("platform", look)
+    assert len(looks) == due.LOOKS_IN_A_ROW
+    assert sent == [("allocations.reconcile", "platform")]
+    assert due.take("platform") is not None
+
+
+def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
     due.mark("platform")
     taken = due.take("platform")
     with django_capture_on_commit_callbacks(execute=True):
@@ -123,9 +143,7 @@ def test_a_mark_made_during_the_look_sends_its_hint_when_the_look_is_done(sent, 
     assert sent == []
     assert due.take("platform") is None
     assert due.sweep() == 0
-    with django_capture_on_commit_callbacks(execute=True):
-        due.finish(taken)
-    assert sent == [("allocations.reconcile", "platform")]
+    assert not due.finish(taken)
     assert due.take("platform") is not None
 
 
