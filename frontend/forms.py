@@ -96,6 +96,12 @@ class RequestForm(LengthForm):
         required=False,
         help_text="Who is served first in your team's queue. Critical needs the role lead.",
     )
+    spread = forms.BooleanField(
+        required=False,
+        label="Slices may be on several nodes",
+        help_text="For more than a node has, by DRA; a pod then gets one slice. Over REST: "
+        "<code>constraints.spread</code>.",
+    )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, projects: Iterable[Project], *args: Any, **kwargs: Any) -> None:
@@ -114,6 +120,7 @@ class RequestForm(LengthForm):
             hours=self.chosen_hours(),
             priority=values["priority"] or "normal",
             purpose=values["purpose"],
+            spread=values["spread"],
         )
 
 

@@ -15,6 +15,8 @@ def as_curl(wish: Wish) -> str:
     body |= {name: value for name in ("name", "purpose") if (value := getattr(wish, name))}
     if wish.priority != "normal":
         body["priority"] = wish.priority
+    if wish.spread:
+        body["constraints"] = {"spread": True}
     return " \\\n  ".join(
         [
             f"curl -sS {shlex.quote(f'{settings.PORTAL_URL}/api/v1/allocations')}",

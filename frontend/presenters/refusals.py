@@ -58,7 +58,7 @@ def bounds(found: Iterable[Binding]) -> list[Bound]:
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
     """``alternatives`` as REST has them; ``form`` is what was asked, which each link changes in what it must."""
-    kept = {name: form[name] for name in ("project", "purpose", "name", "priority") if form.get(name)}
+    kept = {name: form[name] for name in ("project", "purpose", "name", "priority", "spread") if form.get(name)}
     found = []
     for other in alternatives:
         hours = amounts.hours(Fraction(Decimal(other["hours"])))
