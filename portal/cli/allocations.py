@@ -17,7 +17,8 @@ ENDED, LATE = 3, 4
 
 
 @click.command()
-@click.argument("offering")
+@click.argument("offering", required=False)
+@click.option("--offering", "offering_option", help="The same as OFFERING.")
 @click.option("--project", required=True, help="Slug of the project.")
 @click.option("--count", type=int, default=1, show_default=True, help="Slices.")
 @click.option("--hours", help="How long, e.g. 8 or 0.5; 8 if neither this nor --ends-at is given.")
@@ -34,6 +35,10 @@ ENDED, LATE = 3, 4
 def request(client: Client, *, no_requeue: bool, dry_run: bool, waits: bool, timeout: float, **given: Any) -> None:
     """Ask for slices of OFFERING, e.g. h100/whole."""
     body = {name: value for name, value in given.items() if value is not None}
+    named = body.pop("offering_option", None)
+    body.setdefault("offering", named)
+    if not body["offering"]:
+        raise click.UsageError("Name an offering; `gpu-portal offerings` lists them.")
     if no_requeue:
         body["requeue"] = False
     if dry_run:

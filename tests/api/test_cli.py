@@ -78,6 +78,11 @@ def test_a_request_is_made_shown_extended_and_given_back(run):
     assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
 
 
+def test_the_offering_may_be_an_option(run):
+    assert run("request", "--project", "vision-train", "--offering", "h100/whole").exit_code == 0
+    assert run("request", "--project", "vision-train").exit_code == 2
+
+
 def test_a_dry_run_asks_for_nothing(run):
     result = run("request", "l40s/whole", "--project", "vision-train", "--dry-run")
     assert "Fits now." in result.stdout

@@ -118,7 +118,9 @@ def test_a_token_lives_from_ten_minutes_to_an_hour(
     assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=30)
 
 
-def test_people_may_be_given_another_address_of_the_cluster() -> None:
+def test_people_may_be_given_another_address_of_the_cluster(
+    api: APIClient, member: User, project: Project, settings: Any
+) -> None:
     settings.KUBERNETES_PUBLIC_URL = "https://kubernetes.example.org"
     given = connect(api, held(member, project, "l40s/whole"))
     cluster = yaml.safe_load(given["kubeconfig"])["clusters"][0]["cluster"]
