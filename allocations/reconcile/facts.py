@@ -53,6 +53,10 @@ class View:
     def __init__(self, seen: Iterable[Seen] = (), synced: Mapping[str, int] | None = None) -> None:
         self._seen = {s.ref: s for s in seen}
         self._synced = dict(synced or {})
+        self._of: dict[tuple[str, str | None], list[Seen]] = {}
+        for one in self._seen.values():
+            self._of.setdefault((one.ref.kind, None), []).append(one)
+            self._of.setdefault((one.ref.kind, one.allocation), []).append(one)
 
     def get(self, ref: Ref) -> Seen | None:
         return self._seen.get(ref)
@@ -61,9 +65,8 @@ class View:
         return iter(self._seen.values())
 
     def of(self, kind: str, allocation: str | None = None) -> list[Seen]:
-        return [
-            s for s in self._seen.values() if s.ref.kind == kind and (allocation is None or s.allocation == allocation)
-        ]
+        """All of a kind, or those of one allocation (``""``: of none)."""
+        return self._of.get((kind, allocation), [])
 
     def is_gone(self, applied: Applied) -> bool:
         """Whether the object is known to be absent (not merely not yet seen) since it was applied."""

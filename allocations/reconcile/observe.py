@@ -45,10 +45,13 @@ def record_observations(observations: Sequence[Observation]) -> int:
     return changed
 
 
-def record_sync(kind: Kind, resource_version: int, at: datetime) -> None:
-    """The mirror of ``kind`` is complete up to this revision, at this moment."""
-    WatchState.objects.update_or_create(
-        kind=kind.name, defaults={"resource_version": resource_version, "synced_at": at}
+def record_sync(*places: tuple[Kind, int, datetime]) -> None:
+    """The mirror of each kind is complete up to this revision, at this moment."""
+    WatchState.objects.bulk_create(
+        [WatchState(kind=kind.name, resource_version=revision, synced_at=at) for kind, revision, at in places],
+        update_conflicts=True,
+        unique_fields=["kind"],
+        update_fields=["resource_version", "synced_at"],
     )
 
 
@@ -73,7 +76,7 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         ]
         record_observations(missing)
         record_observations([replace(o, at=last_sighting) for o in observations])
-        record_sync(kind, resource_version, listed_at)
+        record_sync((kind, resource_version, listed_at))
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,12 @@ class Situation:
     """Whether its slices count in the hold quota of its flavor."""
     start_by: datetime | None
     evict_at: datetime | None
-    revisions: Mapping[Ref, int]
+    view: View
 
     def revision(self, ref: Ref) -> str:
         """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
-        return str(self.revisions.get(ref, ""))
+        seen = self.view.get(ref)
+        return str(seen.resource_version) if seen else ""
 
 
 def users(request: Request, view: View) -> tuple[Ref, ...]:
@@ -115,7 +116,7 @@ def assess(
         keeps_quota=is_granted or (listed and bool(pods)),
         start_by=start_by,
         evict_at=evict_at,
-        revisions={seen.ref: seen.resource_version for seen in view},
+        view=view,
     )
 
 

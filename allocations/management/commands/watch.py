@@ -59,8 +59,7 @@ class Recorder:
                 case watcher.Synced(kind):
                     synced[kind.name] = item
         record_observations(waiting)
-        for item in synced.values():
-            record_sync(item.kind, item.resource_version, item.at)
+        record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
 
     def _listed(self, kind: str) -> None:
         if kind in self._missing:
