@@ -32,6 +32,7 @@ class Card:
     row: Allocation
     look: Look
     slices: str
+    place: str
     sentence: str
     time: str
     cost: str
@@ -66,7 +67,8 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         row=row,
         look=phases.look(row),
         slices=f"{row.count} × {offerings.product(row.offering)}",
-        sentence=_sentence(row, place),
+        place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
+        sentence=row.message,
         time=_time(row, now),
         cost=amounts.money(detail.cost, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
@@ -78,11 +80,6 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         can_connect=row.phase in USABLE and standing.can("allocation.connect", team),
         is_final=row.phase == Phase.ENDED,
     )
-
-
-def _sentence(row: Allocation, place: Place | None) -> str:
-    where = f"Place {place.position} of {place.of} in the team's queue. " if place else ""
-    return where + row.message
 
 
 def _time(row: Allocation, now: datetime) -> str:

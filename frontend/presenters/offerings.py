@@ -10,32 +10,28 @@ from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Path
 
 ISOLATION = {
-    Isolation.FULL: ("A card of its own", "Nobody else's pods run on it."),
-    Isolation.HARDWARE: ("Isolated in hardware", "A part of a card with its own memory and compute units (MIG)."),
-    Isolation.NONE: (
-        "Shared, not isolated",
-        "Other people's pods run on the same card in turns: they share its memory, and a fault of one can end all.",
-    ),
+    Isolation.FULL: "A card of its own",
+    Isolation.HARDWARE: "Isolated in hardware, with its own memory",
+    Isolation.NONE: "Shared, not isolated",
 }
+WHY_NOT_ISOLATED = "Other people's pods take turns on the same card: they share its memory, and a fault can end all."
 PATHS = {
-    Path.DRA: ("by DRA", "You get named devices, and see their UUIDs."),
-    Path.DEVICE_PLUGIN: ("by device plugin", "You get a count on the flavor; Kubernetes names no device."),
+    Path.DRA: "by DRA: you see which devices",
+    Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
 }
 
 
 @dataclass(frozen=True)
 class Offer:
-    """``why_not`` is empty when the offering can be asked for."""
+    """``warning`` says what a shared slice means; ``why_not`` is empty when the offering can be asked for."""
 
     key: str
     product: str
     kind: str
     memory: str
     isolation: str
-    isolation_why: str
-    is_shared: bool
+    warning: str
     path: str
-    path_why: str
     price: str
     capacity: Capacity
     mine: Mine
@@ -50,18 +46,14 @@ def offers(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: s
 
 def offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str) -> Offer:
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
-    isolation, isolation_why = ISOLATION[Isolation(offering.isolation)]
-    path, path_why = PATHS[Path(offering.flavor.path)]
     return Offer(
         key=offering.key,
         product=product(offering),
         kind=kind(offering),
         memory=memory(offering),
-        isolation=isolation,
-        isolation_why=isolation_why,
-        is_shared=offering.isolation == Isolation.NONE,
-        path=path,
-        path_why=path_why,
+        isolation=ISOLATION[Isolation(offering.isolation)],
+        warning=WHY_NOT_ISOLATED if offering.isolation == Isolation.NONE else "",
+        path=PATHS[Path(offering.flavor.path)],
         price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
         mine=mine,

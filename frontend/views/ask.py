@@ -24,6 +24,7 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.costs import selectors as costs
 
 NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
+SAID_ABOVE: dict[str, Any] = {"bounds": [], "chips": []}
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
 
 
@@ -36,7 +37,7 @@ def ask(request: PageRequest) -> HttpResponse:
         return _send(request, projects)
     values = _values(request, projects)
     form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=values.dict())
-    return _page(request, projects, form, values, preview=_preview(request, projects, values))
+    return _page(request, projects, form, values)
 
 
 @require_safe
@@ -86,7 +87,6 @@ def _page(
     values: QueryDict,
     *,
     status: int = 200,
-    preview: dict[str, Any] | None = None,
     refused: dict[str, Any] | None = None,
 ) -> HttpResponse:
     team = next((p.team for p in projects if p.slug == values.get("project")), None)
@@ -101,8 +101,8 @@ def _page(
         stock = Stock([team])
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
         context |= {"team": team, "offers": offers(team, stock, prices, costs.currency())}
-    context |= preview or NOTHING_CHOSEN
-    context |= refused or {"refusal": None}
+    context |= _preview(request, projects, values)
+    context |= {"refusal": None} if refused is None else refused | SAID_ABOVE
     context["key"] = values.get("key") or once.new_key()
     return show(request, "frontend/ask.html", context, status=status)
 

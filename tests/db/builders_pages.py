@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from decimal import Decimal
+from typing import Any
 from uuid import uuid4
+
+from django.test import Client
 
 from allocations import services, transitions
 from allocations.models import Allocation
@@ -12,7 +14,18 @@ from allocations.states import Outcome, Phase
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.metering import services as metering
+from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def text(response: Any) -> str:
+    return str(response.content.decode())
 
 
 def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
@@ -65,7 +78,8 @@ def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: f
 
 def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by a person.") -> Allocation:
     now = clock.now()
-    metering_end(row)
+    for interval in UsageInterval.objects.filter(allocation=row.pk, end=None):
+        metering.close_interval(interval.key, now, {"kind": "test"})
     return in_phase(
         row,
         Phase.ENDED,
@@ -76,13 +90,3 @@ def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "
         ended_at=now,
         outcome=outcome.value,
     )
-
-
-def metering_end(row: Allocation) -> None:
-    from quotas.metering.models import UsageInterval
-
-    for interval in UsageInterval.objects.filter(allocation=row.pk, end=None):
-        metering.close_interval(interval.key, clock.now(), {"kind": "test"})
-
-
-HOUR = Decimal(1)

@@ -1,0 +1,326 @@
+"""The pages as a person meets them: what they show, to whom, and in how many queries."""
+
+import hashlib
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from allocations.states import Phase
+from portal.core import clock, heartbeat
+from portal.tenants import services as tenants
+from quotas.catalog import services as catalog
+from quotas.catalog.models import Pool
+from quotas.costs import seeds as prices
+from quotas.limits import services as limits
+from tests.builders import person
+from tests.db.builders_pages import asked, browser_of, ended, held, in_phase, text
+from tests.db.builders_quotas import cluster, found, l40s_nodes
+from tests.gpu_facts import plugin_node
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def fleet(team):
+    """Eight l40s, of which the team may hold four."""
+    cluster()
+    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    prices.price()
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+
+
+@pytest.fixture
+def member(team):
+    return person(team)
+
+
+@pytest.fixture
+def browser(member):
+    return browser_of(member)
+
+
+def test_who_is_not_signed_in_is_led_to_sign_in_and_back(client):
+    response = client.get("/allocations?mine=1")
+    assert response.status_code == 302
+    assert response["Location"] == "/login?next=/allocations%3Fmine%3D1"
+
+
+def test_a_poll_after_the_session_ended_leaves_the_page_instead_of_swapping_a_form_into_it(client):
+    response = client.get("/", headers=HTMX | {"HX-Current-URL": "http://testserver/"})
+    assert response["HX-Redirect"] == "/login?next=/"
+
+
+def test_sign_in_works_and_says_what_is_wrong(client, member):
+    tenants.set_password(member, "a long enough secret")
+    wrong = client.post("/login", {"username": member.username, "password": "wrong"})
+    assert "Please enter a correct username and password" in text(wrong)
+    right = client.post("/login", {"username": member.username, "password": "a long enough secret"})
+    assert right["Location"] == "/"
+
+
+def test_home_without_anything_offers_the_request(fleet, browser):
+    page = text(browser.get("/"))
+    assert "You hold no GPU, and wait for none." in page
+    assert "What team vision may hold" in page
+
+
+def test_home_of_who_is_in_no_team_says_so(fleet):
+    assert "You are in no team" in text(browser_of(person()).get("/"))
+
+
+def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fleet, member, project, browser):
+    held(asked(member, project, count=2, name="training"), hours=2)
+    in_phase(asked(member, project, count=4, name="later"), Phase.QUEUED, "pending", "No quota is left.")
+    page = text(browser.get("/"))
+    assert "Active" in page
+    assert "4.40 EUR" in page
+    assert "2.20 EUR per hour" in page
+    assert "7 h 59 min left" in page
+    assert "Place 1 of 1 in the team&#x27;s queue." in page
+
+
+def test_home_needs_the_same_queries_for_one_allocation_and_for_twelve(
+    fleet, member, project, browser, django_assert_max_num_queries
+):
+    held(asked(member, project))
+    with django_assert_max_num_queries(24) as first:
+        browser.get("/")
+    for number in range(11):
+        held(asked(member, project, name=f"more-{number}"))
+    with django_assert_max_num_queries(len(first)):
+        browser.get("/")
+
+
+def test_the_list_needs_the_same_queries_for_one_allocation_and_for_a_full_page(
+    fleet, member, project, browser, django_assert_max_num_queries
+):
+    held(asked(member, project))
+    with django_assert_max_num_queries(24) as first:
+        browser.get("/allocations")
+    for number in range(26):
+        held(asked(member, project, name=f"more-{number}"))
+    with django_assert_max_num_queries(len(first)):
+        page = text(browser.get("/allocations"))
+    assert "1 to 25 of 27" in page
+
+
+def test_the_request_form_needs_the_same_queries_for_one_offering_and_for_many(
+    team, project, browser, django_assert_max_num_queries
+):
+    local = cluster(*l40s_nodes(1))
+    with django_assert_max_num_queries(24) as first:
+        browser.get("/request")
+    more = [plugin_node(f"x{n}-0", f"NVIDIA-X{n}00") for n in range(1, 6)]
+    catalog.sync(local, found(*l40s_nodes(1), *more), {})
+    with django_assert_max_num_queries(len(first)):
+        browser.get("/request")
+
+
+def test_a_poll_that_finds_nothing_new_costs_few_queries_and_swaps_nothing(
+    fleet, member, project, browser, django_assert_max_num_queries
+):
+    row = held(asked(member, project, name="training"))
+    now = clock.now()
+    with clock.frozen(now):
+        version = browser.get(f"/allocations/{row.pk}").context["version"]
+        with django_assert_max_num_queries(3):
+            unchanged = browser.get(f"/allocations/{row.pk}?v={version}", headers=HTMX)
+        assert unchanged.status_code == 204
+        ended(row)
+        changed = browser.get(f"/allocations/{row.pk}?v={version}&phase=active&usable=1", headers=HTMX)
+    page = text(changed)
+    assert changed.status_code == 200
+    assert "<title>Released: training · GPU portal</title>" in page
+    assert 'id="announce" hx-swap-oob' in page
+    assert 'id="use" hx-swap-oob' in page
+    assert "kubectl" not in page
+    assert "portal:tick" not in page, "what has ended is not asked for again"
+
+
+def test_a_poll_brings_new_costs_each_minute(fleet, member, project, browser):
+    row = held(asked(member, project))
+    with clock.frozen(clock.now()) as now:
+        version = browser.get(f"/allocations/{row.pk}").context["version"]
+    with clock.frozen(now + timedelta(minutes=1)):
+        assert browser.get(f"/allocations/{row.pk}?v={version}", headers=HTMX).status_code == 200
+
+
+def test_an_allocation_by_device_plugin_says_count_and_never_pretends_a_device(fleet, member, project, browser):
+    page = text(browser.get(f"/allocations/{held(asked(member, project)).pk}"))
+    assert "Kubernetes names no device there." in page
+    assert "UUID" not in page
+
+
+def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence(fleet, member, project, browser):
+    row = held(asked(member, project, name="training"))
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert "gpu-portal.io/allocation: training" in page
+    assert "kubectl apply -f pod.yaml" in page
+    assert "Download gpu-portal.kubeconfig" in page
+    assert "Workload training-lease at revision 4711" in page
+
+
+def test_what_is_not_held_yet_cannot_be_used_yet(fleet, member, project, browser):
+    row = asked(member, project)
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert "Download gpu-portal.kubeconfig" not in page
+    refused = browser.post(f"/allocations/{row.pk}/kubeconfig")
+    assert refused.status_code == 409
+    assert "it can be used once it is active" in text(refused)
+
+
+@pytest.mark.parametrize("path", ["", "/release", "/extend"])
+def test_another_teams_allocation_is_not_found(fleet, member, project, other_team, path):
+    stranger = browser_of(person(other_team, "lead"))
+    row = held(asked(member, project, name="training"))
+    response = stranger.get(f"/allocations/{row.pk}{path}")
+    assert response.status_code == 404
+    assert "training" not in text(response)
+    assert "training" not in text(stranger.get("/allocations"))
+
+
+def test_a_viewer_sees_but_gets_no_buttons_and_no_kubeconfig(fleet, team, member, project):
+    row = held(asked(member, project))
+    viewer = browser_of(person(team, "viewer"))
+    page = text(viewer.get(f"/allocations/{row.pk}"))
+    assert "Active" in page
+    assert f"/allocations/{row.pk}/release" not in page
+    assert "kubeconfig" not in page
+    assert viewer.post(f"/allocations/{row.pk}/release").status_code == 403
+
+
+def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
+    row = held(asked(member, project, name="training"))
+    question = text(browser.get(f"/allocations/{row.pk}/release", headers=HTMX))
+    assert "Release training?" in question
+    assert "<html" not in question, "a dialog gets the question alone"
+    assert "<html" in text(browser.get(f"/allocations/{row.pk}/release"))
+    after = browser.post(f"/allocations/{row.pk}/release", follow=True)
+    assert "training is being released." in text(after)
+    assert "Releasing" in text(after)
+    row.refresh_from_db()
+    assert row.desired == "released"
+
+
+def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
+    row = held(asked(member, project))
+    browser.post(f"/allocations/{row.pk}/extend", {"length": "2"})
+    before = row.ends_at
+    row.refresh_from_db()
+    assert row.ends_at == before + timedelta(hours=2)
+    too_long = browser.post(f"/allocations/{row.pk}/extend", {"length": "custom", "hours": "8784"})
+    assert too_long.status_code == 400
+    assert "It may end at most 366 days from now." in text(too_long)
+
+
+def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
+    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", asks_owner=True)
+    assert "Try again" in text(browser.get("/"))
+    assert "queues again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
+    assert browser.post(f"/allocations/{row.pk}/retry").status_code == 409
+
+
+def test_the_list_is_filtered_by_its_address(fleet, member, team, project, browser):
+    other = tenants.create_project(team, "vision-dev", "Vision development")
+    held(asked(member, project, name="mine"))
+    ended(asked(person(team), other, name="theirs"))
+    assert names(browser.get("/allocations")) == {"mine", "theirs"}
+    assert names(browser.get("/allocations?mine=1")) == {"mine"}
+    assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
+    assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
+    assert names(browser.get("/allocations?phase=live")) == {"mine"}
+    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=offered"))
+
+
+def names(response) -> set[str]:
+    return {card.row.name for card in response.context["cards"]}
+
+
+@pytest.mark.parametrize("aggregate", ["project", "member", "offering", "node", "allocation"])
+def test_costs_add_up_by_whatever_they_are_summed(fleet, member, project, browser, aggregate):
+    now = clock.now().replace(hour=12)
+    with clock.frozen(now):
+        for number in range(3):
+            held(asked(member, project, name=f"run-{number}"), hours=1 / 3)
+        table = browser.get(f"/costs?window=today&aggregate={aggregate}").context["table"]
+    assert str(table.total) == "1.10"
+    assert sum(line.cost for line in table.lines) == table.total
+
+
+def test_costs_of_other_teams_are_not_shown(fleet, member, project, other_team):
+    held(asked(member, project), hours=1)
+    assert "Nothing was held in this time" in text(browser_of(person(other_team)).get("/costs"))
+    assert "vision-train" in text(browser_of(person(platform_role="auditor")).get("/costs"))
+
+
+def test_costs_of_no_window_say_which_windows_there_are(fleet, browser):
+    response = browser.get("/costs?window=sometimes")
+    assert response.status_code == 400
+    assert "lastmonth" in text(response)
+
+
+def test_a_new_tokens_secret_is_shown_once(fleet, member, browser):
+    made = browser.post("/me", {"name": "pipeline", "scopes": ["read"], "lives": "30"})
+    assert made.status_code == 201
+    assert "gpup_" in made.context["secret"]
+    assert made["Cache-Control"].find("no-store") >= 0
+    token = member.tokens.get()
+    after = text(browser.get("/me"))
+    assert "pipeline" in after
+    assert made.context["secret"] not in after
+    assert "Revoke pipeline?" in text(browser.get(f"/me/tokens/{token.pk}/revoke"))
+    browser.post(f"/me/tokens/{token.pk}/revoke")
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+
+
+def test_another_persons_token_is_not_found(fleet, member, browser):
+    token, _ = tenants.issue_token(person(), "theirs", ["read"], timedelta(days=1))
+    assert browser.get(f"/me/tokens/{token.pk}/revoke").status_code == 404
+    assert browser.post(f"/me/tokens/{token.pk}/revoke").status_code == 404
+
+
+def test_the_chosen_theme_is_rendered_by_the_server(client):
+    assert "data-theme" not in text(client.get("/login"))
+    chosen = client.post("/theme", {"theme": "dark", "next": "/login"})
+    assert chosen["Location"] == "/login"
+    assert 'data-theme="dark"' in text(client.get("/login"))
+    assert client.post("/theme", {"theme": "auto", "next": "https://elsewhere.example/"})["Location"] == "/"
+
+
+def test_a_page_says_when_the_portal_itself_is_behind(fleet, browser):
+    assert "The portal is behind" not in text(browser.get("/"))
+    with clock.frozen(clock.now() + timedelta(seconds=settings.STALE_S + 5)):
+        assert "nothing was heard of its worker and watcher" in text(browser.get("/"))
+
+
+def test_what_does_not_exist_is_a_page_with_ways_on(fleet, browser):
+    response = browser.get("/nowhere")
+    assert response.status_code == 404
+    assert "Your GPUs" in text(response)
+
+
+def test_no_page_carries_inline_script_or_style(fleet, member, project, browser):
+    row = held(asked(member, project))
+    for path in ("/", "/request", "/allocations", f"/allocations/{row.pk}", "/costs", "/me", "/nowhere"):
+        response = browser.get(path)
+        page = text(response)
+        assert "<style" not in page
+        assert " style=" not in page
+        assert page.count("<script") == page.count("<script src="), path
+        assert "script-src 'self'" in response["Content-Security-Policy"]
+
+
+def test_vendored_files_are_those_of_the_lock():
+    vendor = Path(settings.BASE_DIR) / "frontend/static/vendor"
+    packages = tomllib.loads((vendor / "vendor.lock").read_text())["package"]
+    for package in packages:
+        folder = vendor / package["folder"]
+        found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+        assert found == package["sha256"]
+    assert {path.name for path in vendor.iterdir()} == {"vendor.lock", *(p["folder"] for p in packages)}

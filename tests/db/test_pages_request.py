@@ -1,0 +1,193 @@
+"""The request form: what it offers, what it says before and after sending, and that it never asks twice."""
+
+import pytest
+
+from allocations.models import Allocation
+from portal.tenants.services import create_project
+from quotas.catalog.models import Pool
+from quotas.costs import seeds as prices
+from quotas.limits import services as limits
+from tests.builders import person
+from tests.db.builders_pages import asked, browser_of, held, text
+from tests.db.builders_quotas import cluster
+from tests.gpu_facts import plugin_node
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def fleet(team):
+    """Four l40s, of which the team may hold two; four t4 in four parts each, of which it may hold none."""
+    shared = plugin_node(
+        "t4-0",
+        "Tesla-T4",
+        {"nvidia.com/gpu.shared": 16},
+        "15360",
+        gpu_replicas="4",
+        gpu_sharing__strategy="time-slicing",
+    )
+    cluster(plugin_node("l40s-0"), shared)
+    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 2)
+    prices.price()
+
+
+@pytest.fixture
+def member(team):
+    return person(team)
+
+
+@pytest.fixture
+def browser(member, project):
+    return browser_of(member)
+
+
+def form(browser, **values) -> dict[str, str]:
+    """What the page's form sends when filled in with ``values``."""
+    key = browser.get("/request").context["key"]
+    filled = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8", "key": key}
+    return filled | values
+
+
+def test_cards_say_price_capacity_and_headroom(fleet, browser):
+    page = text(browser.get("/request"))
+    assert "NVIDIA L40S" in page
+    assert "1.10 EUR per hour" in page
+    assert "4 of 4 free. Your team uses 0 of 2: <strong>2 to get now</strong>" in page
+
+
+def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):
+    page = browser.get("/request")
+    offer = next(o for o in page.context["offers"] if o.key.startswith("t4/"))
+    assert offer.why_not == "Team vision has no quota of it; an operator can give it a limit."
+    assert "Shared, not isolated" in text(page)
+    assert f'value="{offer.key}" disabled' in text(page)
+
+
+def test_the_preview_says_price_and_fit_without_writing(fleet, browser):
+    query = {"project": "vision-train", "offering": "l40s/whole", "count": "2", "length": "8"}
+    part = text(browser.get("/request/preview", query, headers=HTMX))
+    assert "Fits now" in part
+    assert "2.20 EUR" in part
+    assert "17.60 EUR" in part
+    assert "curl" in part
+    assert "<html" not in part
+    assert not Allocation.objects.exists()
+
+
+def test_the_preview_tells_a_queue_from_a_never(fleet, member, project, browser):
+    held(asked(member, project, count=2))
+    query = {"project": "vision-train", "offering": "l40s/whole", "length": "8"}
+    assert "Will queue" in text(browser.get("/request/preview", query | {"count": "1"}, headers=HTMX))
+    never = text(browser.get("/request/preview", query | {"count": "3"}, headers=HTMX))
+    assert "Does not fit" in never
+    assert "Ask for at most 2" in never
+
+
+def test_without_scripts_a_button_shows_the_same_preview(fleet, browser):
+    page = text(browser.get("/request", form(browser, count="2", check="1")))
+    assert "Fits now" in page
+    assert "17.60 EUR" in page
+
+
+def test_a_request_leads_to_its_page_which_shows_it_queued(fleet, browser):
+    response = browser.post("/request", form(browser, purpose="A try"), follow=True)
+    row = Allocation.objects.get()
+    assert response.redirect_chain == [(f"/allocations/{row.pk}", 302)]
+    assert "Queued" in text(response)
+    assert "A try" in text(response)
+
+
+@pytest.mark.parametrize("name", ["", "training"])
+def test_the_same_form_sent_twice_asks_once(fleet, browser, name):
+    filled = form(browser, name=name)
+    first = browser.post("/request", filled)
+    again = browser.post("/request", filled, follow=True)
+    row = Allocation.objects.get()
+    assert first["Location"] == f"/allocations/{row.pk}"
+    assert again.redirect_chain == [(f"/allocations/{row.pk}", 302)]
+    assert "This was asked already; here it is." in text(again)
+
+
+def test_the_same_form_changed_asks_for_what_it_now_says(fleet, browser):
+    filled = form(browser)
+    browser.post("/request", filled)
+    browser.post("/request", filled | {"count": "2"})
+    assert sorted(Allocation.objects.values_list("count", flat=True)) == [1, 2]
+
+
+def test_a_name_that_was_taken_before_is_said_at_its_field(fleet, member, project, browser):
+    asked(member, project, name="training")
+    response = browser.post("/request", form(browser, name="training", purpose="Keep this"))
+    assert response.status_code == 409
+    assert "The project vision-train has, or had, an allocation named training." in str(
+        response.context["form"].errors["name"]
+    )
+    assert "Keep this" in text(response)
+
+
+def test_a_refusal_lists_all_that_binds_and_links_what_would_work(fleet, browser):
+    response = browser.post("/request", form(browser, count="5", purpose="Keep this"))
+    page = text(response)
+    assert response.status_code == 409
+    assert "capacity:l40s/whole" in page
+    assert "team:l40s/gpu" in page
+    assert "Ask for at most 2" in page
+    assert "2 × l40s/whole" in page
+    assert "Keep this" in page
+    assert not Allocation.objects.exists()
+    chip = response.context["refusal_chips"][0]
+    prefilled = browser.get(chip.url)
+    assert prefilled.context["form"]["count"].value() == "2"
+    assert prefilled.context["chosen"] == "l40s/whole"
+    assert prefilled.context["seen"].fits == "now"
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "words"),
+    [
+        ({"offering": ""}, "offering", "Choose what you need."),
+        ({"count": "0"}, "count", "greater than or equal to 1"),
+        ({"count": "many"}, "count", "whole number"),
+        ({"count": "1000000"}, "count", "less than or equal to 1024"),
+        ({"length": "custom"}, "hours", "Give the hours"),
+        ({"length": "custom", "hours": "-1"}, "hours", "greater than or equal to 0.01"),
+        ({"length": "custom", "hours": "NaN"}, "hours", "Enter a number"),
+        ({"name": "Not a label"}, "name", "lower-case letters"),
+        ({"purpose": "x" * 501}, "purpose", "at most 500 characters"),
+    ],
+)
+def test_bad_input_is_said_at_its_field_and_nothing_is_lost_or_written(fleet, browser, values, field, words):
+    response = browser.post("/request", form(browser, **({"purpose": "Keep this"} | values)))
+    assert response.status_code == 400
+    assert words in str(response.context["form"].errors[field])
+    assert values.get("purpose", "Keep this") in text(response)
+    assert not Allocation.objects.exists()
+
+
+def test_another_teams_project_is_not_found(fleet, browser, other_team):
+    create_project(other_team, "language-train", "Language training")
+    assert browser.post("/request", form(browser, project="language-train")).status_code == 404
+
+
+def test_an_unknown_offering_is_not_found(fleet, browser):
+    assert browser.post("/request", form(browser, offering="b200/whole")).status_code == 404
+
+
+def test_who_may_only_look_is_told_whom_to_ask(fleet, team, project):
+    lead = person(team, "lead")
+    viewer = browser_of(person(team, "viewer"))
+    assert f"Who can give it: {lead.username}" in text(viewer.get("/request"))
+    refused = viewer.post(
+        "/request", {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
+    )
+    assert refused.status_code == 403
+
+
+def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member, project, browser):
+    other = create_project(team, "vision-dev", "Vision development")
+    assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
+    asked(member, project)
+    assert browser.get("/request").context["form"]["project"].value() == "vision-train"
+    asked(member, other)
+    assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
