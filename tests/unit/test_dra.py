@@ -1,7 +1,7 @@
 """Claims and holders of a hold by DRA: on one node, or one for each slice."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -110,6 +110,12 @@ def test_spread_slices_are_held_once_all_are():
         ("h100-0", "gpu-3"),
         ("h100-1", "gpu-0"),
     ]
+
+
+def test_all_began_when_the_last_was_ready():
+    late = holder("train.1-holder", ready_at="2026-03-01T00:00:09+00:00")
+    held = dra.held(SPREAD, View([*ALL_SPREAD[:3], late]))
+    assert {s.since for s in held} == {NOW + timedelta(seconds=9)}
 
 
 @pytest.mark.parametrize("missing", range(4))

@@ -6,6 +6,7 @@ one node: all slices are, as requests of one claim, unless the request lets them
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -150,9 +151,12 @@ def _devices(part: Part, view: View) -> list[Slice]:
 
 
 def held(request: Request, view: View) -> tuple[Slice, ...]:
-    """Held = every claim is allocated and every holder runs; until then nothing is."""
-    ready = all(_runs(part.holder, view) and _devices(part, view) for part in parts(request))
-    return occupied(request, view) if ready else ()
+    """Held = every claim is allocated and every holder runs; until then nothing is, so all began with the last."""
+    if not all(_runs(part.holder, view) and _devices(part, view) for part in parts(request)):
+        return ()
+    found = occupied(request, view)
+    since = max((s.since for s in found if s.since), default=None)
+    return tuple(replace(s, since=since) for s in found)
 
 
 def _runs(ref: Ref, view: View) -> bool:
