@@ -1,0 +1,149 @@
+"""plan(): whatever the cluster looks like, its actions lead to what is wanted, and then there are none."""
+
+from dataclasses import dataclass, replace
+from itertools import count
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
+from allocations.reconcile.plan import Action, Apply, Delete, Wanted, digest, plan
+
+REFS = [Ref(kind, "n", name) for kind in ("ResourceClaim", "Pod") for name in "abc"]
+STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
+"""``deleted``: applied once, and gone since; ``unknown``: there, and nobody remembers applying it; ``stuck``: a
+finalizer keeps it for a while after it was deleted."""
+ROUNDS = 12
+
+
+def manifest(ref: Ref) -> Manifest:
+    return {"kind": ref.kind, "metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": {"new": True}}
+
+
+@dataclass(frozen=True)
+class Thing:
+    uid: str
+    revision: int
+    fields: str
+    deleting: bool = False
+    finalizer: bool = False
+
+
+class World:
+    """A cluster of things, and what was remembered of applying them."""
+
+    def __init__(self, states: dict[Ref, str]) -> None:
+        self._numbers = count(1)
+        self.things: dict[Ref, Thing] = {}
+        self.applied: dict[Ref, Applied] = {}
+        for ref, state in states.items():
+            self._put(ref, state)
+        self.revision = next(self._numbers)
+
+    def _put(self, ref: Ref, state: str) -> None:
+        if state == "absent":
+            return
+        number, intent = next(self._numbers), digest(manifest(ref))
+        if state != "unknown":
+            remembered = "old" if state == "outdated" else intent
+            self.applied[ref] = Applied(ref, f"uid-{number}", number, remembered, remembered)
+        if state == "deleted":
+            return
+        thing = Thing(f"uid-{number}", number, "old" if state == "outdated" else intent)
+        changes: dict[str, dict[str, object]] = {
+            "edited": {"fields": "someone else's"},
+            "replaced": {"uid": "another"},
+            "deleting": {"deleting": True, "finalizer": True},
+            "stuck": {"finalizer": True},
+        }
+        self.things[ref] = replace(thing, revision=next(self._numbers), **changes.get(state, {}))  # type: ignore[arg-type]
+
+    def view(self) -> View:
+        seen = [
+            Seen(ref, thing.uid, thing.revision, digest=thing.fields, deleting=thing.deleting)
+            for ref, thing in self.things.items()
+        ]
+        return View(seen, {ref.kind: self.revision for ref in REFS})
+
+    def perform(self, action: Action) -> None:
+        self.revision = next(self._numbers)
+        match action:
+            case Apply(intent):
+                thing = self.things.get(action.ref, Thing(f"uid-{self.revision}", self.revision, ""))
+                thing = replace(thing, revision=self.revision, fields=digest(intent))
+                self.things[action.ref] = thing
+                self.applied[action.ref] = Applied(action.ref, thing.uid, self.revision, digest(intent), digest(intent))
+            case Delete(ref, uid):
+                thing = self.things[ref]
+                assert thing.uid == uid
+                if thing.finalizer:
+                    self.things[ref] = replace(thing, revision=self.revision, deleting=True)
+                else:
+                    del self.things[ref]
+
+    def finalize(self) -> None:
+        """Whoever keeps what is being deleted lets go."""
+        self.revision = next(self._numbers)
+        self.things = {ref: thing for ref, thing in self.things.items() if not thing.deleting}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[World, Wanted]:
+    world = World({ref: draw(st.sampled_from(STATES)) for ref in REFS})
+    kept = draw(st.sets(st.sampled_from(REFS)))
+    others = [ref for ref in REFS if ref not in kept]
+    cut = draw(st.integers(0, len(others)))
+    first = {*others[:cut], *draw(st.sets(st.sampled_from(REFS)))}
+    groups = [[ref for ref in REFS if ref in first], others[cut:]]
+    return world, Wanted(objects=[manifest(ref) for ref in REFS if ref in kept], unwanted=groups)
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases())
+def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[World, Wanted]) -> None:
+    world, wanted = case
+    for _ in range(ROUNDS):
+        for action in plan(wanted, world.view(), world.applied):
+            world.perform(action)
+        world.finalize()
+    assert plan(wanted, world.view(), world.applied) == []
+    assert set(world.things) == {Ref.of(m) for m in wanted.objects}
+    assert all(world.things[ref].fields == digest(manifest(ref)) for ref in world.things)
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases())
+def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tuple[World, Wanted]) -> None:
+    world, wanted = case
+    before = world.view()
+    for action in plan(wanted, before, world.applied):
+        world.perform(action)
+    assert [a for a in plan(wanted, before, world.applied) if isinstance(a, Apply)] == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases())
+def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, Wanted]) -> None:
+    world, wanted = case
+    kept = {Ref.of(m) for m in wanted.objects}
+    for _ in range(ROUNDS):
+        actions = plan(wanted, world.view(), world.applied)
+        deleted = {action.ref for action in actions if isinstance(action, Delete)}
+        if deleted & set(wanted.unwanted[1]) - set(wanted.unwanted[0]):
+            assert not [ref for ref in wanted.unwanted[0] if ref not in kept and ref in world.things]
+        for action in actions:
+            world.perform(action)
+        world.finalize()
+
+
+def test_it_deletes_the_very_object_that_it_saw() -> None:
+    world = World({REFS[0]: "unknown"})
+    assert plan(Wanted(unwanted=[[REFS[0]]]), world.view(), {}) == [Delete(REFS[0], world.things[REFS[0]].uid)]
+
+
+def test_an_object_that_no_list_has_yet_shown_is_not_taken_for_gone() -> None:
+    """Its kind was last listed before it was applied."""
+    known = Applied(REFS[0], "uid", 7, digest(manifest(REFS[0])), "")
+    wanted = Wanted(objects=[manifest(REFS[0])])
+    assert plan(wanted, View([], {REFS[0].kind: 6}), {REFS[0]: known}) == []
+    assert plan(wanted, View([], {REFS[0].kind: 7}), {REFS[0]: known}) == [Apply(manifest(REFS[0]), "deleted")]

@@ -1,0 +1,79 @@
+"""Phases: one ordered list, the first line that holds decides."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from allocations.states import PHASES, Ending, Facts, LeaseFacts, Outcome, Phase, derive, outcome
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=5)
+ADMITTED = LeaseFacts(reserved=True, admitted=True, admitted_at=NOW)
+EVICTED = replace(ADMITTED, evicted_at=NOW, evicted_reason="Preempted", evicted_message="Preempted by another.")
+PENDING = LeaseFacts(pending_reason="WaitingForQuota")
+NOTHING = Facts(now=NOW)
+
+# In the order of the list: each case is true of its own line, and of no line above it.
+CASES = (
+    ("nothing is left", replace(NOTHING, released=True, nothing_left=True), Phase.ENDED, ""),
+    ("something is left", replace(NOTHING, released=True), Phase.RELEASING, "cleaning_up"),
+    ("starts later", replace(NOTHING, starts_at=LATER), Phase.SCHEDULED, "starts_later"),
+    ("the owner is asked", replace(NOTHING, asks_owner=True), Phase.SUSPENDED, "no_fitting_device"),
+    ("pauses", replace(NOTHING, not_before=LATER), Phase.QUEUED, "no_fitting_device"),
+    ("notice runs", replace(NOTHING, held=True, lease=EVICTED), Phase.LEAVING, "evicted_preempted"),
+    ("held", replace(NOTHING, held=True, lease=ADMITTED), Phase.ACTIVE, "held"),
+    ("claim deleted", replace(NOTHING, claim_deleted=True, lease=ADMITTED), Phase.STARTING, "claim_deleted"),
+    ("admitted", replace(NOTHING, lease=ADMITTED), Phase.STARTING, "admitted"),
+    ("waits", replace(NOTHING, lease=PENDING), Phase.QUEUED, "WaitingForQuota"),
+)
+
+
+def test_every_line_has_a_case() -> None:
+    assert len(CASES) == len(PHASES)
+
+
+@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)), ids=[case[0] for case in CASES])
+def test_the_first_line_that_holds_gives_phase_and_reason(number: int, case: tuple[str, Facts, Phase, str]) -> None:
+    _, facts, phase, reason = case
+    assert derive(facts)[:2] == (phase, reason)
+    assert [row.holds(facts) for row in PHASES[: number + 1]] == [False] * number + [True]
+
+
+@pytest.mark.parametrize(("upper", "lower"), list(pairwise(CASES)), ids=[case[0] for case in CASES[:-1]])
+def test_where_two_lines_hold_the_upper_one_decides(
+    upper: tuple[str, Facts, Phase, str], lower: tuple[str, Facts, Phase, str]
+) -> None:
+    """The lower case's facts, and what makes the upper one's line hold."""
+    both = {name: value for name, value in vars(upper[1]).items() if value != getattr(NOTHING, name)}
+    assert derive(replace(lower[1], **both))[:2] == upper[2:]
+
+
+def test_a_request_that_nobody_has_seen_yet_is_queued() -> None:
+    assert derive(NOTHING)[:2] == (Phase.QUEUED, "submitted")
+
+
+def test_times_that_have_come_hold_nothing_back() -> None:
+    assert derive(replace(NOTHING, starts_at=NOW, not_before=NOW, lease=ADMITTED)).phase is Phase.STARTING
+
+
+def test_an_eviction_counts_down_in_words() -> None:
+    verdict = derive(replace(NOTHING, held=True, lease=EVICTED, leaving_until=LATER))
+    assert verdict.message == "Preempted by another. Pods end at 12:05:00 UTC."
+
+
+@pytest.mark.parametrize(
+    ("ending", "was_held", "expected"),
+    [
+        (Ending.PERSON, False, Outcome.CANCELLED),
+        (Ending.PERSON, True, Outcome.RELEASED),
+        (Ending.EXPIRED, False, Outcome.EXPIRED),
+        (Ending.EVICTED, True, Outcome.EVICTED),
+        (Ending.FAILED, True, Outcome.FAILED),
+    ],
+)
+def test_the_outcome_follows_from_why_it_ended_and_whether_it_was_held(
+    ending: Ending, was_held: bool, expected: Outcome
+) -> None:
+    assert outcome(ending, was_held=was_held) is expected

@@ -1,0 +1,172 @@
+"""What an allocation should have: through eviction, a deleted claim, and a start that finds no device."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from allocations.reconcile import wants
+from allocations.reconcile.facts import Ref, Request, Seen, View
+from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted
+from allocations.states import Phase
+from tests.asked import L40S, NOW, WHOLE
+
+DEADLINES = wants.Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
+LEASE = Ref("Workload", "vision-train", "train-lease")
+CLAIM = Ref("ResourceClaim", "vision-train", "train")
+HOLDER = Ref("Pod", "vision-train", "train-holder")
+POD = Ref("Pod", "vision-train", "notebook")
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool = True) -> Seen:
+    conditions: dict[str, dict[str, str]] = {}
+    if admitted:
+        conditions["Admitted"] = {"status": "True", "at": NOW.isoformat()}
+        conditions["PodsReady"] = {"status": "True" if ready else "False"}
+    if evicted_s is not None:
+        conditions["Evicted"] = {
+            "status": "True",
+            "at": at(evicted_s).isoformat(),
+            "reason": "Preempted",
+            "message": "Preempted by another.",
+        }
+    facts = {
+        "created_at": NOW.isoformat(),
+        "conditions": conditions,
+        "admission": "team-vision" if admitted else "",
+    }
+    return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
+
+
+def claim(*, devices: int = 1, deleting: bool = False) -> Seen:
+    found = [{"pool": "h100-0", "device": f"gpu-{n}"} for n in range(devices)]
+    facts = {"devices": found, "allocated_at": NOW.isoformat()}
+    return Seen(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
+
+
+def holder(phase: str = "Running") -> Seen:
+    return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": phase, "ready_at": at(4).isoformat()})
+
+
+def pod() -> Seen:
+    return Seen(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
+
+
+def look(
+    seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any
+) -> tuple[wants.Situation, Wanted]:
+    view, meant = View(seen), wants.Intent(**intent)
+    situation = wants.assess(request, meant, view, {}, at(now_s), DEADLINES)
+    return situation, wants.wanted(request, meant, situation, view, {})
+
+
+def kinds(wanted: Wanted) -> list[str]:
+    return [manifest["kind"] for manifest in wanted.objects]
+
+
+class TestEviction:
+    HELD = (lease(evicted_s=100), claim(), holder(), pod())
+
+    def test_it_keeps_everything_while_the_notice_runs(self) -> None:
+        situation, wanted = look(self.HELD, 159)
+        assert situation.evict_at == at(160)
+        assert situation.facts.leaving_until == at(160)
+        assert situation.is_granted
+        assert kinds(wanted) == ["Workload", "ResourceClaim", "Pod"]
+        assert wanted.unwanted == []
+        assert wants.wake_at(WHOLE, wants.Intent(), situation) == at(160)
+
+    def test_then_pods_go_before_the_holder_and_the_claim_and_the_lease_stays(self) -> None:
+        situation, wanted = look(self.HELD, 160)
+        assert not situation.is_granted
+        assert kinds(wanted) == ["Workload"]
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        assert wanted.status == ()
+
+    @pytest.mark.parametrize("left", [pod(), holder(), claim()], ids=["pod", "holder", "claim"])
+    def test_the_reservation_stands_while_anything_is_left(self, left: Seen) -> None:
+        _, wanted = look([self.HELD[0], left], 161)
+        assert wanted.status == ()
+
+    def test_the_reservation_is_given_back_when_nothing_is_left(self) -> None:
+        _, wanted = look(self.HELD[:1], 161)
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Preempted by another.")]
+
+    def test_what_holds_nothing_yet_gets_no_notice(self) -> None:
+        situation, wanted = look(self.HELD[:1], 100)
+        assert situation.evict_at == at(100)
+        assert not situation.is_granted
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Preempted by another.")]
+
+    def test_slices_whose_lease_is_new_get_the_same_time_to_be_admitted(self) -> None:
+        made_again = lease(admitted=False)
+        assert look([made_again, claim(), holder()], 59)[0].is_granted
+        assert not look([made_again, claim(), holder()], 60)[0].is_granted
+
+
+class TestClaimDeleted:
+    def test_pods_end_first_and_the_claim_is_wanted_again_without_its_holder(self) -> None:
+        situation, wanted = look([lease(), claim(deleting=True), holder(), pod()], 10)
+        assert situation.facts.claim_deleted
+        assert kinds(wanted) == ["Workload", "ResourceClaim"]
+        assert wanted.unwanted == [[POD], [HOLDER]]
+
+    def test_kueue_hears_of_it_once_nothing_is_held(self) -> None:
+        _, wanted = look([lease(), claim(devices=0, deleting=True)], 10)
+        assert wanted.status == [SetPodsReady(LEASE, False, "The slices are not held.")]
+
+
+class TestStart:
+    WAITING = (lease(ready=False), claim(devices=0), holder("Pending"))
+
+    def test_it_must_hold_within_the_deadline_from_when_it_began_to_start(self) -> None:
+        situation, _ = look(self.WAITING, 30, phase=Phase.STARTING, phase_since=at(5))
+        assert situation.start_by == at(125)
+        assert wants.wake_at(WHOLE, wants.Intent(), situation) == at(125)
+
+    def test_a_start_that_was_just_seen_has_all_its_time(self) -> None:
+        """Nobody looked for a while: that is not the scheduler's fault."""
+        situation, _ = look(self.WAITING, 500, phase=Phase.QUEUED, phase_since=at(0))
+        assert situation.start_by == at(620)
+
+    def test_what_is_held_has_no_deadline_and_kueue_is_told(self) -> None:
+        situation, wanted = look([lease(ready=False), claim(), holder()], 10)
+        assert situation.start_by is None
+        assert wanted.status == [SetPodsReady(LEASE, True, "The slices are held.")]
+        assert [s.since for s in situation.held] == [at(4)]
+
+    def test_after_a_failed_start_everything_goes_the_lease_last(self) -> None:
+        _, wanted = look(self.WAITING, 200, not_before=at(230))
+        assert wanted.objects == ()
+        assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
+
+    def test_when_the_pause_is_over_it_queues_again(self) -> None:
+        situation, wanted = look([], 230, not_before=at(230))
+        assert kinds(wanted) == ["Workload"]
+        assert not situation.is_granted
+
+
+class TestRelease:
+    def test_the_lease_stays_until_the_slices_are_seen_free(self) -> None:
+        _, wanted = look([lease(), claim(), holder(), pod()], 10, released=True)
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        _, wanted = look([lease(), claim(devices=0)], 10, released=True)
+        assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
+
+    def test_a_count_is_in_use_until_the_quota_lists_it_no_more(self) -> None:
+        quota = Seen(
+            Ref("ResourceQuota", "vision-train", "gpu-portal-hold-l40s"),
+            "u-quota",
+            14,
+            facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "status": {"requests.nvidia.com/gpu": 2}},
+        )
+        situation, wanted = look([lease(), quota], 10, request=L40S, released=True)
+        assert situation.occupied
+        assert wanted.unwanted == [[]]
+        situation, wanted = look([lease()], 10, request=L40S, released=True)
+        assert wanted.unwanted == [[], [LEASE]]
