@@ -29,7 +29,7 @@ def reconcile_inventory() -> datetime | None:
         cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
         known, taken = catalog.known_names(cluster)
         found = discover(
-            [_node(s) for s in view.of("Node")], [_slice(s) for s in view.of("ResourceSlice")], known, taken
+            [node_fact(s) for s in view.of("Node")], [slice_fact(s) for s in view.of("ResourceSlice")], known, taken
         )
         if services.sync(cluster, found, foreign_use(view, found)):
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
@@ -37,7 +37,7 @@ def reconcile_inventory() -> datetime | None:
     return None
 
 
-def _node(seen: Seen) -> NodeFact:
+def node_fact(seen: Seen) -> NodeFact:
     facts = seen.facts
     return NodeFact(
         name=seen.ref.name,
@@ -50,7 +50,7 @@ def _node(seen: Seen) -> NodeFact:
     )
 
 
-def _slice(seen: Seen) -> SliceFact:
+def slice_fact(seen: Seen) -> SliceFact:
     facts = seen.facts
     return SliceFact(
         name=seen.ref.name,

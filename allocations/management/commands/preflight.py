@@ -1,0 +1,67 @@
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import yaml
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from allocations import preflight
+from allocations.cluster import preflight as cluster
+from allocations.cluster.client import connect
+from allocations.preflight_facts import Finding
+from allocations.reconcile.facts import Seen
+from allocations.reconcile.inventory import node_fact, slice_fact
+from portal.core import clock
+from quotas.catalog.discovery import discover
+
+POLICIES = settings.BASE_DIR / "deploy" / "cluster" / "policies"
+
+
+class Command(BaseCommand):
+    help = "Is the cluster that KUBECONFIG names ready for the portal? Exits 1 when something needed is missing."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--output", choices=["table", "json"], default="table")
+        parser.add_argument(
+            "--kueue-config", type=Path, metavar="FILE", help="Kueue's configuration, where the portal may not read it"
+        )
+
+    def handle(self, *args: object, **options: object) -> None:
+        expected = cluster.expected(POLICIES, settings.START_DEADLINE_S)
+        try:
+            client = connect()
+        except (OSError, ValueError, LookupError) as error:
+            raise CommandError(f"KUBECONFIG: {error}") from error
+        rights = (*expected.needed, *expected.unwanted)
+        seen = cluster.gather(client, rights, catalogue, clock.now())
+        if file := options["kueue_config"]:
+            seen = replace(seen, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
+        findings = preflight.examine(seen, expected)
+        if options["output"] == "json":
+            document = {"ready": preflight.is_ready(findings), "checks": [asdict(f) for f in findings]}
+            self.stdout.write(json.dumps(document, indent=2))
+        else:
+            self.stdout.write(table(findings))
+        if not preflight.is_ready(findings):
+            sys.exit(1)
+
+
+def catalogue(nodes: Iterable[Seen], slices: Iterable[Seen]) -> tuple[Mapping[str, str], Iterable[str]]:
+    """By the very rules by which the portal would offer them."""
+    found = discover(map(node_fact, nodes), map(slice_fact, slices))
+    return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]
+
+
+def table(findings: Iterable[Finding]) -> str:
+    rows = list(findings)
+    width = max(len(finding.check) for finding in rows)
+    lines = []
+    for finding in rows:
+        lines.append(f"{finding.status:<8} {finding.check:<{width}}  {finding.found}")
+        if finding.fix:
+            lines.append(f"{'':<8} {'':<{width}}  → {finding.fix}")
+    return "\n".join(lines)

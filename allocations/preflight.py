@@ -1,0 +1,247 @@
+"""Is a cluster ready for the portal? An ordered list of checks over gathered facts; each finds, and says what helps.
+
+Pure: what is read from the cluster comes in as ``Gathered`` (``allocations.cluster.preflight`` reads it).
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+
+from allocations.preflight_facts import Expected, Finding, Gathered, Refused, Status
+
+LOWEST = (1, 34, 2)
+TESTED = "1.36"
+KUEUE_VERSION = "v1beta2"
+KUEUE_KINDS = ("workloads", "localqueues", "clusterqueues", "cohorts", "resourceflavors")
+KUEUE_GATES_OFF = (
+    "KueueDRAIntegration",
+    "KueueDRAIntegrationExtendedResource",
+    "KueueDRAIntegrationPartitionableDevices",
+)
+KUEUE_GATES_ON = ("UnadmittedWorkloadsObservability", "UnadmittedWorkloadsExplicitStatus")
+KUEUE_EXCLUDED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
+HOLDER_CLASS = {"value": 1_000_000_000, "preemptionPolicy": "Never"}
+CLASSES = ("gpu.nvidia.com", "mig.nvidia.com")
+APPLY = "kubectl apply --server-side -k deploy/cluster"
+KUEUE_MANUAL = "change Kueue's ConfigMap kueue-manager-config and restart Kueue"
+
+Check = Callable[[Gathered, Expected], Iterator[Finding]]
+
+
+def examine(seen: Gathered, expected: Expected) -> list[Finding]:
+    return [finding for check in CHECKS for finding in check(seen, expected)]
+
+
+def is_ready(findings: list[Finding]) -> bool:
+    return not any(finding.status is Status.PROBLEM for finding in findings)
+
+
+def _ok(check: str, found: str) -> Finding:
+    return Finding(check, Status.OK, found)
+
+
+def _problem(check: str, found: str, fix: str) -> Finding:
+    return Finding(check, Status.PROBLEM, found, fix)
+
+
+def _either(check: str, holds: bool, found: str, fix: str) -> Finding:
+    return _ok(check, found) if holds else _problem(check, found, fix)
+
+
+def _unread(check: str, why: Refused) -> Finding:
+    return _problem(check, f"not read: {why}", f"{APPLY}, and use the token of service account gpu-portal/portal")
+
+
+def kubernetes_version(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    name = "Kubernetes"
+    if isinstance(seen.version, Refused):
+        yield _unread(name, seen.version)
+        return
+    numbers = tuple(int(n) for n in re.findall(r"\d+", seen.version)[:3])
+    lowest = ".".join(map(str, LOWEST))
+    yield _either(
+        name,
+        numbers >= LOWEST,
+        seen.version,
+        f"upgrade to {lowest} or later (DRA with NVIDIA's driver needs it; tested with {TESTED})",
+    )
+
+
+def apis(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    if isinstance(seen.served, Refused):
+        yield _unread("APIs", seen.served)
+        return
+    yield _served(
+        seen.served, "Dynamic Resource Allocation", "resource.k8s.io/v1", "upgrade to Kubernetes 1.34 or later"
+    )
+    for plural in GUARD_KINDS:
+        api = f"admissionregistration.k8s.io/v1/{plural}"
+        yield _served(seen.served, plural, api, f"the guards need it: upgrade to Kubernetes {TESTED}")
+
+
+def _served(served: Collection[str], check: str, api: str, fix: str) -> Finding:
+    return _either(check, api in served, f"{api} is {'served' if api in served else 'not served'}", fix)
+
+
+def definitions(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    yield _definition(seen, "gpuprojects.gpu-portal.io", "v1", APPLY)
+    for plural in KUEUE_KINDS:
+        fix = "install Kueue 0.19 or later: https://kueue.sigs.k8s.io/docs/installation/"
+        yield _definition(seen, f"{plural}.kueue.x-k8s.io", KUEUE_VERSION, fix)
+
+
+def _definition(seen: Gathered, name: str, version: str, fix: str) -> Finding:
+    versions = seen.crds.get(name, ())
+    if isinstance(versions, Refused):
+        return _unread(name, versions)
+    found = f"serves {', '.join(sorted(versions))}" if versions else "missing"
+    return _either(name, version in versions, found, fix)
+
+
+def visibility(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    """Without it places in the queue are the portal's own count."""
+    name = "Kueue's visibility API"
+    fix = "enable Kueue's visibilityServer; without it, places in the queue leave out tenants' own Jobs"
+    yield Finding(name, Status.ADVICE, seen.visibility, fix) if seen.visibility else _ok(name, "answers")
+
+
+def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]:
+    name = "Kueue's configuration"
+    if isinstance(seen.kueue, Refused):
+        gates = ", ".join(KUEUE_GATES_OFF)
+        yield Finding(
+            name,
+            Status.ADVICE,
+            f"not read: {seen.kueue}",
+            f"give it by --kueue-config FILE, or see yourself: gates {gates} false, {' and '.join(KUEUE_GATES_ON)} true; no framework pod; "
+            f"resources.quotaCheckStrategy BlockUndeclared, excludeResourcePrefixes {', '.join(KUEUE_EXCLUDED)}; "
+            f"waitForPodsReady.timeout above {expected.start_deadline_s} s",
+        )
+        return
+    gates = seen.kueue.get("featureGates", {})
+    on = [gate for gate in KUEUE_GATES_OFF if gates.get(gate) is not False]
+    yield _either(
+        "Kueue's DRA gates", not on, f"on: {', '.join(on)}" if on else "off", f"{KUEUE_MANUAL}: set them false"
+    )
+    off = [gate for gate in KUEUE_GATES_ON if gates.get(gate) is not True]
+    shown = f"off: {', '.join(off)}" if off else "on"
+    yield _either("Kueue's observability gates", not off, shown, f"{KUEUE_MANUAL}: set them true")
+    frameworks = seen.kueue.get("integrations", {}).get("frameworks", [])
+    pod = "pod" in frameworks
+    yield _either("Kueue's pod integration", not pod, "on" if pod else "off", f"{KUEUE_MANUAL}: remove framework pod")
+    resources = seen.kueue.get("resources", {})
+    strategy = resources.get("quotaCheckStrategy", "unset")
+    yield _either(
+        "Kueue's undeclared resources",
+        strategy == "BlockUndeclared",
+        str(strategy),
+        f"{KUEUE_MANUAL}: resources.quotaCheckStrategy: BlockUndeclared, or a GPU not yet discovered is free",
+    )
+    prefixes = resources.get("excludeResourcePrefixes", [])
+    missing = [prefix for prefix in KUEUE_EXCLUDED if prefix not in prefixes]
+    yield _either(
+        "Kueue's excluded resources",
+        not missing,
+        f"counts {', '.join(missing)}" if missing else ", ".join(prefixes),
+        f"{KUEUE_MANUAL}: add them to resources.excludeResourcePrefixes",
+    )
+    timeout = (seen.kueue.get("waitForPodsReady") or {}).get("timeout", "")
+    yield _either(
+        "Kueue's waitForPodsReady",
+        _seconds(timeout) > expected.start_deadline_s,
+        timeout or "off",
+        f"{KUEUE_MANUAL}: waitForPodsReady.timeout: 300s, above the portal's {expected.start_deadline_s} s",
+    )
+
+
+def _seconds(duration: str) -> float:
+    """A Go duration of hours, minutes and seconds."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0}
+    return sum(float(n) * units[unit] for n, unit in re.findall(r"([\d.]+)(h|m|s)(?![a-z])", duration))
+
+
+def guards(seen: Gathered, expected: Expected) -> Iterator[Finding]:
+    name = "Guards"
+    if isinstance(seen.guards, Refused):
+        yield _unread(name, seen.guards)
+        return
+    there = {(guard.kind, guard.name): guard for guard in seen.guards}
+    wrong = []
+    for guard in expected.guards:
+        found = there.get((guard.kind, guard.name))
+        if found is None:
+            wrong.append(f"{guard.kind} {guard.name} is missing")
+        elif found.rules != guard.rules:
+            wrong.append(f"{guard.kind} {guard.name} is of another release")
+        elif guard.fails_closed and not found.fails_closed:
+            wrong.append(f"{guard.kind} {guard.name} lets pass what it should refuse")
+    complete = f"{len(expected.guards)} policies and bindings are in place"
+    yield _either(name, not wrong, "; ".join(wrong) or complete, APPLY)
+
+
+def holder_class(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    name = "PriorityClass gpu-portal-holder"
+    if isinstance(seen.holder_class, Refused):
+        yield _unread(name, seen.holder_class)
+        return
+    found = seen.holder_class
+    right = found is not None and all(found.get(key) == value for key, value in HOLDER_CLASS.items())
+    words = "missing" if found is None else f"value {found.get('value')}, {found.get('preemptionPolicy')}"
+    yield _either(name, right, words, APPLY)
+
+
+def tenant_roles(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    for role, there in seen.roles.items():
+        name = f"ClusterRole {role}"
+        if isinstance(there, Refused):
+            yield _unread(name, there)
+        else:
+            yield _either(name, there, "there" if there else "missing", APPLY)
+
+
+def device_classes(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    name = "DeviceClasses"
+    if isinstance(seen.classes, Refused):
+        yield _unread(name, seen.classes)
+    elif not seen.uses_dra:
+        yield _ok(name, "no device is published by gpu.nvidia.com, so none is needed")
+    else:
+        missing = [c for c in CLASSES if c not in seen.classes]
+        fix = "install NVIDIA's DRA driver with its chart, which brings them"
+        yield _either(name, not missing, f"missing: {', '.join(missing)}" if missing else ", ".join(CLASSES), fix)
+
+
+def rights(seen: Gathered, expected: Expected) -> Iterator[Finding]:
+    lacking = [str(right) for right in expected.needed if not seen.rights.get(right, False)]
+    found = f"may not {'; '.join(lacking)}" if lacking else f"all {len(expected.needed)} that are needed"
+    yield _either("Our rights", not lacking, found, f"{APPLY}, and use the token of service account gpu-portal/portal")
+    beyond = [str(right) for right in expected.unwanted if seen.rights.get(right, False)]
+    fix = "use the token of service account gpu-portal/portal and nothing else, and bind no other role to it"
+    yield _either("Rights we should not have", not beyond, "may " + "; ".join(beyond) if beyond else "none", fix)
+
+
+def gpu_nodes(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    if isinstance(seen.nodes, Refused):
+        yield _unread("GPU nodes", seen.nodes)
+        return
+    for node, problem in sorted(seen.nodes.items()):
+        if problem:
+            yield Finding(f"Node {node}", Status.ADVICE, problem, "as it says")
+    found = ", ".join(sorted(seen.flavors)) or f"none on {len(seen.nodes)} GPU nodes"
+    fix = "install the GPU Operator (device plugin and GPU feature discovery, or DRA driver) and taint the GPU nodes"
+    yield _either("GPU flavors", bool(seen.flavors), found, fix)
+
+
+CHECKS: tuple[Check, ...] = (
+    kubernetes_version,
+    apis,
+    definitions,
+    visibility,
+    kueue_configuration,
+    guards,
+    holder_class,
+    tenant_roles,
+    device_classes,
+    rights,
+    gpu_nodes,
+)

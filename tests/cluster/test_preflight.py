@@ -1,0 +1,69 @@
+"""The command on the real cluster: green for the portal, and told apart for a token that may nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.local.home import REPOSITORY
+from deploy.local.runner import Local
+from tests.cluster.conftest import Kubectl
+
+pytestmark = pytest.mark.cluster
+
+
+def preflight(*words: str, kubeconfig: Path | None = None) -> tuple[int, dict[str, dict[str, str]]]:
+    """Exit status, and the findings by their check."""
+    env = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
+    command = [sys.executable, "manage.py", "preflight", "--output=json", *words]
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout, done.stderr
+    return done.returncode, {found["check"]: found for found in json.loads(done.stdout)["checks"]}
+
+
+def test_the_local_cluster_is_ready(local: Local):
+    status, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
+    assert [f for f in found.values() if f["status"] != "ok"] == []
+    assert status == 0
+
+
+def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kubectl, tmp_path: Path):
+    content = yaml.safe_load(local.portal_kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["certificate-authority"] = str(local.home.certs / "ca.crt")
+    nobody = kubectl("create", "token", "default", "-n", "default").strip()
+    content["users"][0]["user"] = {"token": nobody}
+    kubeconfig = tmp_path / "nobody.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(content))
+    status, found = preflight(kubeconfig=kubeconfig)
+    assert status == 1
+    assert found["Our rights"]["status"] == "problem"
+    assert "patch workloads.kueue.x-k8s.io" in found["Our rights"]["found"]
+    assert "service account gpu-portal/portal" in found["Our rights"]["fix"]
+    assert found["GPU nodes"]["status"] == found["Guards"]["status"] == "problem"
+    assert found["Rights we should not have"]["status"] == found["Kubernetes"]["status"] == "ok"
+
+
+def test_an_administrators_token_is_too_much(local: Local, kubectl: Kubectl, tmp_path: Path):
+    content = yaml.safe_load(local.portal_kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["certificate-authority"] = str(local.home.certs / "ca.crt")
+    kubectl(
+        "create",
+        "clusterrolebinding",
+        "test-too-much",
+        "--clusterrole=cluster-admin",
+        "--serviceaccount=default:default",
+    )
+    try:
+        content["users"][0]["user"] = {"token": kubectl("create", "token", "default", "-n", "default").strip()}
+        kubeconfig = tmp_path / "admin.kubeconfig"
+        kubeconfig.write_text(yaml.safe_dump(content))
+        status, found = preflight(kubeconfig=kubeconfig)
+    finally:
+        kubectl("delete", "clusterrolebinding", "test-too-much")
+    assert status == 1
+    assert "list secrets" in found["Rights we should not have"]["found"]
+    assert found["Our rights"]["status"] == "ok"

@@ -1,0 +1,140 @@
+"""What is found wrong with a cluster, and the fix that is told."""
+
+from dataclasses import replace
+
+import pytest
+
+from allocations.preflight import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
+from allocations.preflight_facts import Expected, Gathered, Guard, Refused, Right, Status
+
+GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-gpu-taints", rules=1)
+BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-gpu-taints")
+MAY, MAY_NOT = Right("patch", "", "pods"), Right("list", "", "secrets")
+EXPECTED = Expected(guards=(GUARD, BINDING), needed=(MAY,), unwanted=(MAY_NOT,))
+KUEUE = {
+    "integrations": {"frameworks": ["batch/job"]},
+    "waitForPodsReady": {"timeout": "5m0s"},
+    "resources": {
+        "quotaCheckStrategy": "BlockUndeclared",
+        "excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage", "hugepages-"],
+    },
+    "featureGates": {
+        "KueueDRAIntegration": False,
+        "KueueDRAIntegrationExtendedResource": False,
+        "KueueDRAIntegrationPartitionableDevices": False,
+        "UnadmittedWorkloadsObservability": True,
+        "UnadmittedWorkloadsExplicitStatus": True,
+    },
+}
+SERVED = (
+    "resource.k8s.io/v1",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+)
+CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | {f"{kind}.kueue.x-k8s.io": ("v1beta2",) for kind in KUEUE_KINDS}
+GOOD = Gathered(
+    version="v1.36.3",
+    kueue=KUEUE,
+    served=SERVED,
+    crds=CRDS,
+    guards=(GUARD, BINDING),
+    holder_class=HOLDER_CLASS,
+    roles={"gpu-portal:tenant": True},
+    classes=("gpu.nvidia.com", "mig.nvidia.com"),
+    uses_dra=True,
+    rights={MAY: True, MAY_NOT: False},
+    nodes={"h100-0": ""},
+    flavors=("h100",),
+)
+NO = Refused("403 Forbidden: no")
+
+
+def bent(**changes: object) -> dict[str, object]:
+    """Kueue's configuration with some sections replaced."""
+    return {**KUEUE, **changes}
+
+
+def test_a_good_cluster_has_nothing_but_ok():
+    findings = examine(GOOD, EXPECTED)
+    assert {finding.status for finding in findings} == {Status.OK}
+    assert is_ready(findings)
+
+
+PROBLEMS = {
+    "old Kubernetes": ({"version": "v1.33.9"}, "Kubernetes", "upgrade to 1.34.2"),
+    "a patch too old": ({"version": "v1.34.1+k3s1"}, "Kubernetes", "upgrade to 1.34.2"),
+    "no DRA": ({"served": SERVED[1:]}, "Dynamic Resource Allocation", "1.34"),
+    "no mutating policies": ({"served": SERVED[:2]}, "mutatingadmissionpolicies", "1.36"),
+    "no GpuProject": (
+        {"crds": {**CRDS, "gpuprojects.gpu-portal.io": ()}},
+        "gpuprojects.gpu-portal.io",
+        "kubectl apply",
+    ),
+    "no Kueue": ({"crds": {**CRDS, "workloads.kueue.x-k8s.io": ()}}, "workloads.kueue.x-k8s.io", "install Kueue"),
+    "an older Kueue": (
+        {"crds": {**CRDS, "cohorts.kueue.x-k8s.io": ("v1beta1",)}},
+        "cohorts.kueue.x-k8s.io",
+        "Kueue 0.19",
+    ),
+    "a DRA gate on by default": ({"kueue": bent(featureGates={})}, "Kueue's DRA gates", "set them false"),
+    "observability gates off": ({"kueue": bent(featureGates={})}, "Kueue's observability gates", "set them true"),
+    "pod integration": (
+        {"kueue": bent(integrations={"frameworks": ["batch/job", "pod"]})},
+        "Kueue's pod integration",
+        "remove framework pod",
+    ),
+    "undeclared resources free": ({"kueue": bent(resources={})}, "Kueue's undeclared resources", "BlockUndeclared"),
+    "cpu counted": ({"kueue": bent(resources={})}, "Kueue's excluded resources", "excludeResourcePrefixes"),
+    "no waitForPodsReady": ({"kueue": bent(waitForPodsReady=None)}, "Kueue's waitForPodsReady", "300s"),
+    "waitForPodsReady too short": (
+        {"kueue": bent(waitForPodsReady={"timeout": "120s"})},
+        "Kueue's waitForPodsReady",
+        "above the portal's 120 s",
+    ),
+    "a guard missing": ({"guards": (BINDING,)}, "Guards", "kubectl apply"),
+    "a guard unbound": ({"guards": (GUARD,)}, "Guards", "kubectl apply"),
+    "a guard that only warns": ({"guards": (GUARD, replace(BINDING, fails_closed=False))}, "Guards", "kubectl apply"),
+    "a guard of another release": ({"guards": (replace(GUARD, rules=2), BINDING)}, "Guards", "kubectl apply"),
+    "no holder class": ({"holder_class": None}, "PriorityClass gpu-portal-holder", "kubectl apply"),
+    "a holder class that preempts": (
+        {"holder_class": {"value": 1_000_000_000, "preemptionPolicy": "PreemptLowerPriority"}},
+        "PriorityClass gpu-portal-holder",
+        "kubectl apply",
+    ),
+    "no tenant role": ({"roles": {"gpu-portal:tenant": False}}, "ClusterRole gpu-portal:tenant", "kubectl apply"),
+    "no device class": ({"classes": ("gpu.nvidia.com",)}, "DeviceClasses", "DRA driver"),
+    "a right lacking": ({"rights": {}}, "Our rights", "service account gpu-portal/portal"),
+    "a right too many": ({"rights": {MAY: True, MAY_NOT: True}}, "Rights we should not have", "bind no other role"),
+    "no flavor": ({"flavors": (), "nodes": {}}, "GPU flavors", "GPU Operator"),
+    "guards unread": ({"guards": NO}, "Guards", "service account gpu-portal/portal"),
+    "nodes unread": ({"nodes": NO}, "GPU nodes", "service account gpu-portal/portal"),
+    "version unread": ({"version": NO}, "Kubernetes", "service account gpu-portal/portal"),
+}
+
+
+@pytest.mark.parametrize(("changes", "check", "fix"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_a_problem_is_named_with_its_fix(changes, check, fix):
+    findings = examine(replace(GOOD, **changes), EXPECTED)
+    (found,) = [finding for finding in findings if finding.check == check and finding.status is Status.PROBLEM]
+    assert fix in found.fix
+    assert not is_ready(findings)
+
+
+ADVICE = {
+    "an untainted node": ({"nodes": {"h100-0": "no GPU taint"}}, "Node h100-0"),
+    "Kueue's configuration unread": ({"kueue": NO}, "Kueue's configuration"),
+    "no visibility": ({"visibility": "404"}, "Kueue's visibility API"),
+}
+
+
+@pytest.mark.parametrize(("changes", "check"), ADVICE.values(), ids=ADVICE.keys())
+def test_what_stops_nothing_is_advice(changes, check):
+    findings = examine(replace(GOOD, **changes), EXPECTED)
+    (found,) = [finding for finding in findings if finding.status is not Status.OK]
+    assert (found.check, found.status) == (check, Status.ADVICE)
+    assert found.fix
+    assert is_ready(findings)
+
+
+def test_without_dra_no_device_class_is_needed():
+    assert is_ready(examine(replace(GOOD, classes=(), uses_dra=False), EXPECTED))
