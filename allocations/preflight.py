@@ -113,7 +113,8 @@ def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]
             name,
             Status.ADVICE,
             f"not read: {seen.kueue}",
-            f"give it by --kueue-config FILE, or see yourself: gates {gates} false, {' and '.join(KUEUE_GATES_ON)} true; no framework pod; "
+            f"give it by --kueue-config FILE, or see yourself: gates {gates} false, "
+            f"{' and '.join(KUEUE_GATES_ON)} true; no framework pod; "
             f"resources.quotaCheckStrategy BlockUndeclared, excludeResourcePrefixes {', '.join(KUEUE_EXCLUDED)}; "
             f"waitForPodsReady.timeout above {expected.start_deadline_s} s",
         )
