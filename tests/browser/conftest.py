@@ -1,0 +1,107 @@
+"""Debian's Chromium against the portal's own web server and database; no cluster is needed for what is tested here."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from portal.core import heartbeat
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Pool
+from quotas.costs import seeds as prices
+from quotas.limits import services as limits
+from tests.builders import person
+from tests.db.builders_quotas import cluster
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+PASSWORD = "a long enough secret"
+PATIENCE_MS = 30_000  # a busy machine is no failure
+expect.set_options(timeout=PATIENCE_MS)
+# Playwright keeps an event loop in this thread, in which Django would refuse to touch its database.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/browser" in item.nodeid:
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(pytest.mark.skip(reason="chromium is not on PATH: apt-get install chromium"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(chromium: Browser, live_server: LiveServer) -> Iterator[Open]:
+    """Opens pages in contexts of their own; fails the test for any script error or anything the CSP stopped."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            complaints.append(message.text)
+
+    def open_(**options: Any) -> Page:
+        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", note)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+@pytest.fixture
+def team(transactional_db: None) -> Team:
+    """A team that may hold four of eight l40s."""
+    team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
+    cluster()
+    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    prices.price()
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+    return team
+
+
+@pytest.fixture
+def project(team: Team) -> Project:
+    return tenants.create_project(team, "vision-train", "Vision training")
+
+
+@pytest.fixture
+def member(team: Team, project: Project) -> User:
+    user = person(team)
+    tenants.set_password(user, PASSWORD)
+    return user
+
+
+def sign_in(page: Page, user: User) -> Page:
+    page.goto("/")
+    page.get_by_label("Username").fill(user.username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("/")
+    return page

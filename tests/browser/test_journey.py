@@ -1,0 +1,136 @@
+"""The way of a person through the pages, with scripts and without, by mouse and by keyboard."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from allocations.models import Allocation
+from allocations.states import Phase
+from tests.browser.conftest import sign_in
+from tests.db.builders_pages import asked, held, in_phase
+
+PHONE = {"width": 360, "height": 780}
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_signs_in_requests_and_sees_it_queued(open_page, member, scripts):
+    page = sign_in(open_page(java_script_enabled=scripts), member)
+    page.get_by_role("link", name="Request a GPU").click()
+    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_label("Slices", exact=True).fill("2")
+    if not scripts:
+        page.get_by_role("button", name="Check price and fit").click()
+    expect(page.locator("#preview")).to_contain_text("Fits now")
+    expect(page.locator("#preview")).to_contain_text("17.60 EUR")
+    page.get_by_label("Purpose").fill("A try")
+    page.get_by_role("button", name="Request", exact=True).click()
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    expect(page.locator("#live")).to_contain_text("2 × NVIDIA L40S")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_releases_after_being_asked(open_page, member, project, scripts):
+    row = held(asked(member, project, name="training"))
+    page = sign_in(open_page(java_script_enabled=scripts), member)
+    page.get_by_role("link", name="Release training").click()
+    expect(page.get_by_role("heading", name="Release training?")).to_be_visible()
+    page.get_by_role("button", name="Release", exact=True).click()
+    expect(page.locator("#live .phase")).to_have_text("Releasing")
+    row.refresh_from_db()
+    assert row.desired == Allocation.Desired.RELEASED
+
+
+def test_sees_it_start_without_reloading(open_page, member, project):
+    row = asked(member, project, name="training")
+    page = sign_in(open_page(), member)
+    page.goto(f"/allocations/{row.pk}")
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    page.evaluate("window.sameDocument = true")
+    held(row)
+    expect(page.locator("#live .phase")).to_have_text("Active")
+    expect(page.locator("#announce")).to_contain_text("training: Active")
+    expect(page.get_by_role("button", name="Download gpu-portal.kubeconfig")).to_be_visible()
+    expect(page.locator("#timeline + ol li")).to_have_count(2)
+    expect(page).to_have_title("Active: training · GPU portal")
+    assert page.evaluate("window.sameDocument"), "the document was not loaded anew"
+
+
+def test_home_follows_what_happens(open_page, member, project):
+    row = asked(member, project, name="training")
+    page = sign_in(open_page(), member)
+    expect(page.locator("#rows .phase")).to_have_text("Queued")
+    in_phase(row, Phase.STARTING, "admitted", "Admitted by Kueue; the slices are being taken.")
+    expect(page.locator("#rows .phase")).to_have_text("Starting")
+
+
+def test_a_refusal_offers_what_works_with_one_click(open_page, member):
+    page = sign_in(open_page(), member)
+    page.goto("/request")
+    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_label("Slices", exact=True).fill("5")
+    page.get_by_role("button", name="Request", exact=True).click()
+    refusal = page.locator("#refusal")
+    expect(refusal).to_contain_text("Team vision may hold 4 slices of l40s/whole at once, and 5 were asked.")
+    expect(refusal).to_be_focused()
+    refusal.get_by_role("link", name="4 × l40s/whole").click()
+    expect(page.get_by_label("Slices", exact=True)).to_have_value("4")
+    expect(page.locator("#preview")).to_contain_text("Fits now")
+
+
+def test_a_double_click_asks_once(open_page, member):
+    page = sign_in(open_page(), member)
+    page.goto("/request")
+    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_role("button", name="Request", exact=True).dblclick()
+    expect(page.locator("#live .phase")).to_have_text("Queued")
+    assert Allocation.objects.count() == 1
+
+
+def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):
+    held(asked(member, project, name="training"))
+    page = sign_in(open_page(), member)
+    release = page.get_by_role("link", name="Release training")
+    release.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("link", name="Keep it")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(release).to_be_focused()
+
+
+def test_the_first_tab_leads_past_the_navigation(open_page, member):
+    page = sign_in(open_page(), member)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_the_theme_is_kept(open_page, member):
+    page = sign_in(open_page(color_scheme="light"), member)
+    light = background(page)
+    page.locator("details.menu summary").click()
+    page.get_by_role("button", name="Dark").click()
+    assert background(page) != light
+    page.goto("/costs")
+    assert background(page) != light
+
+
+def background(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+
+def test_no_page_is_wider_than_a_phone(open_page, member, project):
+    row = held(asked(member, project, name="a-name-as-long-as-names-of-allocations-may-be-48", purpose="x" * 400))
+    page = sign_in(open_page(viewport=PHONE), member)
+    for path in (
+        "/",
+        "/request",
+        "/allocations",
+        f"/allocations/{row.pk}",
+        f"/allocations/{row.pk}/extend",
+        "/costs",
+        "/me",
+    ):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
