@@ -1,20 +1,22 @@
 """python -m deploy.local: build, start, look at and stop the local cluster.
 
-    build                 the seven programs, once per machine
-    up [--groups A,B]     start in the background; returns when everything is ready
-    run [--groups A,B]    start in the foreground; Ctrl-C stops all
-    status                one line per process
-    kill NAME             SIGKILL; it is restarted
-    stop NAME             end it and keep it down; `hold` does so by SIGKILL
-    start NAME            start what was stopped
-    env                   shell lines for a portal process of this home
-    down                  stop everything
+build                 the seven programs, once per machine
+up [--groups A,B]     start in the background; returns when everything is ready
+run [--groups A,B]    start in the foreground; Ctrl-C stops all
+tour                  start, play the scripted tour, and stop again what this started; exits 0 or 1
+status                one line per process
+kill NAME             SIGKILL; it is restarted
+stop NAME             end it and keep it down; `hold` does so by SIGKILL
+start NAME            start what was stopped
+env                   shell lines for a portal process of this home
+down                  stop everything
 """
 
 import argparse
 import datetime
 import os
 import shlex
+import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -49,7 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--home", type=Path, default=REPOSITORY / ".local", help="default: .local")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, function in (("build", _build), ("status", _status), ("env", _env), ("down", _down)):
+    for name, function in (
+        ("build", _build),
+        ("tour", _tour),
+        ("status", _status),
+        ("env", _env),
+        ("down", _down),
+    ):
         _command(commands, name, function)
     for name, function in (("up", _up), ("run", _run), ("supervise", _supervise)):
         _command(commands, name, function).add_argument("--groups", type=_groups, default=tuple(GROUPS))
@@ -83,6 +91,19 @@ def _up(arguments: argparse.Namespace) -> None:
     local = Local(arguments.home, _say)
     local.up(arguments.groups)
     _say(f"ready: {describe(local.home, arguments.groups)}")
+
+
+def _tour(arguments: argparse.Namespace) -> None:
+    local = Local(arguments.home, _say)
+    runs_already = local.is_up()
+    local.up()
+    try:
+        played = subprocess.run([sys.executable, "-m", "deploy.local.tour", f"--home={local.root}"], check=False)
+    finally:
+        if not runs_already:
+            local.down()
+    if played.returncode:
+        raise LocalError("the tour failed")
 
 
 def _down(arguments: argparse.Namespace) -> None:
