@@ -6,26 +6,48 @@ from allocations.models import Allocation, AppliedObject, MirrorObject, Transiti
 from portal.core.admin import ReadOnlyAdmin
 
 
+class Timeline(admin.TabularInline):
+    """The transitions of an allocation, oldest first; they are written by the portal alone."""
+
+    model = Transition
+    fields = ("at", "type", "from_phase", "to_phase", "reason", "message", "actor", "evidence")
+    readonly_fields = fields
+    ordering = ("id",)
+    extra = 0
+    can_delete = False
+    verbose_name_plural = "timeline"
+
+    def has_add_permission(self, request: object, obj: object = None) -> bool:
+        return False
+
+
 @admin.register(Allocation)
 class AllocationAdmin(ReadOnlyAdmin):
-    list_display = ("id", "name", "project", "offering", "count", "requested_by", "phase", "reason", "created_at")
-    list_filter = ("phase", "mode", "project__team")
+    list_display = (
+        *("name", "project", "offering", "count", "requested_by"),
+        *("phase", "reason", "outcome", "phase_since", "ends_at", "created_at"),
+    )
+    list_filter = ("phase", "outcome", "offering__flavor", "project__team", "mode", "recovered")
     list_select_related = ("project", "offering", "requested_by")
-    search_fields = ("id", "name", "project__slug", "requested_by__username")
+    search_fields = ("id", "name", "purpose", "project__slug", "requested_by__username")
+    date_hierarchy = "created_at"
+    inlines = (Timeline,)
 
 
 @admin.register(Transition)
 class TransitionAdmin(ReadOnlyAdmin):
-    list_display = ("recorded_at", "allocation", "type", "from_phase", "to_phase", "reason", "actor")
+    list_display = ("at", "allocation", "type", "from_phase", "to_phase", "reason", "actor", "recorded_at")
+    list_filter = ("type", "to_phase", "reason")
     list_select_related = ("allocation",)
-    search_fields = ("allocation__id", "allocation__name", "actor")
+    search_fields = ("allocation__id", "allocation__name", "actor", "message")
+    date_hierarchy = "recorded_at"
 
 
 @admin.register(MirrorObject)
 class MirrorObjectAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "namespace", "name", "resource_version", "deleting", "seen_at")
-    list_filter = ("kind",)
-    search_fields = ("name", "namespace")
+    list_display = ("kind", "namespace", "name", "allocation", "resource_version", "deleting", "seen_at")
+    list_filter = ("kind", "deleting")
+    search_fields = ("name", "namespace", "allocation", "uid")
 
 
 @admin.register(WatchState)
@@ -37,4 +59,5 @@ class WatchStateAdmin(ReadOnlyAdmin):
 class AppliedObjectAdmin(ReadOnlyAdmin):
     list_display = ("target", "kind", "namespace", "name", "resource_version", "applied_at")
     list_filter = ("kind",)
-    search_fields = ("target", "name", "namespace")
+    search_fields = ("target", "name", "namespace", "uid")
+    date_hierarchy = "applied_at"

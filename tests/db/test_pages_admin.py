@@ -1,0 +1,55 @@
+"""Operators see every model of allocations in the admin, and change none of them there."""
+
+import pytest
+from django.urls import reverse
+
+from quotas.catalog.models import Pool
+from quotas.limits import services as limits
+from tests.builders import person
+from tests.db.builders_pages import asked, browser_of, held, text
+from tests.db.builders_quotas import cluster
+
+pytestmark = pytest.mark.django_db
+MODELS = ("allocation", "transition", "mirrorobject", "watchstate", "appliedobject")
+
+
+@pytest.fixture
+def operator():
+    user = person(platform_role="operator")
+    user.is_staff = user.is_superuser = True
+    user.save()
+    return browser_of(user)
+
+
+@pytest.fixture
+def row(team, project):
+    cluster()
+    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
+    return held(asked(person(team), project, name="training"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_listed_and_searched_and_none_is_added(operator, row, model):
+    page = operator.get(reverse(f"admin:allocations_{model}_changelist"), {"q": "x"} if model != "watchstate" else {})
+    assert page.status_code == 200
+    assert operator.get(reverse(f"admin:allocations_{model}_add")).status_code == 403
+
+
+def test_an_allocation_is_shown_with_its_timeline_and_cannot_be_saved(operator, row):
+    address = reverse("admin:allocations_allocation_change", args=[row.pk])
+    page = text(operator.get(address))
+    assert "training-lease" in page
+    assert 'name="_save"' not in page
+    assert operator.post(address, {"name": "other"}).status_code == 403
+
+
+def test_the_list_of_allocations_needs_the_same_queries_however_long(
+    operator, row, project, django_assert_max_num_queries
+):
+    address = reverse("admin:allocations_allocation_changelist")
+    with django_assert_max_num_queries(30) as first:
+        operator.get(address)
+    for number in range(9):
+        asked(row.requested_by, project, name=f"more-{number}")
+    with django_assert_max_num_queries(len(first)):
+        operator.get(address)
