@@ -29,11 +29,7 @@ setup: .venv/ready
 	@touch $@
 
 demo: setup
-ifdef ONCE
-	@$(LOCAL) up && { $(PYTHON) -m deploy.local.tour; code=$$?; $(LOCAL) down; exit $$code; }
-else
-	$(LOCAL) run
-endif
+	$(LOCAL) $(if $(ONCE),tour,run)
 
 up: setup
 	$(LOCAL) up

@@ -138,6 +138,7 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
     due.mark("platform")
     taken = due.take("platform")
+    assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
         due.mark("platform")
     assert sent == []

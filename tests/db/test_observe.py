@@ -141,7 +141,7 @@ def test_pods_without_gpus_are_not_remembered(row: Allocation) -> None:
 
 
 def test_queries_of_a_batch_without_news_do_not_grow(row: Allocation, django_assert_max_num_queries) -> None:
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "kind": "Node",
             "metadata": {
