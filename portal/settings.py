@@ -212,6 +212,9 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 30
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_DB_REUSE_MAX = (
+    10_000  # tasks per database connection: the default connects anew for each, twice what a look costs
+)
 CELERY_TIMEZONE = "UTC"
 # Every entry expires before its successor is sent, so that a worker that comes back finds no pile of them.
 CELERY_BEAT_SCHEDULE = {

@@ -60,18 +60,22 @@ def _apply(client: Client, manifest: Manifest, target: str) -> None:
 
 
 def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: str) -> None:
-    AppliedObject.objects.update_or_create(
+    row = AppliedObject(
         kind=ref.kind,
         namespace=ref.namespace,
         name=ref.name,
-        defaults={
-            "target": target,
-            "uid": answer["metadata"]["uid"],
-            "resource_version": int(answer["metadata"]["resourceVersion"]),
-            "intent": intent,
-            "digest": fields,
-            "applied_at": clock.now(),
-        },
+        target=target,
+        uid=answer["metadata"]["uid"],
+        resource_version=int(answer["metadata"]["resourceVersion"]),
+        intent=intent,
+        digest=fields,
+        applied_at=clock.now(),
+    )
+    AppliedObject.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["kind", "namespace", "name"],
+        update_fields=["target", "uid", "resource_version", "intent", "digest", "applied_at"],
     )
 
 

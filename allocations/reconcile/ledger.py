@@ -19,6 +19,9 @@ from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 
+Open = dict[UUID, dict[str, UsageInterval]]
+"""Open intervals by allocation and slot."""
+
 
 def key(allocation: UUID, slot: str, identity: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
@@ -31,26 +34,32 @@ def sync(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) ->
     the last sighting ``at``, flagged estimated. Ends come first: a device that passes from one allocation to another is
     never held by both. Raises SlotHeld when another's interval on the slot has not ended yet.
     """
-    return end_gone(rows, view, at=at, live=live) | open_held(rows, view, at=at, live=live)
-
-
-def end_gone(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
-    """End the intervals whose slot is no longer occupied. The watcher's alone: a reader's view may be older."""
     open_now = _open(rows)
+    ended = _end_gone(rows, view, open_now, at=at, live=live)
+    return ended | _open_held(rows, view, open_now, at=at, live=live)
+
+
+def open_held(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+    """Enter holds that have no interval, and end none: a reader's view may be older than the ledger."""
+    return _open_held(rows, view, _open(rows), at=at, live=live)
+
+
+def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
+    """End the intervals whose slot is no longer occupied, and take them out of ``open_now``."""
     moved: set[UUID] = set()
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
         occupied = {_slot(s.slot) for s in paths.of(asked).occupied(asked, view)} if already else set()
         for slot in already.keys() - occupied:
-            metering.close_interval(already[slot].key, at, _evidence(view, already[slot]), estimated=not live)
+            gone = already.pop(slot)
+            metering.close_interval(gone.key, at, _evidence(view, gone), estimated=not live)
             moved.add(row.pk)
     return moved
 
 
-def open_held(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+def _open_held(rows: Sequence[Allocation], view: View, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
     """Open an interval for each held slot that has none. One whose beginning nobody watched begins when the cluster
     itself says, flagged estimated. A hold that already ended stays ended: its key is known."""
-    open_now = _open(rows)
     begins: list[tuple[Allocation, Slice]] = []
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
@@ -73,8 +82,8 @@ def open_held(rows: Sequence[Allocation], view: View, *, at: datetime, live: boo
     return {row.pk for row, _ in begins}
 
 
-def _open(rows: Sequence[Allocation]) -> dict[UUID, dict[str, UsageInterval]]:
-    found: dict[UUID, dict[str, UsageInterval]] = {row.pk: {} for row in rows}
+def _open(rows: Sequence[Allocation]) -> Open:
+    found: Open = {row.pk: {} for row in rows}
     for interval in UsageInterval.objects.filter(allocation__in=list(found), end=None):
         found[interval.allocation][interval.slot] = interval
     return found

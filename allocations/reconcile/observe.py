@@ -8,6 +8,7 @@ object's revision, so an old or repeated one changes nothing.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
 import structlog
 from django.db import transaction
@@ -20,6 +21,8 @@ from portal.core import clock, due
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
+SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
+"""Kinds by which a slice is seen held or gone (``allocations.cluster.manifests``); a lease only reserves."""
 
 
 def record_observations(observations: Sequence[Observation]) -> int:
@@ -173,12 +176,14 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
     rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
     if not rows:
         return set()
-    view = mirror.of_allocations(namespace, [row.name for row in rows])
-    try:
-        moved = ledger.sync(rows, view, at=change.new.at, live=change.new.live)
-    except SlotHeld as error:
-        log.warning("ledger.slot_held", error=str(error))
-        moved = {row.pk for row in rows}
+    moved: set[UUID] = set()
+    if change.new.ref.kind in SHOW_HOLDS:
+        view = mirror.of_allocations(namespace, [row.name for row in rows])
+        try:
+            moved = ledger.sync(rows, view, at=change.new.at, live=change.new.live)
+        except SlotHeld as error:
+            log.warning("ledger.slot_held", error=str(error))
+            moved = {row.pk for row in rows}
     touched = change.certainly_touched
     return {f"allocation:{row.pk}" for row in rows if row.pk in moved or row.name in touched}
 
