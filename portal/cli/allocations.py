@@ -28,11 +28,14 @@ ENDED, LATE = 3, 4
 @click.option("--priority", type=click.Choice(["batch", "normal", "critical"]))
 @click.option("--purpose", help="At most 500 characters.")
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
+@click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would come to.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @with_client
-def request(client: Client, *, no_requeue: bool, dry_run: bool, waits: bool, timeout: float, **given: Any) -> None:
+def request(
+    client: Client, *, no_requeue: bool, spread: bool, dry_run: bool, waits: bool, timeout: float, **given: Any
+) -> None:
     """Ask for slices of OFFERING, e.g. h100/whole."""
     body = {name: value for name, value in given.items() if value is not None}
     named = body.pop("offering_option", None)
@@ -41,6 +44,8 @@ def request(client: Client, *, no_requeue: bool, dry_run: bool, waits: bool, tim
         raise click.UsageError("Name an offering; `gpu-portal offerings` lists them.")
     if no_requeue:
         body["requeue"] = False
+    if spread:
+        body["constraints"] = {"spread": True}
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))

@@ -83,6 +83,13 @@ def test_the_offering_may_be_an_option(run):
     assert run("request", "--project", "vision-train").exit_code == 2
 
 
+def test_slices_may_be_spread_over_nodes_and_not_queue_again(run):
+    words = ("request", "h100/whole", "--project", "vision-train", "--spread", "--no-requeue", "-o", "json")
+    made = as_json(run(*words))
+    assert made["constraints"] == {"spread": True}
+    assert Allocation.objects.get(pk=made["id"]).requeue is False
+
+
 def test_a_dry_run_asks_for_nothing(run):
     result = run("request", "l40s/whole", "--project", "vision-train", "--dry-run")
     assert "Fits now." in result.stdout
