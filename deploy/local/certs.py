@@ -126,7 +126,5 @@ def _write(stem: Path, certificate: x509.Certificate, key: Key) -> None:
 def _write_key(path: Path, key: Key) -> None:
     path.touch(mode=0o600)
     path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )

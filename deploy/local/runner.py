@@ -1,9 +1,9 @@
 """The local cluster as an object: what the commands, the demo and the fault tests use.
 
-    local = Local(Path(".local"))
-    local.up(("cluster",))
-    local.kill("kueue"); local.wait_ready("kueue")
-    local.down()
+local = Local(Path(".local"))
+local.up(("cluster",))
+local.kill("kueue"); local.wait_ready("kueue")
+local.down()
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """The steps of the process table: each brings one thing into place and ends; again, it changes nothing.
 
-    python -m deploy.local.steps NAME --home FOLDER
+python -m deploy.local.steps NAME --home FOLDER
 """
 
 import argparse

@@ -50,9 +50,7 @@ def test_the_pod_is_gone_and_its_service_points_at_this_machine(objects: dict[st
     assert objects["Service"]["spec"] == {"type": "ExternalName", "externalName": "localhost"}
 
 
-def test_only_webhooks_of_kueues_kinds_and_of_jobs_stay(
-    home: Home, objects: dict[str, dict[str, Any]]
-) -> None:
+def test_only_webhooks_of_kueues_kinds_and_of_jobs_stay(home: Home, objects: dict[str, dict[str, Any]]) -> None:
     hooks = objects["MutatingWebhookConfiguration"]["webhooks"]
     assert [hook["name"] for hook in hooks] == ["mjob.kb.io", "mworkload.kb.io"]
     assert hooks[0]["namespaceSelector"] == {"matchLabels": {"gpu-portal.io/managed": "true"}}
