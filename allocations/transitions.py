@@ -66,9 +66,7 @@ def start_failed(row: Allocation, blocked_by: str) -> bool:
     failures = row.start_failures + 1
     asks = failures >= START_TRIES
     wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
-    message = f"No device fitted within the start deadline (try {failures} of {START_TRIES}). " + (
-        f"The scheduler says: {blocked_by}" if blocked_by else "Other pods or unhealthy devices may be in the way."
-    )
+    message = f"No device fitted within the start deadline (try {failures} of {START_TRIES}): {blocked_by}"
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,

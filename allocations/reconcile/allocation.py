@@ -41,7 +41,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if _deadlines_became_intent(row, asked, situation):
             situation = _assess(row, asked, view, done)
         if situation.held:
-            ledger.open_held([row], view, at=situation.facts.now, live=False)
+            ledger.open_held([row], view, at=situation.facts.now)
         transitions.record_phase(row, situation)
         if wants.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
@@ -66,8 +66,9 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
         reason = f"evicted_{situation.lease.evicted_reason.lower()}"
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
+        # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
         blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [asked.name]))
-        return transitions.start_failed(row, blocked)
+        return bool(blocked) and transitions.start_failed(row, blocked)
     return False
 
 

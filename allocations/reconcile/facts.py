@@ -68,6 +68,11 @@ class View:
         """All of a kind, or those of one allocation (``""``: of none)."""
         return self._of.get((kind, allocation), [])
 
+    def with_form(self, ref: Ref, form: Seen | None) -> "View":
+        """This view, but for one object: as ``form`` has it, or without it."""
+        others = [seen for seen in self if seen.ref != ref]
+        return View([*others, form] if form else others, self._synced)
+
     def is_gone(self, applied: Applied) -> bool:
         """Whether the object is known to be absent (not merely not yet seen) since it was applied."""
         return self.get(applied.ref) is None and self._synced.get(applied.ref.kind, 0) >= applied.resource_version

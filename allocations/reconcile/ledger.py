@@ -27,21 +27,22 @@ def key(allocation: UUID, slot: str, identity: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
 
 
-def sync(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+def sync(rows: Sequence[Allocation], view: View, before: View | None, *, at: datetime) -> set[UUID]:
     """Make the open intervals of ``rows`` equal to what ``view`` shows; returns whose changed.
 
-    ``rows`` as from ``request.rows()``. ``live``: the change was watched, so ``at`` is when it happened. Else an end is
-    the last sighting ``at``, flagged estimated. Ends come first: a device that passes from one allocation to another is
-    never held by both. Raises SlotHeld when another's interval on the slot has not ended yet.
+    ``rows`` as from ``request.rows()``. ``before``: what the watched change met, so that ``at`` is when it happened;
+    None when nobody watched: then an end is the last sighting ``at``, flagged estimated. Ends come first: a device that
+    passes from one allocation to another is never held by both. Raises SlotHeld when another's interval on the slot has
+    not ended yet.
     """
     open_now = _open(rows)
-    ended = _end_gone(rows, view, open_now, at=at, live=live)
-    return ended | _open_held(rows, view, open_now, at=at, live=live)
+    ended = _end_gone(rows, view, open_now, at=at, live=before is not None)
+    return ended | _open_held(rows, view, before, open_now, at=at)
 
 
-def open_held(rows: Sequence[Allocation], view: View, *, at: datetime, live: bool) -> set[UUID]:
+def open_held(rows: Sequence[Allocation], view: View, *, at: datetime) -> set[UUID]:
     """Enter holds that have no interval, and end none: a reader's view may be older than the ledger."""
-    return _open_held(rows, view, _open(rows), at=at, live=live)
+    return _open_held(rows, view, None, _open(rows), at=at)
 
 
 def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
@@ -57,29 +58,35 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
     return moved
 
 
-def _open_held(rows: Sequence[Allocation], view: View, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
-    """Open an interval for each held slot that has none. One whose beginning nobody watched begins when the cluster
-    itself says, flagged estimated. A hold that already ended stays ended: its key is known."""
-    begins: list[tuple[Allocation, Slice]] = []
+def _open_held(
+    rows: Sequence[Allocation], view: View, before: View | None, open_now: Open, *, at: datetime
+) -> set[UUID]:
+    """Open an interval for each held slot that has none. One whose beginning nobody watched, or that was held before
+    the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
+    its key is known."""
+    begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
         path = paths.of(asked)
         if {_slot(s.slot) for s in path.occupied(asked, view)} - already.keys():
-            begins += [(row, s) for s in path.held(asked, view) if _slot(s.slot) not in already]
-    devices = _devices(s for _, s in begins)
-    for row, held in begins:
+            missed = {s.slot for s in path.held(asked, before)} if before is not None else set()
+            for s in path.held(asked, view):
+                if _slot(s.slot) not in already:
+                    begins.append((row, s, before is not None and s.slot not in missed))
+    devices = _devices(s for _, s, _ in begins)
+    for row, held, watched in begins:
         slot = _slot(held.slot)
         metering.open_interval(
             key(row.pk, slot, held.identity),
             row.pk,
             slot,
-            at if live or held.since is None else held.since,
+            at if watched or held.since is None else held.since,
             _attribution(row, held, devices.get((held.node, held.device), "")),
             held.count,
             _evidence_of(view, held.evidence),
-            estimated=not live,
+            estimated=not watched,
         )
-    return {row.pk for row, _ in begins}
+    return {row.pk for row, _, _ in begins}
 
 
 def _open(rows: Sequence[Allocation]) -> Open:

@@ -179,8 +179,10 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
     moved: set[UUID] = set()
     if change.new.ref.kind in SHOW_HOLDS:
         view = mirror.of_allocations(namespace, [row.name for row in rows])
+        old = mirror.seen(change.old) if change.old else None
+        before = view.with_form(change.new.ref, old) if change.new.live else None
         try:
-            moved = ledger.sync(rows, view, at=change.new.at, live=change.new.live)
+            moved = ledger.sync(rows, view, before, at=change.new.at)
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             moved = {row.pk for row in rows}

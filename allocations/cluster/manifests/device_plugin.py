@@ -55,6 +55,7 @@ def occupied(request: Request, view: View) -> tuple[Slice, ...]:
 
 
 def blocked_by(request: Request, view: View) -> str:
+    """Nothing can be: a quota is given or late. Kueue's own waitForPodsReady takes back what stays late."""
     return ""
 
 

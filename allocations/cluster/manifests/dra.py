@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from allocations.cluster import names
 from allocations.cluster.manifests import lease
-from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View
+from allocations.reconcile.facts import Manifest, Ref, Request, Seen, Slice, View
 
 
 class Part(NamedTuple):
@@ -165,9 +165,15 @@ def _runs(ref: Ref, view: View) -> bool:
 
 
 def blocked_by(request: Request, view: View) -> str:
-    """Why a holder does not start, in the scheduler's words."""
-    seen = (view.get(part.holder) for part in parts(request))
-    return next((words for s in seen if s and (words := str(s.facts.get("unschedulable", "")))), "")
+    """Why a holder does not start: in the scheduler's words, or the node that does not run it."""
+    return next((words for part in parts(request) if (words := _blocks(view.get(part.holder)))), "")
+
+
+def _blocks(holder_seen: Seen | None) -> str:
+    if holder_seen is None or holder_seen.facts.get("phase") == "Running":
+        return ""
+    node = holder_seen.facts.get("node")
+    return f"node {node} was chosen and does not run it" if node else str(holder_seen.facts.get("unschedulable", ""))
 
 
 def guard(request: Request) -> dict[str, object]:
