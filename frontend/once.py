@@ -25,6 +25,11 @@ def new_key() -> str:
     return signing.dumps([secrets.token_hex(8), clock.now().isoformat()], salt=SALT)
 
 
+def known(key: str) -> str:
+    """The key, or a new one where it is none of ours: then nothing was asked with it before."""
+    return key if made_at(key) else new_key()
+
+
 def made_at(key: str) -> datetime | None:
     """When the form was made, or None when the key is not ours."""
     try:

@@ -28,7 +28,3 @@ def span(length: timedelta) -> str:
     parts = [(days, "d"), (hours_, "h"), (minutes, "min")]
     shown = [f"{number} {unit}" for number, unit in parts if number][:2]
     return " ".join(shown) or "under 1 min"
-
-
-def count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

@@ -52,7 +52,3 @@ def look(row: Allocation) -> Look:
     if row.desired == Allocation.Desired.RELEASED:
         return LOOKS[Phase.RELEASING]
     return LOOKS[Phase(row.phase)]
-
-
-def word(phase: str) -> str:
-    return LOOKS[Phase(phase)].word if phase else ""

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations import selectors, services
@@ -24,7 +25,7 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.costs import selectors as costs
 
 NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
-SAID_ABOVE: dict[str, Any] = {"bounds": [], "chips": []}
+ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
 
 
@@ -43,7 +44,9 @@ def ask(request: PageRequest) -> HttpResponse:
 @require_safe
 @page
 def preview(request: PageRequest) -> HttpResponse:
-    """What the form would come to as it stands, by the very rules that decide."""
+    """What the form would come to as it stands, by the very rules that decide; a part of the form's page."""
+    if not request.htmx:
+        return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
     projects = _projects(request)
     values = _values(request, projects)
     return show(request, "frontend/ask.html", _preview(request, projects, values), partial="answer")
@@ -53,25 +56,23 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     form = RequestForm(projects, request.POST)
     if not form.is_valid():
         return _page(request, projects, form, request.POST, status=400)
-    key = form.cleaned_data["key"]
+    key = once.known(form.cleaned_data["key"])
     wish = once.named(form.wish(), key)
+    if before := once.earlier(request.user, wish, key):
+        return _asked(request, before, ASKED_ALREADY)
     try:
         row = services.request(request.user, wish)
     except Invalid as problem:
         form.refuse(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
     except Refused as problem:
-        if problem.reason == "name_taken":
-            if row_before := once.earlier(request.user, wish, key):
-                return _asked(request, row_before, "This was asked already; here it is.")
-            form.add_error("name", f"{problem.detail} {problem.hint}")
-            return _page(request, projects, form, request.POST, status=problem.status)
-        refused = {
-            "refusal": problem,
-            "refusal_bounds": refusals.bounds(problem.dimensions),
-            "refusal_chips": refusals.chips(problem.alternatives, request.POST, costs.currency()),
-        }
-        return _page(request, projects, form, request.POST, status=problem.status, refused=refused)
+        if problem.reason != "name_taken":
+            return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
+        # Both sendings of a double click may come this far; the database lets one pass.
+        if before := once.earlier(request.user, wish, key):
+            return _asked(request, before, ASKED_ALREADY)
+        form.add_error("name", f"{problem.detail} {problem.hint}")
+        return _page(request, projects, form, request.POST, status=problem.status)
     return _asked(request, row, "Asked for. This page follows it.")
 
 
@@ -87,7 +88,7 @@ def _page(
     values: QueryDict,
     *,
     status: int = 200,
-    refused: dict[str, Any] | None = None,
+    refused: Refused | None = None,
 ) -> HttpResponse:
     team = next((p.team for p in projects if p.slug == values.get("project")), None)
     context: dict[str, Any] = {
@@ -102,7 +103,7 @@ def _page(
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
         context |= {"team": team, "offers": offers(team, stock, prices, costs.currency())}
     context |= _preview(request, projects, values)
-    context |= {"refusal": None} if refused is None else refused | SAID_ABOVE
+    context |= _refusal(refused, values) if refused else {"refusal": None}
     context["key"] = values.get("key") or once.new_key()
     return show(request, "frontend/ask.html", context, status=status)
 
@@ -133,6 +134,17 @@ def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
         "bounds": refusals.bounds(seen.bindings),
         "chips": refusals.chips([a.document() for a in seen.alternatives], values, seen.currency),
         "curl": as_curl(wish),
+    }
+
+
+def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
+    """The panel above the form, which says what binds, so that the summary need not."""
+    return {
+        "refusal": problem,
+        "refusal_bounds": refusals.bounds(problem.dimensions),
+        "refusal_chips": refusals.chips(problem.alternatives, values, costs.currency()),
+        "bounds": [],
+        "chips": [],
     }
 
 

@@ -109,6 +109,17 @@ def test_the_same_form_sent_twice_asks_once(fleet, browser, name):
     assert "This was asked already; here it is." in text(again)
 
 
+def test_a_form_without_a_key_of_ours_asks_each_time(fleet, browser):
+    for key in ("", "forged"):
+        browser.post("/request", form(browser, key=key))
+        browser.post("/request", form(browser, key=key))
+    assert Allocation.objects.count() == 4
+
+
+def test_the_previews_address_alone_leads_to_the_form(fleet, browser):
+    assert browser.get("/request/preview?offering=l40s/whole")["Location"] == "/request?offering=l40s%2Fwhole"
+
+
 def test_the_same_form_changed_asks_for_what_it_now_says(fleet, browser):
     filled = form(browser)
     browser.post("/request", filled)
