@@ -114,9 +114,12 @@ class Change:
 
     @property
     def certainly_touched(self) -> set[str]:
-        """Those of them whose own entry changed, not merely a sum that theirs is part of."""
+        """Those of them whose own entry went or changed, not merely a sum that theirs is part of.
+
+        One that was added is held, and then heard of from the ledger, once the quota's status shows it.
+        """
         before, after = self._slices_before, self._slices_after
-        entries = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        entries = {name for name in before if before[name] != after.get(name)}
         return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
 
     @property

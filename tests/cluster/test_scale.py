@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from allocations.cluster.kinds import INVENTORY, KINDS
-from allocations.models import Allocation, AppliedObject
+from allocations.models import Allocation, AppliedObject, Transition
 from allocations.states import Phase
 from deploy.local.runner import Local
 from portal.core import clock, due
@@ -134,6 +134,12 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
     assert apiserver.own(OWN_WRITES) == own_writes
     assert apiserver.own(OWN_GETS) == own_gets
     assert not apiserver.since(start, READS | WRITES, OURS | {f"{plural}/status" for plural in OURS})
+
+
+def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> None:
+    """They share a quota per project, whose status lags behind its spec each time another is added."""
+    actives = Transition.objects.filter(allocation__in=[row.pk for row in many], type="phase", to_phase=Phase.ACTIVE)
+    assert actives.count() == len(many)
 
 
 def until_nothing_is_due(within_s: float = 30.0) -> None:

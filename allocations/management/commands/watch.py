@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import structlog
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 
 from allocations.cluster import watcher
 from allocations.cluster.client import connect
@@ -58,8 +58,9 @@ class Recorder:
                     self._listed(kind.name)
                 case watcher.Synced(kind):
                     synced[kind.name] = item
-        record_observations(waiting)
-        record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
+        with transaction.atomic():
+            record_observations(waiting)
+            record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
 
     def _listed(self, kind: str) -> None:
         if kind in self._missing:
