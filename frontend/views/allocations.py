@@ -1,6 +1,5 @@
 """Allocations: the list, one of them with all there is to know, and what may be done with it."""
 
-from typing import Any
 from uuid import UUID
 
 import yaml
@@ -105,14 +104,13 @@ def _use(card: Card) -> dict[str, str]:
     return {"pod": pod_yaml(card.row), "lines": kubectl(card.row)}
 
 
-def _manifests(row: Allocation) -> list[dict[str, Any]]:
+def _manifests(row: Allocation) -> list[dict[str, str]]:
     return [
         {
             "title": f"{content['kind']} {content['metadata']['name']}",  # type: ignore[index]
             "yaml": yaml.safe_dump(content, sort_keys=False),
-            "applied": applied,
         }
-        for content, applied in selectors.manifests(row)
+        for content, _ in selectors.manifests(row)
     ]
 
 
