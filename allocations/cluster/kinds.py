@@ -6,6 +6,7 @@ for an object that concerns nobody here (most pods of a cluster).
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,6 +51,8 @@ class Kind:
     namespaced: bool = True
     selector: str = OURS
     project: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
+    carry: Callable[[Raw, Raw], Raw] = lambda before, now: now
+    """(Facts last recorded, facts projected now) → facts to record: what only the way from one to the other tells."""
     only_in: str = ""
     """The one namespace in which the portal may read the kind, where it may not read all."""
 
@@ -152,6 +155,25 @@ def _quota(raw: Raw) -> Mapping[str, Any]:
     }
 
 
+def _shown(before: Raw, now: Raw) -> Raw:
+    """``order``: the quota's allocations as they were added. ``shown``: those whose slices its status shows.
+
+    The status lags behind the spec each time another is added, so it is filled up in that order: what it showed once
+    stays shown while others come.
+    """
+    slices: Mapping[str, Mapping[str, int]] = now["slices"]
+    known = [name for name in before.get("order", ()) if slices.get(name) == before["slices"].get(name)]
+    order = known + sorted(slices.keys() - set(known))
+    totals: Counter[str] = Counter()
+    shown: list[str] = []
+    for name in order:
+        totals.update(slices[name])
+        if any(n > int(now["status"].get(f"requests.{resource}", 0)) for resource, n in totals.items()):
+            break
+        shown.append(name)
+    return {**now, "order": order, "shown": shown}
+
+
 def _guard(raw: Raw) -> Mapping[str, Any]:
     return {"allocations": sorted(raw.get("spec", {}).get("allocations", {}))}
 
@@ -234,7 +256,7 @@ KINDS: dict[str, Kind] = {
         Kind("Workload", _KUEUE, "workloads", project=_workload),
         Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=_claim),
         Kind("Pod", "v1", "pods", selector="", project=_pod),
-        Kind("ResourceQuota", "v1", "resourcequotas", project=_quota),
+        Kind("ResourceQuota", "v1", "resourcequotas", project=_quota, carry=_shown),
         Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=_guard),
         Kind("Namespace", "v1", "namespaces", namespaced=False, project=_namespace),
         Kind("LimitRange", "v1", "limitranges"),

@@ -5,7 +5,7 @@ due list follow from it, or nothing happened and the list that follows a fault b
 object's revision, so an old or repeated one changes nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from allocations.cluster.kinds import INVENTORY, Kind, Observation
+from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import ledger, mirror, request
 from allocations.reconcile.facts import Ref
@@ -31,6 +31,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
         return 0
     with transaction.atomic():
         known = _rows(o.ref for o in observations)
+        observations = list(_carried(observations, known))
         changes = [Change(o, known.get(o.ref)) for o in observations]
         holders = _holders(changes)
         targets: set[str] = set()
@@ -135,6 +136,18 @@ def _rows(refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
     wanted = set(refs)
     rows = MirrorObject.objects.filter(kind__in={r.kind for r in wanted}, name__in={r.name for r in wanted})
     return {ref: row for row in rows if (ref := Ref(row.kind, row.namespace, row.name)) in wanted}
+
+
+def _carried(observations: Iterable[Observation], known: Mapping[Ref, MirrorObject | None]) -> Iterator[Observation]:
+    """Each with what its kind carries on from the facts before it, in the mirror or in the batch itself."""
+    last = {ref: (row.uid, row.resource_version, row.facts) for ref, row in known.items() if row is not None}
+    for observation in observations:
+        uid, revision, facts = last.get(observation.ref, ("", 0, {}))
+        if observation.facts is not None and not observation.gone and observation.resource_version >= revision:
+            before = facts if observation.uid == uid else {}
+            observation = replace(observation, facts=KINDS[observation.ref.kind].carry(before, observation.facts))
+            last[observation.ref] = (observation.uid, observation.resource_version, observation.facts or {})
+        yield observation
 
 
 def _holders(changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:

@@ -30,14 +30,11 @@ def is_claim_deleted(request: Request, view: View) -> bool:
 
 
 def held(request: Request, view: View) -> tuple[Slice, ...]:
-    """Held = the quota lists the allocation, and its ``status.hard`` shows all slices that it lists."""
+    """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
     seen = view.get(quota_ref(request))
-    if seen is None or seen.deleting:
+    if seen is None or seen.deleting or request.name not in seen.facts.get("shown", ()):
         return ()
-    listed: Mapping[str, Mapping[str, int]] = seen.facts.get("slices", {})
-    promised = sum(amounts.get(request.resource, 0) for amounts in listed.values())
-    shown = int(seen.facts.get("status", {}).get(f"requests.{request.resource}", 0))
-    return occupied(request, view) if shown >= promised else ()
+    return occupied(request, view)
 
 
 def occupied(request: Request, view: View) -> tuple[Slice, ...]:
