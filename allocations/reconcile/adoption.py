@@ -24,12 +24,19 @@ TARGET = "adoption"
 
 def reconcile_adoption() -> datetime | None:
     """Adopt every lease in the mirror that no row belongs to. Returns None: the next one marks itself due."""
-    leases = MirrorObject.objects.filter(kind="Workload", deleting=False).exclude(allocation="")
-    known = set(Allocation.objects.values_list("project__namespace", "name"))
-    for lease in leases:
-        if (lease.namespace, lease.allocation) not in known:
-            _adopt(lease)
+    namespaces = MirrorObject.objects.filter(kind="Workload").values_list("namespace", flat=True).distinct()
+    for namespace in namespaces.order_by():
+        adopt(namespace)
     return None
+
+
+def adopt(namespace: str) -> None:
+    """Adopt what a namespace has. Whoever writes what the namespace shares does this first, or it would leave out
+    slices that are held."""
+    leases = MirrorObject.objects.filter(kind="Workload", namespace=namespace, deleting=False).exclude(allocation="")
+    known = Allocation.objects.filter(project__namespace=namespace).values_list("name", flat=True)
+    for lease in leases.exclude(allocation__in=known):
+        _adopt(lease)
 
 
 def _adopt(lease: MirrorObject) -> None:

@@ -1,13 +1,28 @@
 """Reading the mirror: rows of the last seen form of the cluster, as the View that the pure parts read."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 
 from allocations.models import MirrorObject, WatchState
 from allocations.reconcile.facts import Ref, Seen, View
+from portal.core import clock
+from portal.core.errors import Retryable
 
 SHARED = ("ResourceQuota", "GpuProject", "Namespace")
+RECENT = timedelta(seconds=30)
+
+
+class MirrorStale(Retryable):
+    """Leases were last seen too long ago: the watcher is away, or the database came back from a backup."""
+
+
+def require_recent() -> None:
+    """Raises MirrorStale unless leases were seen within RECENT."""
+    state = WatchState.objects.filter(kind="Workload").first()
+    if state is None or state.synced_at < clock.now() - RECENT:
+        raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
 
 
 def seen(row: MirrorObject) -> Seen:

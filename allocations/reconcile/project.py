@@ -9,6 +9,7 @@ from allocations.cluster.manifests import paths
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.models import Allocation
 from allocations.reconcile import mirror, request, wants
+from allocations.reconcile.adoption import adopt
 from allocations.reconcile.apply import applied as applied_of
 from allocations.reconcile.apply import apply, forget
 from allocations.reconcile.facts import Applied, Ref, View
@@ -29,12 +30,14 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
     """Bring namespace, guard, quotas, limits, queue, network walls and role bindings to what is wanted.
 
     A namespace that was deleted ends the allocations it held as ``failed``, and is made again for the project.
-    Raises ClusterUnavailable, ClusterRefused.
+    Raises ClusterUnavailable, ClusterRefused; MirrorStale, since slices that the rows do not know may be held.
     """
     with advisory_lock("project", slug):
         project = Project.objects.select_related("team__department").filter(slug=slug, archived_at=None).first()
         if project is None:
             return None
+        mirror.require_recent()
+        adopt(project.namespace)
         view, done = mirror.of_project(project.namespace), applied_of(target(slug))
         if _namespace_lost(project, view, done):
             _fail_allocations(project)

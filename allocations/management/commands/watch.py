@@ -1,7 +1,6 @@
 import signal
 import threading
 import time
-from datetime import timedelta
 
 import structlog
 from django.core.management.base import BaseCommand
@@ -12,7 +11,7 @@ from allocations.cluster.client import connect
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
 from allocations.reconcile.observe import record_list, record_observations, record_sync
-from portal.core import clock, due, heartbeat
+from portal.core import due, heartbeat
 from portal.tenants.models import Project
 
 log = structlog.get_logger(__name__)
@@ -28,7 +27,6 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         while not stop.is_set():
             try:
-                mark_everything()
                 watcher.run(connect(), Recorder(), stop, Beat())
             except Exception as error:
                 # Whatever it was, the next session lists all kinds anew: nothing seen so far has to be trusted.
@@ -66,11 +64,12 @@ class Recorder:
         if kind in self._missing:
             self._missing.remove(kind)
             if not self._missing:
+                mark_everything()
                 log.info("watch ready", kinds=len(KINDS))
 
 
 def mark_everything() -> None:
-    """After a start nothing is known of what was missed: have all that lives looked at, once the lists are in."""
+    """After a start nothing is known of what was missed: have all that lives looked at, now that the lists are in."""
     live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
     projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
     targets = [
@@ -80,7 +79,7 @@ def mark_everything() -> None:
         *(f"project:{s}" for s in projects),
         *(f"allocation:{i}" for i in live),
     ]
-    due.mark(*targets, at=clock.now() + timedelta(seconds=3))
+    due.mark(*targets)
 
 
 class Beat:
