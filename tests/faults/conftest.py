@@ -1,0 +1,95 @@
+"""The whole portal under load, a fault at a time; the stack itself is up before pytest starts: tests/stack.py."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from uuid import uuid4
+
+import pytest
+
+from allocations.cluster.client import WATCH_S
+from deploy.local.runner import Local
+from portal.core import due
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from tests.cluster.asking import release_all
+from tests.cluster.conftest import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
+from tests.cluster.waiting import eventually
+from tests.faults import judge
+from tests.faults.crowd import Crowd
+from tests.faults.witness import Witness
+
+IN_FLIGHT = 50
+RIGHT_WITHIN_S = 30.0
+FIGURES: list[str] = []
+Fault = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="session")
+def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:  # noqa: F811
+    """Two projects in each team, their namespaces ready; all that was asked is released at the end."""
+    people: list[tuple[User, Project]] = []
+    for slug in ("vision", "language", "vision", "language"):
+        project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
+        people.append((User.objects.get(username=f"{slug}-member"), project))
+    due.mark(*(f"project:{project.slug}" for _, project in people))
+    for _, project in people:
+        roles = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
+        eventually(roles, AssertionError)
+    yield Crowd(people)
+    for _, project in people:
+        release_all(project)
+
+
+@pytest.fixture(scope="session")
+def witness(local: Local) -> Iterator[Witness]:  # noqa: F811
+    watching = Witness(local.home)
+    watching.start()
+    yield watching
+    watching.stop()
+
+
+@pytest.fixture
+def under_fault(
+    request: pytest.FixtureRequest,
+    crowd: Crowd,
+    witness: Witness,
+    kubectl: Kubectl,  # noqa: F811
+) -> Fault:
+    """``with under_fault():`` the block is the fault, with IN_FLIGHT requests asked just before it.
+
+    Half of what an earlier fault left is given back just before, too. At the block's end all must be right within
+    RIGHT_WITHIN_S, and as many seconds billed as were held. ``asked``: fewer, when the block asks itself;
+    ``hidden_s``: for how long beyond the block nobody may have watched.
+    """
+
+    @contextmanager
+    def fault(*, asked: int = IN_FLIGHT, hidden_s: float = 0.0) -> Iterator[None]:
+        crowd.release(crowd.live()[::2])
+        crowd.ask(asked)
+        waiting = crowd.in_flight()
+        began = time.monotonic()
+        yield
+        ended = time.monotonic()
+        crowd.hidden_s = max(crowd.hidden_s, ended - began + hidden_s + WATCH_S)
+        eventually(lambda: _is_right(crowd, kubectl), AssertionError, within_s=RIGHT_WITHIN_S, every_s=0.5)
+        took = time.monotonic() - ended
+        FIGURES.append(
+            f"{request.node.name}: {waiting} in flight, fault of {ended - began:.1f} s, right after {took:.1f} s"
+        )
+        wrong = judge.misbilled(crowd.projects, witness, crowd.hidden_s)
+        assert not wrong, "\n".join(wrong)
+
+    return fault
+
+
+def _is_right(crowd: Crowd, kubectl: Kubectl) -> bool:  # noqa: F811
+    wrong = judge.findings(crowd.projects, kubectl)
+    assert not wrong, f"{len(wrong)} findings: {'; '.join(wrong[:10])}"
+    return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in FIGURES:
+        terminalreporter.write_line(line)

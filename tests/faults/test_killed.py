@@ -1,0 +1,72 @@
+"""kill -9 of each process of the portal, in the middle of its work."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+import requests
+
+from allocations.models import Allocation
+from deploy.local.runner import Local
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, User
+from tests.cluster.waiting import eventually
+from tests.faults.conftest import IN_FLIGHT, Fault
+from tests.faults.crowd import Crowd
+
+pytestmark = pytest.mark.faults
+AT_ONCE = 8
+
+
+def test_without_any_fault_everything_is_right(under_fault: Fault) -> None:
+    """What the others' figures have to be read beside: how long the work itself takes on this machine."""
+    with under_fault():
+        pass
+
+
+@pytest.mark.parametrize("process", ["worker", "watcher", "beat"])
+def test_a_killed_process_loses_and_doubles_nothing(
+    process: str, local: Local, crowd: Crowd, under_fault: Fault
+) -> None:
+    with under_fault():
+        local.kill(process)
+        crowd.release(crowd.live()[:10])
+        local.wait_ready(process)
+
+
+def test_a_killed_web_process_answers_each_repeated_request_once(
+    local: Local, crowd: Crowd, under_fault: Fault
+) -> None:
+    """The client sends a request again until it is answered, with the same Idempotency-Key."""
+    wishes, url = crowd.wishes(IN_FLIGHT), f"{local.home.url}/api/v1/allocations"
+    tokens = {user: _token(user) for user in {user for user, _, _ in wishes}}
+
+    def ask(wish: tuple[User, Project, str]) -> str:
+        user, project, offering = wish
+        headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
+        body = {"project": project.slug, "offering": offering}
+        return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=60)
+
+    with under_fault(asked=0), ThreadPoolExecutor(AT_ONCE) as pool:
+        before = Allocation.objects.filter(project__in=crowd.projects).count()
+        asked = [pool.submit(ask, wish) for wish in wishes]
+        asked[len(asked) // 4].result()
+        local.kill("web")
+        ids = {future.result() for future in asked}
+        local.wait_ready("web")
+        assert len(ids) == IN_FLIGHT
+        assert Allocation.objects.filter(project__in=crowd.projects).count() == before + IN_FLIGHT
+
+
+def _post(url: str, headers: dict[str, str], body: dict[str, str]) -> str:
+    """The id of what was made; empty when the answer says to try again."""
+    answer = requests.post(url, json=body, headers=headers, timeout=10)
+    if answer.status_code == 409 and answer.json()["reason"] == "in_progress":
+        return ""
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def _token(user: User) -> str:
+    return tenants.issue_token(user, "fault test", ["read", "request"], timedelta(hours=1))[1]

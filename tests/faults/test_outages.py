@@ -1,0 +1,66 @@
+"""The API server or Kueue away for twenty seconds, and a connection that died without a word."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from allocations.cluster.client import WATCH_S
+from deploy.local.home import REPOSITORY
+from deploy.local.runner import Local
+from tests.cluster.waiting import eventually
+from tests.faults.conftest import Fault
+from tests.faults.crowd import Crowd
+from tests.faults.proxy import Proxy
+
+pytestmark = pytest.mark.faults
+AWAY_S = 20.0
+
+
+@pytest.mark.parametrize("process", ["kube-apiserver", "kueue"])
+def test_a_server_is_away_for_twenty_seconds(process: str, local: Local, crowd: Crowd, under_fault: Fault) -> None:
+    with under_fault():
+        local.hold(process)
+        back_at = time.monotonic() + AWAY_S
+        crowd.release(crowd.live()[:10])
+        eventually(lambda: time.monotonic() > back_at, within_s=AWAY_S + 5)
+        local.start(process)
+        local.wait_ready(process)
+
+
+@pytest.fixture
+def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
+    """The watcher behind a proxy, instead of the one that runs."""
+    proxy = Proxy(local.home.ports["apiserver"])
+    config = yaml.safe_load(local.portal_kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+    kubeconfig, log = tmp_path / "proxied.kubeconfig", tmp_path / "watcher.log"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    env = {**os.environ, "KUBECONFIG": str(kubeconfig), "LOG_LEVEL": "INFO"}
+    local.hold("watcher")
+    with log.open("wb") as words:
+        command = [sys.executable, "-m", "manage", "watch"]
+        watcher = subprocess.Popen(command, cwd=REPOSITORY, env=env, stdout=words, stderr=words)
+    try:
+        eventually(lambda: "watch ready" in log.read_text(), within_s=60)
+        yield proxy
+    finally:
+        watcher.kill()
+        watcher.wait()
+        proxy.close()
+        local.start("watcher")
+        local.wait_ready("watcher")
+
+
+def test_watches_that_went_dead_without_a_word_are_found_out(
+    proxied_watcher: Proxy, crowd: Crowd, under_fault: Fault
+) -> None:
+    """Nothing mends the dead connections: who holds them has to notice."""
+    with under_fault(hidden_s=WATCH_S * 2):
+        assert proxied_watcher.cut() > 0
+        crowd.release(crowd.live()[:10])

@@ -1,0 +1,108 @@
+"""Redis forgets, messages go astray, and the database comes back from a backup."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings
+
+from allocations.models import Allocation
+from allocations.states import Phase
+from deploy.local.runner import Local
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+from tests.faults import backup
+from tests.faults.conftest import Fault
+from tests.faults.crowd import Crowd
+from tests.faults.witness import Witness
+
+pytestmark = pytest.mark.faults
+PORTAL = ("web", "worker", "beat", "watcher")
+QUEUE = "celery"
+DROPPING_S = 10.0
+RESTORED_S = 60.0
+
+
+def test_redis_forgets_everything_and_restarts(local: Local, crowd: Crowd, under_fault: Fault) -> None:
+    with under_fault():
+        redis.Redis.from_url(settings.REDIS_URL).flushall()
+        local.kill("redis")
+        crowd.release(crowd.live()[:10])
+        local.wait_ready("redis")
+
+
+def test_half_of_all_messages_are_dropped(crowd: Crowd, under_fault: Fault) -> None:
+    with under_fault(), _another_consumer() as dropped:
+        crowd.release(crowd.live()[:10])
+        eventually(lambda: len(dropped) >= 50, within_s=DROPPING_S)
+
+
+@contextmanager
+def _another_consumer() -> Iterator[list[float]]:
+    """Takes messages and does nothing. Redis serves who waits longest, so it gets every second one, or more while the
+    worker is busy."""
+    over, dropped = threading.Event(), []
+    client = redis.Redis.from_url(settings.REDIS_URL)
+
+    def consume() -> None:
+        while not over.is_set():
+            if client.brpop([QUEUE], timeout=1):
+                dropped.append(time.monotonic())
+
+    thread = threading.Thread(target=consume, name="another consumer")
+    thread.start()
+    try:
+        yield dropped
+    finally:
+        over.set()
+        thread.join()
+        client.close()
+
+
+def test_the_database_is_restored_to_one_minute_ago(
+    local: Local, crowd: Crowd, witness: Witness, kubectl: Kubectl, under_fault: Fault, tmp_path: Path
+) -> None:
+    """What was asked since then is adopted from its leases, with the very objects and devices that it has."""
+    dump = backup.dump(tmp_path / "portal.dump")
+    taken_at = time.monotonic()
+    with under_fault(hidden_s=RESTORED_S):
+        crowd.release(crowd.live()[:10])
+        eventually(lambda: time.monotonic() > taken_at + RESTORED_S, within_s=RESTORED_S + 5)
+        live = {row.pk: row for row in crowd.live()}
+        active = [row for row in live.values() if row.phase == Phase.ACTIVE]
+        before = _uids(kubectl, crowd)
+        for process in PORTAL:
+            local.hold(process)
+        backup.restore(dump)
+        kept = set(Allocation.objects.filter(pk__in=live).values_list("pk", flat=True))
+        for process in PORTAL:
+            local.start(process)
+        for process in PORTAL:
+            local.wait_ready(process)
+    adopted = Allocation.objects.filter(pk__in=live.keys() - kept)
+    assert len(adopted) == len(live) - len(kept) > 0
+    assert all(row.recovered for row in adopted)
+    after = _uids(kubectl, crowd)
+    for row in active:
+        mine = {place: uid for place, uid in before.items() if place[1:3] == (row.project.namespace, row.name)}
+        assert mine.items() <= after.items(), f"objects of {row.name} were made anew"
+        holds = [h for slot, h in witness.holds.items() if slot[:2] == (row.project.namespace, row.name)]
+        assert holds
+        assert all(hold[-1].ended is None for hold in holds), f"{row.name} lost its slices"
+
+
+def _uids(kubectl: Kubectl, crowd: Crowd) -> dict[tuple[str, str, str, str], str]:
+    """(kind, namespace, allocation, name) → uid of every object that one allocation owns."""
+    namespaces = {project.namespace for project in crowd.projects}
+    kinds = "workloads.kueue.x-k8s.io,resourceclaims,pods"
+    answer = json.loads(kubectl("get", kinds, "-A", "-l", "gpu-portal.io/allocation", "-o", "json"))
+    return {
+        (o["kind"], m["namespace"], m["labels"]["gpu-portal.io/allocation"], m["name"]): m["uid"]
+        for o in answer["items"]
+        if (m := o["metadata"])["namespace"] in namespaces
+    }

@@ -1,0 +1,119 @@
+"""What was held, and when, as the API server shows it: the truth that the ledger is measured by.
+
+It polls as the administrator and shares no code with the portal. A look tells what is held at some moment between its
+question and its answer, so each beginning and end is known as a span of time.
+"""
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from deploy.local.home import Home
+
+EVERY_S = 0.4
+OURS = {"labelSelector": "gpu-portal.io/managed=true"}
+SLICES = "gpu-portal.io/slices-of"
+ALLOCATION = "gpu-portal.io/allocation"
+
+
+class Slot(NamedTuple):
+    """A thing held: a device, or by device plugin an allocation's count (``device`` is empty)."""
+
+    namespace: str
+    allocation: str
+    device: str
+
+
+@dataclass
+class Hold:
+    """Both bounds in seconds since the epoch, each as (earliest, latest); ``ended`` is None while it is held."""
+
+    began: tuple[float, float]
+    ended: tuple[float, float] | None = None
+
+    def seconds(self, now: float) -> tuple[float, float]:
+        """At least, at most."""
+        first, last = self.ended or (now, now)
+        return max(0.0, first - self.began[1]), last - self.began[0]
+
+
+class Witness(threading.Thread):
+    def __init__(self, home: Home) -> None:
+        super().__init__(name="witness", daemon=True)
+        self.holds: dict[Slot, list[Hold]] = defaultdict(list)
+        self._home, self._over, self._before = home, threading.Event(), time.time()
+        certs = home.certs
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(certs / "ca.crt"),
+            cert_file=str(certs / "admin.crt"),
+            key_file=str(certs / "admin.key"),
+            retries=False,
+            timeout=5,
+        )
+
+    def run(self) -> None:
+        while not self._over.wait(EVERY_S):
+            asked = time.time()
+            try:
+                held, occupied = self._look()
+            except (HTTPError, ValueError, KeyError):
+                continue  # the API server is away: nothing changes until it is back
+            self._record(held, occupied, self._before, time.time())
+            self._before = asked
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+    def _record(self, held: set[Slot], occupied: set[Slot], before: float, now: float) -> None:
+        for slot in held:
+            if not self.holds[slot] or self.holds[slot][-1].ended:
+                self.holds[slot].append(Hold(began=(before, now)))
+        for slot, holds in list(self.holds.items()):
+            if holds and not holds[-1].ended and slot not in occupied:
+                holds[-1].ended = (before, now)
+
+    def _look(self) -> tuple[set[Slot], set[Slot]]:
+        """What is held, and what is still occupied, whoever uses it."""
+        running = {
+            (m["namespace"], m.get("labels", {}).get(ALLOCATION))
+            for pod in self._list("/api/v1/pods")
+            if (m := pod["metadata"])["name"].endswith("-holder")
+            and pod.get("status", {}).get("phase") == "Running"
+            and "deletionTimestamp" not in m
+        }
+        devices = {
+            Slot(claim["metadata"]["namespace"], claim["metadata"]["name"], f"{d['pool']}/{d['device']}")
+            for claim in self._list("/apis/resource.k8s.io/v1/resourceclaims")
+            for d in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+        }
+        counted, shown = _counts(self._list("/api/v1/resourcequotas"))
+        return {d for d in devices if (d.namespace, d.allocation) in running} | shown, devices | counted
+
+    def _list(self, path: str) -> Iterable[dict[str, Any]]:
+        answer = self._pool.request("GET", f"{self._home.apiserver}{path}", fields=OURS)
+        return json.loads(answer.data)["items"]
+
+
+def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
+    """Allocations that a hold quota lists, and those of them whose slices its status shows."""
+    listed: set[Slot] = set()
+    shown: set[Slot] = set()
+    for quota in quotas:
+        metadata = quota["metadata"]
+        entries = json.loads(metadata.get("annotations", {}).get(SLICES, "{}"))
+        hard = quota.get("status", {}).get("hard", {})
+        for allocation, amounts in entries.items():
+            slot = Slot(metadata["namespace"], allocation, "")
+            listed.add(slot)
+            sums = {r: sum(e.get(r, 0) for e in entries.values()) for r in amounts}
+            if all(int(hard.get(f"requests.{r}", 0)) >= total for r, total in sums.items()):
+                shown.add(slot)
+    return listed, shown
