@@ -44,7 +44,7 @@ class Situation:
     is_granted: bool
     """Whether tenants' pods may use it: its entry stands in the project's guard."""
     keeps_quota: bool
-    """Whether its slices count in the hold quota of its flavor."""
+    """Whether its slices count in the hold quota of its flavor: as long as a pod of it is there."""
     start_by: datetime | None
     evict_at: datetime | None
     view: View
@@ -88,7 +88,6 @@ def assess(
         or (request.starts_at is not None and request.starts_at > now)
     )
     is_granted = not waits and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
-    listed = is_listed(request, view)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
         since = intent.phase_since if intent.phase == Phase.STARTING and intent.phase_since else now
@@ -113,7 +112,7 @@ def assess(
         occupied=occupied,
         users=pods,
         is_granted=is_granted,
-        keeps_quota=is_granted or (listed and bool(pods)),
+        keeps_quota=is_granted or (in_quota(request, view) and bool(pods)),
         start_by=start_by,
         evict_at=evict_at,
         view=view,

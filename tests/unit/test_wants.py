@@ -170,3 +170,12 @@ class TestRelease:
         assert wanted.unwanted == [[]]
         situation, wanted = look([lease()], 10, request=L40S, released=True)
         assert wanted.unwanted == [[], [LEASE]]
+
+    def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
+        facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}
+        quota = Seen(Ref("ResourceQuota", "vision-train", "gpu-portal-hold-l40s"), "u-quota", 14, facts=facts)
+        guard = Seen(Ref("GpuProject", "vision-train", "gpu-portal"), "u-guard", 15, facts={"allocations": []})
+        situation, _ = look([lease(), quota, guard, pod()], 10, request=L40S, released=True)
+        assert situation.keeps_quota
+        situation, _ = look([lease(), quota, guard], 10, request=L40S, released=True)
+        assert not situation.keeps_quota
