@@ -11,7 +11,7 @@ from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, our_fields
 from allocations.models import AppliedObject
 from allocations.reconcile.facts import Applied, Manifest, Ref
-from allocations.reconcile.plan import Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
+from allocations.reconcile.plan import DELETED, Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
 from portal.core import clock
 
 log = structlog.get_logger(__name__)
@@ -36,6 +36,8 @@ def apply(client: Client, actions: Iterable[Action], target: str) -> int:
             case Delete(ref, uid):
                 log.info("delete", kind=ref.kind, namespace=ref.namespace, name=ref.name)
                 client.delete(ref, uid)
+                known = AppliedObject.objects.filter(kind=ref.kind, namespace=ref.namespace, name=ref.name, uid=uid)
+                known.update(intent=DELETED)
             case SetPodsReady():
                 _set_pods_ready(client, action, target)
             case ReleaseReservation():

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from allocations.reconcile.facts import Applied, Manifest, Ref, View
+from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
+
+DELETED = "deleted"
+"""Stands as the intent of an object whose deletion was answered."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
     return view.get(ref) is None and (applied is None or view.is_gone(applied))
 
 
+def _is_deleted(seen: Seen, applied: Applied | None) -> bool:
+    """Whether its deletion is under way: seen so, or answered so and in flight."""
+    return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
+
+
 def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Action]:
     """The actions that bring the cluster from ``view`` to ``wanted``. Applied to its own result it is empty."""
     actions: list[Action] = []
@@ -98,7 +106,8 @@ def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Act
     keep = {Ref.of(manifest) for manifest in wanted.objects}
     for group in wanted.unwanted:
         left = [ref for ref in group if ref not in keep and not is_gone(ref, view, applied.get(ref))]
-        actions += [Delete(ref, seen.uid) for ref in left if (seen := view.get(ref)) is not None and not seen.deleting]
+        going = [(seen, applied.get(ref)) for ref in left if (seen := view.get(ref)) is not None]
+        actions += [Delete(seen.ref, seen.uid) for seen, known in going if not _is_deleted(seen, known)]
         if left:
             break
     return actions + list(wanted.status)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.plan import Action, Apply, Delete, Wanted, digest, plan
+from allocations.reconcile.plan import DELETED, Action, Apply, Delete, Wanted, digest, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceClaim", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
@@ -139,6 +139,13 @@ def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, W
 def test_it_deletes_the_very_object_that_it_saw() -> None:
     world = World({REFS[0]: "unknown"})
     assert plan(Wanted(unwanted=[[REFS[0]]]), world.view(), {}) == [Delete(REFS[0], world.things[REFS[0]].uid)]
+
+
+def test_a_deletion_that_was_answered_is_not_asked_again_for_the_same_object() -> None:
+    ref = REFS[0]
+    view, wanted = View([Seen(ref, "uid-1", 5)]), Wanted(unwanted=[[ref]])
+    assert plan(wanted, view, {ref: Applied(ref, "uid-1", 4, DELETED, "")}) == []
+    assert plan(wanted, view, {ref: Applied(ref, "uid-0", 4, DELETED, "")}) == [Delete(ref, "uid-1")]
 
 
 def test_an_object_that_no_list_has_yet_shown_is_not_taken_for_gone() -> None:
