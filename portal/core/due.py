@@ -43,7 +43,7 @@ MARK = """
 TAKE = """
     UPDATE core_due SET leased_until = %(until)s, updated_at = %(now)s
     WHERE target = %(target)s AND due_at <= %(now)s AND (leased_until IS NULL OR leased_until <= %(now)s)
-    RETURNING marks, attempts
+    RETURNING marks, attempts, leased_until
 """
 
 
@@ -54,6 +54,7 @@ class Taken:
     target: str
     marks: int
     attempts: int
+    until: datetime
 
 
 def mark(*targets: str, at: datetime | None = None) -> None:
@@ -85,9 +86,14 @@ def take(target: str) -> Taken | None:
 
 def finish(taken: Taken, next_at: datetime | None = None) -> bool:
     """The look is done: look again at `next_at`, or not until the next mark. False if it was marked meanwhile."""
-    unmarked = Due.objects.filter(target=taken.target, marks=taken.marks)
+    unmarked = _ours(taken).filter(marks=taken.marks)
     done = unmarked.delete()[0] if next_at is None else unmarked.update(due_at=next_at, **_fresh())
-    return bool(done) or not Due.objects.filter(target=taken.target).update(due_at=clock.now(), **_fresh())
+    return bool(done) or not _ours(taken).update(due_at=clock.now(), **_fresh())
+
+
+def _ours(taken: Taken) -> QuerySet[Due]:
+    """The row, unless the lease ran out and someone else took it: then it is theirs to finish, with its new marks."""
+    return Due.objects.filter(target=taken.target, leased_until=taken.until)
 
 
 def _fresh() -> dict[str, Any]:
@@ -105,7 +111,7 @@ def fail(taken: Taken, error: Exception) -> datetime:
     later = now + timedelta(seconds=asked if asked is not None else backoff(taken.attempts))
     soon = min(later, now + timedelta(seconds=settings.RETRY_FIRST_S))
     again = Case(When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField())
-    Due.objects.filter(target=taken.target).update(
+    _ours(taken).update(
         due_at=again, leased_until=None, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
     )
     return later

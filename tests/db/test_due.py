@@ -94,6 +94,20 @@ def test_a_lease_runs_out_when_its_worker_dies(settings):
         assert due.take("platform") is not None
 
 
+def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
+    due.mark("platform")
+    late = due.take("platform")
+    assert late is not None
+    with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
+        taken = due.take("platform")
+        assert taken is not None
+        assert due.finish(taken)
+        due.mark("platform")
+        assert due.finish(late)
+        due.fail(late, Retryable("too late"))
+        assert due.take("platform") is not None
+
+
 def test_a_finished_look_leaves_nothing():
     due.mark("platform")
     assert due.work("platform", lambda target: None)
