@@ -51,9 +51,10 @@ def append(
 def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
     """Decide that the allocation ends. False when that was decided before: the first decision stands."""
     with transaction.atomic():
-        changed = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD).update(
-            desired=Allocation.Desired.RELEASED, ending=ending.value, generation=row.generation + 1
-        )
+        held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
+        if ending is Ending.EXPIRED:
+            held = held.filter(ends_at=row.ends_at)  # extended since it was read, it has not expired
+        changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value, generation=row.generation + 1)
         if not changed:
             return False
         append(row, "end", actor=actor, reason=reason, message=message)
@@ -89,7 +90,8 @@ def record_phase(row: Allocation, situation: Situation) -> None:
     # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
     if held_at is None and (situation.occupied or ended):
         held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
-    is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended
+    # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
+    is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
     if not (is_new or is_end or held_at != row.held_at):
         return
