@@ -11,7 +11,6 @@ from allocations.availability import Stock
 from allocations.cluster.manifests import lease, paths
 from allocations.models import Allocation, AppliedObject, Transition
 from allocations.reconcile import request
-from allocations.states import Phase
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -105,7 +104,3 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
 
 def stock(user: User) -> Stock:
     return Stock(access.visible_teams(user))
-
-
-def is_live(row: Allocation) -> bool:
-    return row.phase != Phase.ENDED

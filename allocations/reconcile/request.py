@@ -6,9 +6,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from allocations.cluster import names
 from allocations.models import Allocation
-from allocations.reconcile.facts import Ref, Request
+from allocations.reconcile.facts import Request
 from allocations.reconcile.wants import Deadlines, Intent
 from allocations.rules import PRIORITIES
 
@@ -87,7 +86,3 @@ def intent(row: Allocation) -> Intent:
 def deadlines(row: Allocation) -> Deadlines:
     start = row.offering.flavor.start_deadline_s or settings.START_DEADLINE_S
     return Deadlines(start=timedelta(seconds=start), grace=timedelta(seconds=settings.GRACE_S))
-
-
-def lease_ref(row: Allocation) -> Ref:
-    return Ref("Workload", row.project.namespace, names.lease(row.name))

@@ -70,12 +70,6 @@ class RequestScope(MethodScope):
     look = Scope.REQUEST
 
 
-class ApproveScope(MethodScope):
-    """As `MethodScope`, with scope `approve` to write."""
-
-    write = Scope.APPROVE
-
-
 class AdminScope(MethodScope):
     """As `MethodScope`, with scope `admin` to write."""
 
