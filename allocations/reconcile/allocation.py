@@ -4,7 +4,7 @@ from datetime import datetime
 
 from allocations import transitions
 from allocations.cluster.client import Client
-from allocations.cluster.manifests import paths
+from allocations.cluster.manifests import lease, paths
 from allocations.models import Allocation
 from allocations.reconcile import ledger, mirror, request, wants
 from allocations.reconcile.apply import applied as applied_of
@@ -47,7 +47,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             reconcile_project(asked.project, client)
         wanted = wants.wanted(asked, request.intent(row), situation, view, done)
         apply(client, plan(wanted, view, done), target(id_))
-        forget(_known_gone(view, done, {Ref.of(m) for m in wanted.objects}))
+        forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
         return wants.wake_at(asked, request.intent(row), situation)
 
 
@@ -72,5 +72,7 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
     return False
 
 
-def _known_gone(view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
-    return [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
+def _known_gone(asked: Request, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+    """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
+    gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
+    return [*gone, wants.status_ref(asked)] if lease.ref(asked) in gone else gone
