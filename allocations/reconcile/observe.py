@@ -35,18 +35,18 @@ def record_observations(observations: Sequence[Observation]) -> int:
         changes = [Change(o, known.get(o.ref)) for o in observations]
         holders = _holders(changes)
         targets: set[str] = set()
-        changed = 0
+        news: list[Change] = []
         for observation in observations:
             change = Change(observation, known.get(observation.ref))
             if change.is_stale or not (change.is_news or observation.managed):
                 continue
             known[observation.ref] = _write(change)
             if change.is_news:
-                changed += 1
+                news.append(change)
                 targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
-        targets |= _keepers(changes)
+        targets |= _keepers(news)
         due.mark(*targets)
-    return changed
+    return len(news)
 
 
 def record_sync(*places: tuple[Kind, int, datetime]) -> None:
@@ -208,12 +208,12 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
 
 def _keepers(changes: Iterable[Change]) -> set[str]:
     """Whoever keeps an object that was deleted or edited by someone else."""
-    news = {c.new.ref: c.new for c in changes if c.is_news}
-    rows = AppliedObject.objects.filter(kind__in={r.kind for r in news}, name__in={r.name for r in news})
+    last = {c.new.ref: c.new for c in changes}
+    rows = AppliedObject.objects.filter(kind__in={r.kind for r in last}, name__in={r.name for r in last})
     return {
         row.target
         for row in rows
-        if (new := news.get(Ref(row.kind, row.namespace, row.name)))
+        if (new := last.get(Ref(row.kind, row.namespace, row.name)))
         and new.resource_version >= row.resource_version
         and (new.gone or new.deleting or (new.uid, new.digest) != (row.uid, row.digest))
     }
@@ -222,7 +222,8 @@ def _keepers(changes: Iterable[Change]) -> set[str]:
 def _inventory(change: Change) -> set[str]:
     """What there is changed, or what nobody allocated uses of it."""
     new = change.new
-    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or (new.facts or {}).get("gpus"))
+    facts = new.facts or (change.old.facts if change.old else {})  # a list does not say how what it lacks looked
+    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus"))
     return {"inventory"} if new.ref.kind in INVENTORY or uses else set()
 
 

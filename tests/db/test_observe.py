@@ -8,7 +8,7 @@ import pytest
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.models import Allocation, MirrorObject
+from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile.observe import record_list, record_observations
 from portal.core.models import Due
 from quotas.metering.models import UsageInterval
@@ -158,3 +158,30 @@ def test_queries_of_a_batch_without_news_do_not_grow(row: Allocation, django_ass
     later = [{**node, "metadata": {**node["metadata"], "resourceVersion": "6"}} for node in nodes]
     with django_assert_max_num_queries(4):
         record_observations([seen(node, 1) for node in later])
+
+
+def test_who_keeps_an_object_hears_that_it_came_and_went_in_one_batch(row: Allocation) -> None:
+    walls = raw("NetworkPolicy", row, "gpu-portal", 30)
+    del walls["metadata"]["labels"][names.ALLOCATION]
+    AppliedObject.objects.create(
+        target="project:vision-train",
+        kind="NetworkPolicy",
+        namespace=row.project.namespace,
+        name="gpu-portal",
+        uid=walls["metadata"]["uid"],
+        resource_version=30,
+        applied_at=T0,
+    )
+    later = {**walls, "metadata": {**walls["metadata"], "resourceVersion": "31"}}
+    record_observations([seen(walls, 0), seen(later, 0.1, gone=True)])
+    assert set(Due.objects.values_list("target", flat=True)) == {"project:vision-train"}
+
+
+def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Allocation) -> None:
+    pod = raw("Pod", row, "stranger", 5, status={"phase": "Running"})
+    pod["metadata"]["labels"] = {}
+    pod["spec"] = {"nodeName": "l40s-0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+    record_observations([seen(pod, 0)])
+    Due.objects.all().delete()
+    record_list(KINDS["Pod"], [], 9, at(1))
+    assert set(Due.objects.values_list("target", flat=True)) == {"inventory"}

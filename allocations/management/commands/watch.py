@@ -50,12 +50,16 @@ class Recorder:
                 case Observation():
                     waiting.append(item)
                 case watcher.Listed(kind, observations, revision, at):
-                    record_observations(waiting)
-                    waiting = []
+                    self._record(waiting, synced)
+                    waiting, synced = [], {}
                     record_list(kind, observations, revision, at)
                     self._listed(kind.name)
                 case watcher.Synced(kind):
                     synced[kind.name] = item
+        self._record(waiting, synced)
+
+    def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:
+        """In one transaction: whoever looks because of what is gone must find the mirror complete up to that."""
         with transaction.atomic():
             record_observations(waiting)
             record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
