@@ -27,6 +27,14 @@ def key(allocation: UUID, slot: str, identity: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
 
 
+def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
+    """The key of the hold, or of its next one when intervals of it have ended: computed from the last one's end."""
+    found = key(allocation, slot, identity)
+    while ended := UsageInterval.objects.filter(key=found, end__isnull=False).first():
+        found = key(allocation, slot, f"{identity}/{ended.end:%FT%T.%f}")
+    return found
+
+
 def sync(rows: Sequence[Allocation], view: View, before: View | None, *, at: datetime) -> set[UUID]:
     """Make the open intervals of ``rows`` equal to what ``view`` shows; returns whose changed.
 
@@ -37,7 +45,7 @@ def sync(rows: Sequence[Allocation], view: View, before: View | None, *, at: dat
     """
     open_now = _open(rows)
     ended = _end_gone(rows, view, open_now, at=at, live=before is not None)
-    return ended | _open_held(rows, view, before, open_now, at=at)
+    return ended | _open_held(rows, view, before, open_now, at=at, again=True)
 
 
 def open_held(rows: Sequence[Allocation], view: View, *, at: datetime) -> set[UUID]:
@@ -59,11 +67,12 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
 
 
 def _open_held(
-    rows: Sequence[Allocation], view: View, before: View | None, open_now: Open, *, at: datetime
+    rows: Sequence[Allocation], view: View, before: View | None, open_now: Open, *, at: datetime, again: bool = False
 ) -> set[UUID]:
     """Open an interval for each held slot that has none. One whose beginning nobody watched, or that was held before
     the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
-    its key is known."""
+    its key is known. ``again``: ``view`` is the newest there is, so one that it shows after its end is another hold
+    (someone took our label off the claim, say, and it was put back)."""
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
@@ -77,7 +86,7 @@ def _open_held(
     for row, held, watched in begins:
         slot = _slot(held.slot)
         metering.open_interval(
-            key(row.pk, slot, held.identity),
+            _next_key(row.pk, slot, held.identity) if again else key(row.pk, slot, held.identity),
             row.pk,
             slot,
             at if watched or held.since is None else held.since,

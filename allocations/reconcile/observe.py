@@ -81,6 +81,7 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         record_observations(missing)
         record_observations([replace(o, at=last_sighting) for o in observations])
         record_sync((kind, resource_version, listed_at))
+        due.mark(*_keepers_of_unseen(kind, there, resource_version))
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,12 @@ def _keepers(changes: Iterable[Change]) -> set[str]:
         and new.resource_version >= row.resource_version
         and (new.gone or new.deleting or (new.uid, new.digest) != (row.uid, row.digest))
     }
+
+
+def _keepers_of_unseen(kind: Kind, there: set[Ref], resource_version: int) -> set[str]:
+    """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
+    applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
+    return {row.target for row in applied if Ref(row.kind, row.namespace, row.name) not in there}
 
 
 def _inventory(change: Change) -> set[str]:

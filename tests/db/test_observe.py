@@ -122,6 +122,16 @@ def test_a_device_that_changes_hands_is_never_billed_twice(row: Allocation, team
     assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40.5), None)]
 
 
+def test_a_hold_whose_label_was_taken_off_and_put_back_is_billed_on(row: Allocation) -> None:
+    record_observations(hold(row))
+    bare = claim(row, 20, DEVICES)
+    bare["metadata"]["labels"] = {}
+    record_observations([seen(bare, 40)])
+    record_observations([seen(claim(row, 21, DEVICES), 41)])
+    record_observations([seen(claim(row, 22, DEVICES), 42)])
+    assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40), None)]
+
+
 def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
     record_observations([seen(claim(row, 10, []), 0)])
     assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
@@ -185,3 +195,19 @@ def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Alloc
     Due.objects.all().delete()
     record_list(KINDS["Pod"], [], 9, at(1))
     assert set(Due.objects.values_list("target", flat=True)) == {"inventory"}
+
+
+def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:
+    AppliedObject.objects.create(
+        target=f"allocation:{row.pk}",
+        kind="Workload",
+        namespace=row.project.namespace,
+        name="train-lease",
+        uid="1",
+        resource_version=30,
+        applied_at=T0,
+    )
+    record_list(KINDS["Workload"], [], 29, at(0))
+    assert not Due.objects.exists()
+    record_list(KINDS["Workload"], [], 31, at(1))
+    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
