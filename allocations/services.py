@@ -21,6 +21,7 @@ from allocations.models import Allocation
 from allocations.states import Ending, Phase
 from portal.core import clock, due, money
 from portal.core.errors import Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
@@ -123,7 +124,7 @@ def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
     """
-    with transaction.atomic():
+    with transaction.atomic(), advisory_lock("live", wish.project):  # two at once would each find room for one
         seen = preview(user, wish)
         if seen.project.archived_at is not None:
             raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")

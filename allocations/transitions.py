@@ -93,10 +93,15 @@ def record_phase(row: Allocation, situation: Situation) -> None:
     # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
-    if not (is_new or is_end or held_at != row.held_at):
+    says_more = not ended and row.ended_at is None and verdict.message[:1000] != row.message
+    if not (is_new or is_end or says_more or held_at != row.held_at):
         return
     now = clock.now()
     changes: dict[str, Any] = {"held_at": held_at}
+    if says_more:
+        changes["message"] = verdict.message[:1000]
+    if verdict.phase is Phase.ACTIVE:
+        changes["start_failures"] = 0
     if is_new:
         changes |= {"phase": verdict.phase.value, "reason": verdict.reason, "message": verdict.message[:1000]}
         if verdict.phase != row.phase:

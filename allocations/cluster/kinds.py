@@ -83,15 +83,11 @@ def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
 
 def _workload(raw: Raw) -> Mapping[str, Any]:
     status = raw.get("status", {})
-    pod_sets = raw.get("spec", {}).get("podSets", ())
     return {
         "created_at": raw["metadata"].get("creationTimestamp", "").replace("Z", "+00:00"),
         "conditions": _conditions(raw),
         "admission": status.get("admission", {}).get("clusterQueue", ""),
-        "requeues": status.get("requeueState", {}).get("count", 0),
         "record": raw["metadata"].get("annotations", {}).get(names.REQUEST, ""),
-        "queue": raw.get("spec", {}).get("queueName", ""),
-        "count": sum(p.get("count", 0) for p in pod_sets),
     }
 
 
@@ -105,7 +101,6 @@ def _claim(raw: Raw) -> Mapping[str, Any]:
             if not r.get("adminAccess")
         ],
         "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
-        "managed": raw["metadata"].get("labels", {}).get(names.MANAGED) == "true",
     }
 
 
@@ -139,8 +134,6 @@ def _pod(raw: Raw) -> Mapping[str, Any] | None:
         "phase": status.get("phase", "Pending"),
         "node": spec.get("nodeName", ""),
         "gpus": gpus,
-        "claims": [c["resourceClaimName"] for c in spec.get("resourceClaims", ()) if c.get("resourceClaimName")],
-        "holder": labels.get(names.HOLDER) == "true",
         "ready_at": conditions.get("Ready", {}).get("at", ""),
         "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
     }
@@ -150,7 +143,6 @@ def _quota(raw: Raw) -> Mapping[str, Any]:
     annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
     return {
         "slices": json.loads(annotation),
-        "hard": raw.get("spec", {}).get("hard", {}),
         "status": raw.get("status", {}).get("hard", {}),
     }
 
@@ -178,14 +170,9 @@ def _guard(raw: Raw) -> Mapping[str, Any]:
     return {"allocations": sorted(raw.get("spec", {}).get("allocations", {}))}
 
 
-def _namespace(raw: Raw) -> Mapping[str, Any]:
-    return {"phase": raw.get("status", {}).get("phase", "")}
-
-
 def _cluster_queue(raw: Raw) -> Mapping[str, Any]:
     status = raw.get("status", {})
     return {
-        "active": _conditions(raw).get("Active", {}),
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
@@ -258,7 +245,7 @@ KINDS: dict[str, Kind] = {
         Kind("Pod", "v1", "pods", selector="", project=_pod),
         Kind("ResourceQuota", "v1", "resourcequotas", project=_quota, carry=_shown),
         Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=_guard),
-        Kind("Namespace", "v1", "namespaces", namespaced=False, project=_namespace),
+        Kind("Namespace", "v1", "namespaces", namespaced=False),
         Kind("LimitRange", "v1", "limitranges"),
         Kind("LocalQueue", _KUEUE, "localqueues"),
         Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),

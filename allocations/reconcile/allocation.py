@@ -1,6 +1,8 @@
 """reconcile_allocation: one allocation from what is seen to what is wanted. A second run does nothing."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+
+import structlog
 
 from allocations import transitions
 from allocations.cluster.client import Client
@@ -15,6 +17,10 @@ from allocations.reconcile.project import reconcile_project
 from allocations.states import Ending
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from quotas.metering.services import SlotHeld
+
+log = structlog.get_logger(__name__)
+SLOT_WAIT = timedelta(seconds=2)
 
 
 def target(id_: object) -> str:
@@ -40,15 +46,30 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         situation = _assess(row, asked, view, done)
         if _deadlines_became_intent(row, asked, situation):
             situation = _assess(row, asked, view, done)
-        if situation.held:
-            ledger.open_held([row], view, at=situation.facts.now)
+        entered = _enter(row, situation, view)
         transitions.record_phase(row, situation)
         if wants.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
         wanted = wants.wanted(asked, request.intent(row), situation, view, done)
         apply(client, plan(wanted, view, done), target(id_))
         forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
-        return wants.wake_at(asked, request.intent(row), situation)
+        return wants.wake_at(asked, request.intent(row), situation) if entered else clock.now() + SLOT_WAIT
+
+
+def _enter(row: Allocation, situation: wants.Situation, view: View) -> bool:
+    """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
+
+    What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
+    """
+    if situation.facts.released and situation.facts.nothing_left:
+        ledger.end_left(row, at=situation.facts.now)
+    try:
+        if situation.held:
+            ledger.open_held([row], view, at=situation.facts.now)
+    except SlotHeld as error:
+        log.warning("ledger.slot_held", error=str(error))
+        return False
+    return True
 
 
 def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied]) -> wants.Situation:

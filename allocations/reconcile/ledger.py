@@ -53,6 +53,12 @@ def open_held(rows: Sequence[Allocation], view: View, *, at: datetime) -> set[UU
     return _open_held(rows, view, None, _open(rows), at=at)
 
 
+def end_left(row: Allocation, *, at: datetime) -> None:
+    """End what is open of an allocation that the cluster is known to have nothing of."""
+    for interval in _open([row])[row.pk].values():
+        metering.close_interval(interval.key, at, {"kind": "none"}, estimated=True)
+
+
 def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
     """End the intervals whose slot is no longer occupied, and take them out of ``open_now``."""
     moved: set[UUID] = set()

@@ -101,10 +101,11 @@ class Change:
         old, new = self.old, self.new
         if old is None:
             return not new.gone
-        return new.gone or (old.uid, old.digest, old.deleting, old.facts) != (
+        return new.gone or (old.uid, old.digest, old.deleting, old.allocation, old.facts) != (
             new.uid,
             new.digest,
             new.deleting,
+            new.allocation,
             new.facts,
         )
 

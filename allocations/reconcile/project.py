@@ -39,7 +39,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         mirror.require_recent()
         adopt(project.namespace)
         view, done = mirror.of_project(project.namespace), applied_of(target(slug))
-        if _namespace_lost(project, view, done):
+        if _namespace_lost(project, view, done, client):
             _fail_allocations(project)
         if _is_terminating(project, view):
             return None
@@ -105,13 +105,19 @@ def _is_terminating(project: Project, view: View) -> bool:
     return seen is not None and seen.deleting
 
 
-def _namespace_lost(project: Project, view: View, done: dict[Ref, Applied]) -> bool:
-    """Whether the namespace that we made is going, gone, or another one of its name."""
+def _namespace_lost(project: Project, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+    """Whether the namespace that we made is going, gone, or another one of its name.
+
+    The mirror has namespaces by our label, so one whose label was taken off looks gone: the API server is asked.
+    """
     known, seen = done.get(_namespace_ref(project)), view.get(_namespace_ref(project))
     if known is None:
         return False
     if seen is None:
-        return view.is_gone(known)
+        if not view.is_gone(known):
+            return False
+        live = client.get(known.ref)
+        return live is None or live["metadata"]["uid"] != known.uid or "deletionTimestamp" in live["metadata"]
     return seen.deleting or (seen.uid != known.uid and seen.resource_version >= known.resource_version)
 
 

@@ -17,6 +17,9 @@ class PersonAdmin(UserAdmin):
     list_filter = ("platform_role", "is_active")
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Platform", {"fields": ("platform_role",)}))
 
+    def save_model(self, request: HttpRequest, obj: User, form: ModelForm, change: bool) -> None:
+        services.save_person(obj, form.changed_data, actor=request.user.get_username())
+
 
 class StructureAdmin(admin.ModelAdmin):
     """Things whose slug objects in the cluster carry: so it stays, and nothing is deleted here."""
@@ -49,6 +52,7 @@ class TeamAdmin(StructureAdmin):
 class ProjectAdmin(StructureAdmin):
     fixed = ("slug", "namespace", "team")
     list_display = ("slug", "name", "team", "namespace", "pod_security", "egress", "archived_at")
+    exclude = ("archived_at",)
     list_filter = ("team", "pod_security", "egress")
 
 

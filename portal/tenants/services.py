@@ -116,6 +116,15 @@ def set_password(user: User, password: str, *, actor: str = SYSTEM) -> None:
         audit(actor, "user.set_password", user.username)
 
 
+def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> None:
+    """Save what an operator changed of a person; who is no longer active loses the cluster, too."""
+    with transaction.atomic():
+        user.save()
+        audit(actor, "user.save", user.username, after={"changed": sorted(changed)})
+        for team in Team.objects.filter(memberships__user=user):
+            _mark_people(team)
+
+
 def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Membership:
     """Give `user` the role `role` in `team`, whatever it was before."""
     if role not in Role.values:
