@@ -48,6 +48,7 @@ class Witness(threading.Thread):
     def __init__(self, home: Home) -> None:
         super().__init__(name="witness", daemon=True)
         self.holds: dict[Slot, list[Hold]] = defaultdict(list)
+        self._appeared: dict[Slot, float] = {}
         self._home, self._over, self._before = home, threading.Event(), time.time()
         certs = home.certs
         self._pool = urllib3.PoolManager(
@@ -73,9 +74,12 @@ class Witness(threading.Thread):
         self.join()
 
     def _record(self, held: set[Slot], occupied: set[Slot], before: float, now: float) -> None:
+        self._appeared = {slot: self._appeared.get(slot, before) for slot in occupied}
         for slot in held:
             if not self.holds[slot] or self.holds[slot][-1].ended:
-                self.holds[slot].append(Hold(began=(before, now)))
+                # A quota's status that lags behind does not say whose slices it shows already.
+                earliest = before if slot.device else self._appeared[slot]
+                self.holds[slot].append(Hold(began=(earliest, now)))
         for slot, holds in list(self.holds.items()):
             if holds and not holds[-1].ended and slot not in occupied:
                 holds[-1].ended = (before, now)
