@@ -13,7 +13,9 @@ PRODUCTION = {
 
 def manage(*arguments, **environment):
     command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    # The browser tests set this one for their own process; no deployment has it.
+    inherited = {name: value for name, value in os.environ.items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
+    return subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
 
 
 def test_production_passes_djangos_deployment_checks():
