@@ -9,7 +9,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer, URLField
+from rest_framework.serializers import ModelSerializer, Serializer, URLField
 
 from portal.core.errors import Invalid
 
@@ -53,3 +53,8 @@ def page(
     paginator = Page()
     paginator.ordering = ordering
     return paginator.get_paginated_response(render(paginator.paginate_queryset(rows, request) or []))
+
+
+def page_as(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
+    """One page of `rows`, each as the serializer shows it."""
+    return page(request, rows, lambda found: [dict(row) for row in out(found, many=True).data], *ordering)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.auth import person
-from portal.api.pagination import page, page_of
+from portal.api.pagination import page_as, page_of
 from portal.tenants import access
 from quotas.catalog.models import Cluster, Device, Flavor, Node
 
@@ -80,8 +80,4 @@ def devices(request: Request) -> Response:
 
 def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
     access.require(person(request), "platform.view", None)
-
-    def render(found: list[Model]) -> list[dict[str, Any]]:
-        return [dict(row) for row in out(found, many=True).data]
-
-    return page(request, rows, render, *ordering)
+    return page_as(request, rows, out, *ordering)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.auth import person
-from portal.api.pagination import page, page_of
+from portal.api.pagination import page_as, page_of
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team
 
@@ -52,21 +52,21 @@ class MemberOut(serializers.ModelSerializer):
 def departments(request: Request) -> Response:
     """Departments of the teams the caller sees."""
     rows = Department.objects.filter(teams__in=access.visible_teams(person(request))).distinct()
-    return _list(request, rows, DepartmentOut, "slug")
+    return page_as(request, rows, DepartmentOut, "slug")
 
 
 @extend_schema(responses=page_of(TeamOut))
 @api_view(["GET"])
 def teams(request: Request) -> Response:
     """Teams the caller sees."""
-    return _list(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
+    return page_as(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
 
 
 @extend_schema(responses=page_of(ProjectOut))
 @api_view(["GET"])
 def projects(request: Request) -> Response:
     """Projects the caller sees; `?team=` keeps those of one team."""
-    return _list(request, _of_team(request, access.visible_projects(person(request))), ProjectOut, "slug")
+    return page_as(request, _of_team(request, access.visible_projects(person(request))), ProjectOut, "slug")
 
 
 @extend_schema(responses=page_of(MemberOut))
@@ -74,16 +74,9 @@ def projects(request: Request) -> Response:
 def members(request: Request) -> Response:
     """Members of the teams the caller sees; `?team=` keeps those of one team."""
     rows = Membership.objects.filter(team__in=access.visible_teams(person(request))).select_related("team", "user")
-    return _list(request, _of_team(request, rows), MemberOut, "team__slug", "user__username")
+    return page_as(request, _of_team(request, rows), MemberOut, "team__slug", "user__username")
 
 
 def _of_team(request: Request, rows: QuerySet[Any]) -> QuerySet[Any]:
     team = request.query_params.get("team")
     return rows.filter(team__slug=team) if team else rows
-
-
-def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
-    def render(found: list[Model]) -> list[dict[str, Any]]:
-        return [dict(row) for row in out(found, many=True).data]
-
-    return page(request, rows, render, *ordering)

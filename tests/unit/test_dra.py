@@ -1,40 +1,18 @@
 """Claims and holders of a hold by DRA: on one node, or one for each slice."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from allocations.cluster.manifests import dra, tenant_pod
-from allocations.reconcile.facts import Ref, Request, Seen, View
+from allocations.reconcile.facts import Ref, Seen, View
+from tests import asked
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
-WHOLE = Request(
-    id="7",
-    name="train",
-    project="vision-train",
-    team="vision",
-    department="research",
-    namespace="vision-train",
-    requested_by="ada",
-    offering="h100/whole",
-    kind="whole",
-    flavor="h100",
-    path="dra",
+WHOLE = replace(
+    asked.WHOLE,
     count=2,
-    spread=False,
-    priority=100,
-    requests={"gpu-portal.io/compute-slices": 7},
-    resource="",
-    device_class="gpu.nvidia.com",
     selectors=("device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'",),
-    node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
-    tolerations=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
-    created_at=NOW,
-    starts_at=None,
-    ends_at=NOW,
-    record="{}",
 )
 SPREAD = replace(WHOLE, spread=True)
 EXACTLY = {
@@ -115,7 +93,7 @@ def test_spread_slices_are_held_once_all_are():
 def test_all_began_when_the_last_was_ready():
     late = holder("train.1-holder", ready_at="2026-03-01T00:00:09+00:00")
     held = dra.held(SPREAD, View([*ALL_SPREAD[:3], late]))
-    assert {s.since for s in held} == {NOW + timedelta(seconds=9)}
+    assert {s.since for s in held} == {datetime(2026, 3, 1, 0, 0, 9, tzinfo=UTC)}
 
 
 @pytest.mark.parametrize("missing", range(4))
