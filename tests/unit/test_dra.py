@@ -1,6 +1,7 @@
 """Claims and holders of a hold by DRA: on one node, or one for each slice."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
