@@ -120,6 +120,8 @@ def record_phase(row: Allocation, situation: Situation) -> None:
         changed = Allocation.objects.filter(
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)
+        if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
+            _admitted_meanwhile(row, situation)
         if changed and (is_new or is_end):
             append(
                 row,
@@ -134,6 +136,23 @@ def record_phase(row: Allocation, situation: Situation) -> None:
     if changed:
         for field, value in changes.items():
             setattr(row, field, value)
+
+
+def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
+    """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
+    at = situation.lease.admitted_at
+    ref = lease.ref(request.of(row))
+    append(
+        row,
+        "phase",
+        actor="portal",
+        to_phase=Phase.STARTING.value,
+        reason="admitted",
+        message="Admitted by Kueue.",
+        at=max(at, row.phase_since) if at else None,
+        evidence={"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)},
+    )
+    row.phase = Phase.STARTING.value
 
 
 def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
