@@ -5,12 +5,13 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test lint bench
+.PHONY: help setup demo up down status test faults lint bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
+	@echo "make faults       kills, outages, lost messages and a restored database, with 50 requests in flight"
 	@echo "make bench        the portal's speed beside a bare client's"
 
 setup: .venv/ready
@@ -48,6 +49,9 @@ lint: setup
 test: lint
 	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults
 	$(PYTHON) -m tests.stack
+
+faults: setup
+	$(PYTHON) -m tests.stack tests/faults
 
 bench: setup
 	$(PYTHON) -m tests.bench

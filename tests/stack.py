@@ -25,7 +25,7 @@ DEADLINES = {
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""
-TESTS = ("tests/cluster", "tests/faults")
+TESTS = ("tests/cluster",)
 
 
 def main() -> int:
