@@ -1,4 +1,4 @@
-"""The whole portal on a real control plane, for the tests of tests/cluster and tests/faults.
+"""The whole portal on a real control plane, for the tests of tests/cluster (by default) and tests/faults.
 
     python -m tests.stack [pytest arguments]
 
