@@ -55,10 +55,7 @@ class Stock:
         return Capacity(total=total, held=self._held.get(offering.key, 0), free=min(free, total))
 
     def mine(self, team: Team, offering: Offering) -> Mine:
-        nominal = self._limits.get((team.slug, offering.pool.key), 0)
-        drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == team.slug})
-        limit = room(nominal, offering.pool.resources, offering.requests)
-        left = room(nominal, offering.pool.resources, offering.requests, drawn.get(offering.pool.key, {}))
+        limit, left = self._quota(team, offering)
         return Mine(
             limit=limit,
             used=self._reserved.get((team.slug, offering.key), 0),
@@ -67,10 +64,8 @@ class Stock:
 
     def ask(self, project: Project, offering: Offering, count: int, *, live: int = 0, spread: bool = False) -> Ask:
         """A request of ``count`` slices as the rules read it."""
-        capacity, mine = self.capacity(offering), self.mine(project.team, offering)
-        nominal = self._limits.get((project.team.slug, offering.pool.key), 0)
-        drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == project.team.slug})
-        left = room(nominal, offering.pool.resources, offering.requests, drawn.get(offering.pool.key, {}))
+        capacity = self.capacity(offering)
+        limit, left = self._quota(project.team, offering)
         return Ask(
             offering=offering.key,
             pool=offering.pool.key,
@@ -80,8 +75,8 @@ class Stock:
             total=capacity.total,
             free=capacity.free,
             per_node=offering.per_node,
-            quota=mine.limit,
-            used=max(0, mine.limit - left),
+            quota=limit,
+            used=max(0, limit - left),
             team=project.team.slug,
             hidden=offering.hidden or offering.flavor.hidden,
             live=live,
@@ -91,6 +86,14 @@ class Stock:
     def offerings(self) -> list[Offering]:
         """What is offered, sorted by key."""
         return [o for _, o in sorted(self._offerings.items()) if not (o.hidden or o.flavor.hidden)]
+
+    def _quota(self, team: Team, offering: Offering) -> tuple[int, int]:
+        """Slices of the offering that the team's quota holds, and those still left of it beside all it draws."""
+        pool = offering.pool
+        nominal = self._limits.get((team.slug, pool.key), 0)
+        drawn = self._draw({key: n for (t, key), n in self._reserved.items() if t == team.slug})
+        limit = room(nominal, pool.resources, offering.requests)
+        return limit, room(nominal, pool.resources, offering.requests, drawn.get(pool.key, {}))
 
     def _draw(self, slices: Mapping[str, int]) -> dict[str, dict[str, int]]:
         """Pool → resource → amount drawn by so many slices of each offering."""
