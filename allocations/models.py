@@ -31,7 +31,11 @@ class Allocation(models.Model):
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="allocations")
     mode = models.CharField(max_length=16, default="hold")
     count = models.PositiveIntegerField()
-    constraints = models.JSONField(default=dict, blank=True, help_text='{"spread": true}, or nothing')
+    constraints = models.JSONField(default=dict, blank=True, help_text='e.g. {"spread": true}, or nothing')
+    sharing = models.JSONField(
+        default=dict, blank=True, help_text="how pods share the devices of its claim (GpuConfig), or nothing"
+    )
+    claim = models.JSONField(null=True, blank=True, help_text="its own DRA request, for offerings of kind claim")
     priority = models.CharField(max_length=16, default="normal")
     purpose = models.CharField(max_length=500, blank=True)
     requeue = models.BooleanField(default=True)
@@ -47,6 +51,9 @@ class Allocation(models.Model):
     start_failures = models.PositiveIntegerField(default=0)
     not_before = models.DateTimeField(null=True, blank=True, help_text="no lease before this time (back-off)")
     asks_owner = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
+    steer = models.JSONField(
+        default=dict, blank=True, help_text="cards its claims are steered to (UUIDs by slice), or that it was given up"
+    )
     recovered = models.BooleanField(
         default=False, help_text="made again from its lease, after a restore of the database"
     )
