@@ -70,27 +70,37 @@ class Reflector(threading.Thread):
                 log.warning("watch.broken", kind=self._kind.name, error=str(error), again_in_s=wait)
                 self._stop_event.wait(wait)
             except BaseException as error:
-                self._out.put(error)
+                self._tell(error)
                 return
+
+    def _tell(self, item: Item) -> None:
+        """Hand over to the writer, waiting while it has much to do, and no longer once the session has ended."""
+        while not self._stop_event.is_set():
+            try:
+                self._out.put(item, timeout=1.0)
+            except queue.Full:
+                continue
+            return
 
     def _list_and_watch(self) -> None:
         at = clock.now()
         items, revision = self._client.list(self._kind)
         observed = [o for raw in items if (o := observe(self._kind, raw, at=at, live=False))]
-        self._out.put(Listed(self._kind, observed, revision, at))
+        self._tell(Listed(self._kind, observed, revision, at))
         place = Place(revision, at)
         relist_at = time.monotonic() + RELIST_S
         broken = 0
         while not self._stop_event.is_set() and time.monotonic() < relist_at:
             try:
+                if broken:
+                    self._stop_event.wait(BACKOFF_S[broken - 1])
+                    place.missed_until = self._client.revision(self._kind)
                 self._watch(place)
                 broken = 0
             except ClusterUnavailable:
                 broken += 1
                 if broken > len(BACKOFF_S):
                     raise
-                self._stop_event.wait(BACKOFF_S[broken - 1])
-                place.missed_until = self._client.revision(self._kind)
 
     def _watch(self, place: "Place") -> None:
         """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
@@ -105,7 +115,7 @@ class Reflector(threading.Thread):
                 gone = event["type"] == "DELETED"
                 seen_at = at if live else last_contact
                 if observation := observe(self._kind, raw, at=seen_at, live=live, gone=gone):
-                    self._out.put(observation)
+                    self._tell(observation)
             self._reached(place, revision, at)
             if self._stop_event.is_set():
                 return
@@ -114,7 +124,7 @@ class Reflector(threading.Thread):
 
     def _reached(self, place: "Place", revision: int, at: datetime) -> None:
         place.revision, place.at = revision, at
-        self._out.put(Synced(self._kind, revision, at))
+        self._tell(Synced(self._kind, revision, at))
 
 
 @dataclass

@@ -50,7 +50,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         transitions.record_phase(row, situation)
         if wants.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
-        wanted = wants.wanted(asked, request.intent(row), situation, view, done)
+        wanted = wants.wanted(asked, situation, view, done)
         apply(client, plan(wanted, view, done), target(id_))
         forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
         return wants.wake_at(asked, request.intent(row), situation) if entered else clock.now() + SLOT_WAIT

@@ -41,6 +41,8 @@ class Situation:
     held: tuple[Slice, ...]
     occupied: tuple[Slice, ...]
     users: tuple[Ref, ...]
+    queues: bool
+    """Whether it is to have a lease now: nobody released it, and nothing has to be waited for first."""
     is_granted: bool
     """Whether tenants' pods may use it: its entry stands in the project's guard."""
     keeps_quota: bool
@@ -81,13 +83,9 @@ def assess(
     the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
     held, occupied, pods = path.held(request, view), path.occupied(request, view), users(request, view)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
-    waits = (
-        intent.released
-        or intent.asks_owner
-        or (intent.not_before is not None and intent.not_before > now)
-        or (request.starts_at is not None and request.starts_at > now)
-    )
-    is_granted = not waits and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
+    later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
+    queues = not (intent.released or intent.asks_owner or later)
+    is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
         since = intent.phase_since if intent.phase == Phase.STARTING and intent.phase_since else now
@@ -111,6 +109,7 @@ def assess(
         held=held,
         occupied=occupied,
         users=pods,
+        queues=queues,
         is_granted=is_granted,
         keeps_quota=is_granted or (in_quota(request, view) and bool(pods)),
         start_by=start_by,
@@ -155,20 +154,12 @@ def status_ref(request: Request) -> Ref:
     return Ref("Workload/status", request.namespace, names.lease(request.name))
 
 
-def wanted(
-    request: Request, intent: Intent, situation: Situation, view: View, applied: Mapping[Ref, Applied]
-) -> Wanted:
+def wanted(request: Request, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
     """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
-    path, now = paths.of(request), situation.facts.now
+    path = paths.of(request)
     taking_back = [list(situation.users), *path.leftovers(request)]
     the_lease = lease.build(request)
-    queues = not (
-        intent.released
-        or intent.asks_owner
-        or (intent.not_before is not None and intent.not_before > now)
-        or (request.starts_at is not None and request.starts_at > now)
-    )
-    if not queues:
+    if not situation.queues:
         # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
         last = [] if situation.occupied else [[lease.ref(request)]]
         return Wanted(unwanted=[*taking_back, *last])

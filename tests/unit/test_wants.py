@@ -62,7 +62,7 @@ def look(
 ) -> tuple[wants.Situation, Wanted]:
     view, meant = View(seen), wants.Intent(**intent)
     situation = wants.assess(request, meant, view, {}, at(now_s), DEADLINES)
-    return situation, wants.wanted(request, meant, situation, view, {})
+    return situation, wants.wanted(request, situation, view, {})
 
 
 def kinds(wanted: Wanted) -> list[str]:
