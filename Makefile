@@ -11,7 +11,7 @@ help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
-	@echo "make faults       kills, outages, lost messages and a restored database, with 50 requests in flight"
+	@echo "make faults       of these kills, outages, lost messages and a restored database, with 50 requests in flight"
 	@echo "make bench        the portal's speed beside a bare client's"
 
 setup: .venv/ready
@@ -49,6 +49,7 @@ lint: setup
 test: lint
 	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults
 	$(PYTHON) -m tests.stack
+	$(PYTHON) -m tests.stack tests/faults
 
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults
