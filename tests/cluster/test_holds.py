@@ -67,7 +67,7 @@ def test_the_ledger_charges_from_held_until_gone(project: Project, member: User)
 def test_every_transition_has_its_evidence(project: Project, member: User) -> None:
     row = ended(member, held(member, project, "h100/whole"))
     story = [(t.type, t.from_phase, t.to_phase) for t in row.transitions.order_by("id")]
-    while_queued = ("phase", "queued", "queued")  # one for each reason to wait that was seen: the cluster's speed decides
+    while_queued = ("phase", "queued", "queued")  # for each reason to wait that was seen: the cluster's speed decides
     assert while_queued in story
     assert [step for step in story if step != while_queued] == [
         ("requested", "", "queued"),
