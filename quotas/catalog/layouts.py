@@ -1,0 +1,186 @@
+"""How MIG instances share a card: what may stand beside what, what still fits, and what a placement costs others. Pure.
+
+A card's memory slices are numbered from 0. An instance takes some of them, beginning where its profile may begin; a set
+of instances is valid when no two take the same slice, no profile has more than its `most`, and at most one has the
+media engines. A card's occupation is a set of placements.
+
+Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuInstancePossiblePlacements.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from quotas.catalog.mig_tables import Geometry, Profile
+
+Key = TypeVar("Key", bound=str | tuple[str, ...])
+
+
+@dataclass(frozen=True, order=True)
+class Placement:
+    """An instance of a profile on the memory slices `start` to `start + size - 1`."""
+
+    profile: str
+    start: int
+    size: int
+
+    @property
+    def slices(self) -> range:
+        return range(self.start, self.start + self.size)
+
+    def overlaps(self, other: "Placement") -> bool:
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
+Occupied = Collection[Placement]
+
+
+@cache
+def placements(geometry: Geometry, profile: str) -> tuple[Placement, ...]:
+    """Where an instance may stand, in the order in which the scheduler tries: that of the published devices' names."""
+    one = geometry.profile(profile)
+    return tuple(Placement(one.name, start, one.size) for start in sorted(one.starts, key=str))
+
+
+def problem(geometry: Geometry, layout: Iterable[Placement]) -> str:
+    """What keeps the placements from standing on one card together, in a sentence; empty when nothing does."""
+    placed: list[Placement] = []
+    for one in layout:
+        if one not in placements(geometry, one.profile):
+            starts = ", ".join(str(p.start) for p in placements(geometry, one.profile))
+            return f"{one.profile} cannot begin at memory slice {one.start}; it may at {starts}"
+        if clash := next((other for other in placed if one.overlaps(other)), None):
+            return f"{one.profile} at {one.start} and {clash.profile} at {clash.start} take the same memory slice"
+        if sum(other.profile == one.profile for other in placed) == geometry.profile(one.profile).most:
+            return f"a card has at most {geometry.profile(one.profile).most} of {one.profile}"
+        if media := _media_taken(geometry, placed, one.profile):
+            return f"{media} has the card's media engines already, so {one.profile} cannot"
+        placed.append(one)
+    return ""
+
+
+def is_valid(geometry: Geometry, layout: Iterable[Placement]) -> bool:
+    return not problem(geometry, layout)
+
+
+def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Placement, ...]:
+    """Every placement of the profile that is free beside what is there."""
+    full = sum(other.profile == profile for other in occupied) >= geometry.profile(profile).most
+    if full or _media_taken(geometry, occupied, profile):
+        return ()
+    return tuple(p for p in placements(geometry, profile) if not any(p.overlaps(other) for other in occupied))
+
+
+def _media_taken(geometry: Geometry, occupied: Occupied, profile: str) -> str:
+    """The instance that has the media engines which the profile wants, or nothing."""
+    if not geometry.profile(profile).has_media:
+        return ""
+    return next((other.profile for other in occupied if geometry.profile(other.profile).has_media), "")
+
+
+def first_fit(geometry: Geometry, occupied: Occupied, profile: str) -> Placement | None:
+    """The scheduler's choice on this card: the first published placement that is free."""
+    return next(iter(fitting(geometry, occupied, profile)), None)
+
+
+def room(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
+    """How many more of each profile fit, of that one alone. Placements of one profile never overlap each other."""
+    there = Counter(p.profile for p in occupied)
+    return {
+        one.name: min(len(fitting(geometry, occupied, one.name)), one.most - there[one.name])
+        for one in geometry.profiles
+    }
+
+
+def blocks(geometry: Geometry, occupied: Occupied, placement: Placement) -> dict[str, int]:
+    """How many fewer of each profile fit once the placement is taken."""
+    before, after = room(geometry, occupied), room(geometry, [*occupied, placement])
+    return {name: before[name] - after[name] for name in before}
+
+
+def loss(geometry: Geometry, occupied: Occupied, placement: Placement) -> tuple[int, ...]:
+    """What a placement costs, the largest profile first: the smaller, the better it packs."""
+    fewer = blocks(geometry, occupied, placement)
+    return tuple(fewer[one.name] for one in _largest_first(geometry))
+
+
+def best_placement(geometry: Geometry, occupied: Occupied, profile: str) -> Placement | None:
+    """Where one more instance costs the least of what else could stand, for layouts that somebody lays out by hand."""
+    choices = fitting(geometry, occupied, profile)
+    return min(choices, key=lambda p: (loss(geometry, occupied, p), -p.start), default=None)
+
+
+def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -> Key | None:
+    """The card on which one more instance costs the least, given that the scheduler chooses the place on it.
+
+    Cards with equal losses: the fuller one, then the first by name. None when it fits nowhere.
+    """
+    found = [(key, occupied, first_fit(geometry, occupied, profile)) for key, occupied in cards.items()]
+    costs = [
+        (loss(geometry, occupied, place), -sum(p.size for p in occupied), key)
+        for key, occupied, place in found
+        if place is not None
+    ]
+    return min(costs)[2] if costs else None
+
+
+@cache
+def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
+    """Every valid layout of a card as {profile: instances}, each multiset once; the empty one is not among them."""
+    seen: set[tuple[int, ...]] = set()
+    names = [one.name for one in geometry.profiles]
+    options = [placements(geometry, name) for name in names]
+    media = [index for index, one in enumerate(geometry.profiles) if one.has_media]
+    visited: set[tuple[int, tuple[int, ...]]] = set()
+
+    def extend(taken: int, counts: tuple[int, ...]) -> None:
+        if (taken, counts) in visited:
+            return
+        visited.add((taken, counts))
+        seen.add(counts)
+        for index, one in enumerate(geometry.profiles):
+            if counts[index] == one.most or (one.has_media and any(counts[i] for i in media)):
+                continue
+            for place in options[index]:
+                if not taken & (bits := _bits(place)):
+                    extend(taken | bits, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
+
+    extend(0, (0,) * len(names))
+    found = sorted((counts for counts in seen if any(counts)), reverse=True)
+    return tuple({name: n for name, n in zip(names, counts, strict=True) if n} for counts in found)
+
+
+def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
+    """The layouts to which nothing can be added, however they are placed."""
+    every = [Counter(layout) for layout in layouts(geometry)]
+    return tuple(dict(layout) for layout in every if not any(layout < other for other in every))
+
+
+def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement | None]:
+    """Card and placement behind a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole card has no placement.
+
+    Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/mig.go, canonical names. ValueError for a name of another form.
+    """
+    card, mig, rest = name.partition("-mig-")
+    if not mig:
+        return card, None
+    label, gi_id, start = rest.rsplit("-", 2)
+    one = next((p for p in geometry.profiles if p.gi_id == int(gi_id) and device_label(p) == label), None)
+    if one is None:
+        raise ValueError(f"{name} is no MIG device of {geometry.name}")
+    return card, Placement(one.name, int(start), one.size)
+
+
+def device_label(profile: Profile) -> str:
+    """A profile in a device's name: dots go and `+` becomes a hyphen, since it is a DNS label."""
+    return profile.name.replace(".", "").replace("+", "-")
+
+
+def _largest_first(geometry: Geometry) -> list[Profile]:
+    return sorted(geometry.profiles, key=lambda one: (-one.size, -one.compute, one.name))
+
+
+def _bits(placement: Placement) -> int:
+    return sum(1 << index for index in placement.slices)
