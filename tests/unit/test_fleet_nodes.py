@@ -1,7 +1,5 @@
 """What the simulated nodes say about themselves."""
 
-from dataclasses import replace
-
 import pytest
 
 from deploy.local.fleet import nodes, spec
@@ -90,10 +88,87 @@ def test_l40s_node_is_exactly_what_kubelet_nfd_and_gfd_would_write():
         ),
         ("l40s", {"nvidia.com/gpu": "4"}),
         ("t4", {"nvidia.com/gpu.shared": "16"}),
+        ("h200", {}),
+        ("a100-static", {}),
+        ("l40s-shares", {}),
+        ("a30-single", {"nvidia.com/gpu": "16"}),
+        ("a100-shared", {"nvidia.com/mig-1g.10gb.shared": "56"}),
+        ("t4-plain", {"nvidia.com/gpu": "16"}),
+        ("l4-mps", {"nvidia.com/gpu": "16"}),
+        ("a40-vgpu", {"nvidia.com/gpu": "2"}),
     ],
 )
 def test_each_kind_advertises_its_slices_once(kind, resources):
-    assert nodes.gpu_resources(KINDS[kind]) == resources
+    status = nodes.node(FLEET, KINDS[kind], f"{kind}-0")["status"]
+    for part in ("capacity", "allocatable"):
+        assert {name: count for name, count in status[part].items() if name.startswith("nvidia.com/")} == resources
+
+
+def gpu_labels(kind: str, node: str = "") -> dict[str, str]:
+    """The labels `nvidia.com/gpu.*` in which kinds differ, without their prefix."""
+    labels = nodes.node(FLEET, KINDS[kind], node or f"{kind}-0")["metadata"]["labels"]
+    names = ("product", "count", "replicas", "sharing-strategy", "memory", "clique")
+    return {name: labels[f"nvidia.com/gpu.{name}"] for name in names if f"nvidia.com/gpu.{name}" in labels}
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [
+        ("t4", ("Tesla-T4", "4", "4", "time-slicing", "15360")),
+        ("t4-plain", ("Tesla-T4-SHARED", "4", "4", "time-slicing", "15360")),
+        ("l4-mps", ("NVIDIA-L4-SHARED", "4", "4", "mps", "23034")),
+        ("a30-single", ("NVIDIA-A30-MIG-1g.6gb", "16", "1", "none", "5836")),
+        ("a100-shared", ("NVIDIA-A100-SXM4-80GB", "4", "0", "none", "81920")),
+        ("a100-static", ("NVIDIA-A100-SXM4-80GB", "8", "0", "none", "81920")),
+        ("a40-vgpu", ("NVIDIA-A40-12Q", "2", "1", "none", "12288")),
+        ("l40s-shares", ("NVIDIA-L40S", "4", "1", "none", "46068")),
+    ],
+)
+def test_labels_of_a_node_tell_how_its_cards_are_divided(kind, labels):
+    assert tuple(gpu_labels(kind).values()) == labels
+
+
+def test_by_strategy_single_the_card_s_labels_are_those_of_its_instances():
+    labels = nodes.node(FLEET, KINDS["a30-single"], "a30-single-0")["metadata"]["labels"]
+    assert labels["nvidia.com/mig.strategy"] == "single"
+    assert labels["nvidia.com/gpu.slices.gi"] == labels["nvidia.com/gpu.slices.ci"] == "1"
+    assert labels["nvidia.com/gpu.multiprocessors"] == "14"
+    assert labels["nvidia.com/gpu.family"] == "ampere"
+    assert not [key for key in labels if key.startswith("nvidia.com/mig-")]
+
+
+def test_shared_instances_say_so_and_their_cards_do_not():
+    labels = nodes.node(FLEET, KINDS["a100-shared"], "a100-shared-0")["metadata"]["labels"]
+    assert labels["nvidia.com/mig-1g.10gb.count"] == "28"
+    assert labels["nvidia.com/mig-1g.10gb.replicas"] == "2"
+    assert labels["nvidia.com/mig-1g.10gb.sharing-strategy"] == "time-slicing"
+    assert labels["nvidia.com/mig-1g.10gb.product"] == "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"
+    assert labels["nvidia.com/device-plugin.config"] == "mig-time-sliced-2"
+
+
+def test_only_the_node_with_mps_is_capable_of_it():
+    capable = {
+        name
+        for name, kind in KINDS.items()
+        if nodes.node(FLEET, kind, f"{name}-0")["metadata"]["labels"]["nvidia.com/mps.capable"] == "true"
+    }
+    assert capable == {"l4-mps"}
+
+
+def test_a_virtual_gpu_names_the_driver_of_its_host():
+    labels = nodes.node(FLEET, KINDS["a40-vgpu"], "a40-vgpu-0")["metadata"]["labels"]
+    assert {key: value for key, value in labels.items() if "vgpu" in key and "hostname" not in key} == {
+        "nvidia.com/vgpu.present": "true",
+        "nvidia.com/vgpu.host-driver-version": "580.126.08",
+        "nvidia.com/vgpu.host-driver-branch": "r580_00",
+    }
+
+
+def test_neighbouring_nodes_form_an_nvlink_clique():
+    cliques = [gpu_labels("h200", f"h200-{index}")["clique"] for index in range(4)]
+    assert cliques[0] == cliques[1] != cliques[2] == cliques[3]
+    assert {len(clique.rpartition(".")[0]) for clique in cliques} == {36}
+    assert "clique" not in gpu_labels("h100")
 
 
 def test_mig_node_describes_each_of_its_profiles():
@@ -116,22 +191,6 @@ def test_mig_node_describes_each_of_its_profiles():
     assert labels["nvidia.com/gpu.replicas"] == "0"
     assert labels["nvidia.com/mig.config"] == "all-balanced"
     assert labels["nvidia.com/mig.config.state"] == "success"
-
-
-def test_shared_cards_under_their_own_name_keep_the_plain_product():
-    labels = nodes.node(FLEET, KINDS["t4"], "t4-0")["metadata"]["labels"]
-    assert labels["nvidia.com/gpu.product"] == "Tesla-T4"
-    assert labels["nvidia.com/gpu.sharing-strategy"] == "time-slicing"
-    assert labels["nvidia.com/gpu.replicas"] == "4"
-    assert labels["nvidia.com/gpu.count"] == "4"
-
-
-def test_shared_cards_under_the_plain_name_are_told_by_their_product():
-    sharing = spec.Sharing(strategy="time-slicing", replicas=4, rename=False, config="time-sliced-4")
-    plain = replace(KINDS["t4"], sharing=sharing)
-    assert nodes.gpu_resources(plain) == {"nvidia.com/gpu": "16"}
-    labels = nodes.node(FLEET, plain, "t4-0")["metadata"]["labels"]
-    assert labels["nvidia.com/gpu.product"] == "Tesla-T4-SHARED"
 
 
 def test_every_label_is_valid():

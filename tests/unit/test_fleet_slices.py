@@ -6,7 +6,11 @@ from itertools import combinations
 
 import pytest
 
-from deploy.local.fleet import geometry, slices, spec
+from deploy.local.fleet import slices, spec
+from deploy.local.fleet.cards import slots
+from deploy.local.fleet.fixed_devices import placed
+from quotas.catalog.layouts import is_valid, layouts
+from quotas.catalog.mig_tables import TABLES
 
 FLEET = spec.load(spec.FLEET_FILE)
 H100 = next(kind for kind in FLEET.kinds if kind.name == "h100")
@@ -25,7 +29,7 @@ COMMON = {
     "resource.kubernetes.io/pcieRoot": {"string": "pci0000:10"},
     "resource.kubernetes.io/numaNode": {"int": 0},
 }
-WHOLE_UUID = slices.slots(H100, "h100-0")[0].uuid
+WHOLE_UUID = slots(H100, "h100-0")[0].uuid
 ALL_COUNTERS = {
     "copy-engines": {"value": "8"},
     "decoders": {"value": "7"},
@@ -57,9 +61,9 @@ def fits(*names: str) -> bool:
 def placement(name: str) -> set[int]:
     """The memory slices a device takes, from the geometry table and not from the counters."""
     if name == "gpu-0":
-        return set(range(geometry.MEMORY_SLICES))
+        return set(range(8))
     profile_id, start = map(int, name.rsplit("-", 2)[1:])
-    size = next(p.size for p in geometry.TABLES["H100-80GB"] if p.gi_id == profile_id)
+    size = next(p.size for p in TABLES["H100-80GB"].profiles if p.gi_id == profile_id)
     return set(range(start, start + size))
 
 
@@ -206,10 +210,10 @@ def test_names_and_sizes_stay_within_the_api():
 
 
 def test_cards_are_told_apart_for_ever():
-    slots = [slot for node in H100.node_names() for slot in slices.slots(H100, node)]
-    assert len({slot.uuid for slot in slots}) == 16
-    assert slots == [slot for node in H100.node_names() for slot in slices.slots(H100, node)]
-    first = slots[:8]
+    found = [slot for node in H100.node_names() for slot in slots(H100, node)]
+    assert len({slot.uuid for slot in found}) == 16
+    assert found == [slot for node in H100.node_names() for slot in slots(H100, node)]
+    first = found[:8]
     assert len({slot.pci_bus_id for slot in first}) == 8
     assert Counter(slot.pcie_root for slot in first) == dict.fromkeys({slot.pcie_root for slot in first}, 2)
     assert [slot.numa_node for slot in first] == [0, 0, 0, 0, 1, 1, 1, 1]
@@ -225,3 +229,61 @@ def test_a_tainted_card_taints_all_that_is_cut_from_it():
     pool = slices.pool(FLEET, H100, "h100-0", {"gpu-3": [taint], "gpu-4-mig-1g10gb-19-0": [taint]})
     tainted = {d["name"] for s in pool.values() for d in s.get("devices", []) if d.get("taints") == [taint]}
     assert tainted == {name.replace("gpu-0", "gpu-3", 1) for name in DEVICES} | {"gpu-4-mig-1g10gb-19-0"}
+
+
+def test_cards_cut_beforehand_are_published_as_they_are():
+    static = next(kind for kind in FLEET.kinds if kind.name == "a100-static")
+    [(name, published)] = slices.pool(FLEET, static, "a100-static-0", {}).items()
+    assert name == "a100-static-0-gpu.nvidia.com-devices"
+    assert published["pool"] == {"name": "a100-static-0", "resourceSliceCount": 1}
+    found = published["devices"]
+    assert len({device["attributes"]["uuid"]["string"] for device in found}) == len(found) == 32
+    assert all(device["attributes"]["uuid"]["string"].startswith("MIG-") for device in found)
+    assert not any("consumesCounters" in device for device in found)
+    first = [device for device in found if device["name"].startswith("gpu-0-")]
+    assert {device["attributes"]["parentUUID"]["string"] for device in first} == {
+        slots(static, "a100-static-0")[0].uuid
+    }
+    occupied = [slice_ for device in first for slice_ in device["capacity"] if slice_.startswith("memorySlice")]
+    assert len(occupied) == len(set(occupied)) == 8
+    [largest] = [device for device in first if device["attributes"]["profile"]["string"] == "3g.40gb"]
+    assert {key: value["value"] for key, value in largest["capacity"].items()} == {
+        "copyEngines": "3",
+        "decoders": "2",
+        "encoders": "0",
+        "jpegEngines": "0",
+        "memory": "40192Mi",
+        "multiprocessors": "42",
+        "ofaEngines": "0",
+        **dict.fromkeys((f"memorySlice{index}" for index in range(4, 8)), "1"),
+    }
+
+
+def test_a_card_in_shares_may_be_held_by_several_claims():
+    shares = next(kind for kind in FLEET.kinds if kind.name == "l40s-shares")
+    [published] = slices.pool(FLEET, shares, "l40s-shares-0", {}).values()
+    assert [device["name"] for device in published["devices"]] == [f"gpu-{minor}" for minor in range(4)]
+    for device in published["devices"]:
+        assert device["allowMultipleAllocations"] is True
+        assert device["attributes"]["type"] == {"string": "gpu"}
+        assert device["capacity"] == {
+            "memory": {
+                "value": "46068Mi",
+                "requestPolicy": {"default": "0", "validRange": {"min": "0", "max": "46068Mi", "step": "1Mi"}},
+            },
+            "shares": {
+                "value": "4",
+                "requestPolicy": {"default": "1", "validRange": {"min": "1", "max": "4", "step": "1"}},
+            },
+        }
+
+
+@pytest.mark.parametrize("geometry", TABLES.values(), ids=TABLES)
+def test_every_layout_finds_its_place_on_a_card(geometry):
+    for layout in layouts(geometry):
+        assert is_valid(geometry, placed(geometry, layout))
+
+
+def test_a_layout_that_no_card_can_have_is_refused():
+    with pytest.raises(ValueError, match="A100-80GB cannot be cut into"):
+        placed(TABLES["A100-80GB"], {"4g.40gb": 2})

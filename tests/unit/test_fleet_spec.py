@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.local.fleet import geometry, quantities, spec, state
+from deploy.local.fleet import quantities, spec, state
 
 FLEET = spec.load(spec.FLEET_FILE)
 TAINT = {
@@ -25,7 +25,7 @@ def edited(tmp_path: Path, edit) -> Path:
 
 
 def test_the_fleet_of_the_demo():
-    assert {kind.name: (list(kind.node_names()), kind.gpus, kind.path) for kind in FLEET.kinds} == {
+    assert {kind.name: (list(kind.node_names()), kind.gpus, kind.path) for kind in FLEET.kinds if kind.nodes} == {
         "h100": (["h100-0", "h100-1"], 8, "dra"),
         "a100": (["a100-0"], 8, "device-plugin"),
         "l40s": (["l40s-0", "l40s-1"], 4, "device-plugin"),
@@ -40,8 +40,17 @@ def test_extra_nodes_are_counted_on_and_do_not_rename_the_others():
 
 
 def test_unknown_kind_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="no node kind h200; there are a100, h100, l40s, t4"):
-        FLEET.with_extra({"h200": 1})
+    with pytest.raises(ValueError, match="no node kind b200; there are a100, a100-shared, "):
+        FLEET.with_extra({"b200": 1})
+
+
+def test_other_kinds_have_no_nodes_until_they_are_switched_on():
+    off = {kind.name for kind in FLEET.kinds if not kind.nodes}
+    assert off == {
+        "h200", "a100-static", "l40s-shares", "a30-single", "a100-shared", "t4-plain", "l4-mps", "a40-vgpu",
+    }  # fmt: skip
+    h200 = next(kind for kind in FLEET.with_extra({"h200": 2}).kinds if kind.name == "h200")
+    assert list(h200.node_names()) == ["h200-0", "h200-1"]
 
 
 def test_a_card_without_mig_cannot_be_cut(tmp_path):
@@ -50,19 +59,26 @@ def test_a_card_without_mig_cannot_be_cut(tmp_path):
         spec.load(file)
 
 
-def test_dra_is_simulated_with_dynamic_mig_only(tmp_path):
-    with pytest.raises(ValueError, match="l40s: path dra and MIG strategy dynamic"):
-        spec.load(edited(tmp_path, lambda raw: raw["kinds"]["l40s"].update(path="dra")))
+@pytest.mark.parametrize(
+    ("kind", "change", "problem"),
+    [
+        ("h100", {"path": "device-plugin"}, "MIG strategy dynamic is not for path device-plugin"),
+        ("a100", {"path": "dra"}, "MIG strategy mixed is not for path dra"),
+        ("a100", {"mig": {"strategy": "mixed", "config": "all-1g.5gb"}}, "no MIG configuration all-1g.5gb; there are"),
+        ("l40s", {"shares": 4}, "shares are for whole cards by path dra"),
+        ("h100", {"shares": 4}, "shares are for whole cards by path dra"),
+        ("t4", {"path": "dra"}, "sharing and vgpu are for path device-plugin"),
+        ("a100", {"sharing": {"strategy": "mps", "replicas": 2, "config": "mps-2"}}, "MPS does not share MIG devices"),
+    ],
+)
+def test_what_nvidia_s_components_do_not_do_is_not_simulated(tmp_path, kind, change, problem):
+    with pytest.raises(ValueError, match=f"{kind}: {problem}"):
+        spec.load(edited(tmp_path, lambda raw: raw["kinds"][kind].update(change)))
 
 
 def test_a_misspelt_key_is_named(tmp_path):
     with pytest.raises(TypeError, match="gpu_count"):
         spec.load(edited(tmp_path, lambda raw: raw["kinds"]["l40s"].update(gpu_count=4)))
-
-
-def test_a_layout_may_only_name_profiles_of_its_card():
-    with pytest.raises(KeyError, match=r"A100-80GB has no MIG profile 1g\.5gb; it has 1g\.10gb"):
-        geometry.profile("A100-80GB", "1g.5gb")
 
 
 @pytest.mark.parametrize(("mib", "text"), [(9984, "9984Mi"), (1024, "1Gi"), (2 * 1024**2, "2Ti"), (0, "0Mi")])

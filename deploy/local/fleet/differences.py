@@ -3,18 +3,28 @@
 from collections.abc import Mapping
 from typing import Any
 
+from deploy.local.fleet import gfd
+from deploy.local.fleet.labels import ADMINISTRATORS
+
 Object = dict[str, Any]
 
 
 def node_patch(desired: Object, observed: Object) -> Object:
     """Merge patch for a node's labels, annotations and taint; others' are left alone.
 
-    The taints are one list to a merge patch, so it carries the resourceVersion it was computed from.
+    So are the labels that are the administrator's once the node is there. GFD's labels of MIG instances that are gone
+    go too. The taints are one list to a merge patch, so it carries the resourceVersion it was computed from.
     """
     patch: Object = {}
     for part in ("labels", "annotations"):
         have = observed["metadata"].get(part, {})
-        wrong = {key: value for key, value in desired["metadata"][part].items() if have.get(key) != value}
+        wrong: dict[str, str | None] = {
+            key: value
+            for key, value in desired["metadata"][part].items()
+            if have.get(key) != value and key not in ADMINISTRATORS
+        }
+        if part == "labels":
+            wrong |= {key: None for key in have if gfd.is_of_an_instance(key) and key not in desired["metadata"][part]}
         if wrong:
             patch.setdefault("metadata", {})[part] = wrong
     taints = observed["spec"].get("taints", [])
@@ -27,10 +37,14 @@ def node_patch(desired: Object, observed: Object) -> Object:
 
 
 def node_status_patch(desired: Object, observed: Object) -> Object:
-    """Merge patch for capacity and allocatable together; a resource nobody advertises any more is removed."""
+    """Merge patch for capacity and allocatable together; a resource nobody advertises any more is removed.
+
+    One that the device plugin advertised before stays at 0, as it does with kubelet until that is restarted.
+    """
     patch = {}
+    lingering = {name: "0" for name in observed["status"].get("capacity", {}) if name.startswith("nvidia.com/")}
     for part in ("capacity", "allocatable"):
-        wrong = _changed(desired["status"][part], observed["status"].get(part, {}))
+        wrong = _changed(lingering | desired["status"][part], observed["status"].get(part, {}))
         if wrong:
             patch[part] = wrong
     return {"status": patch} if patch else {}

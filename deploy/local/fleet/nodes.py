@@ -1,11 +1,14 @@
 """A GPU node as kubelet registers it: labels, taint, capacity and allocatable."""
 
+from collections import Counter
 from typing import Any
 
-from deploy.local.fleet import geometry
+from deploy.local.fleet import gfd, mig_manager
 from deploy.local.fleet.labels import node_labels
+from deploy.local.fleet.mig_manager import Cards
 from deploy.local.fleet.quantities import of_gib
 from deploy.local.fleet.spec import Fleet, Kind
+from quotas.catalog.mig_tables import TABLES
 
 Manifest = dict[str, Any]
 
@@ -14,51 +17,72 @@ TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 SIMULATED = "simulated-fleet.gpu-portal.io/kind"
 
 
-def node(fleet: Fleet, kind: Kind, name: str) -> Manifest:
+def node(fleet: Fleet, kind: Kind, name: str, cards: Cards | None = None) -> Manifest:
+    """`cards` as the MIG manager has left them; as the fleet file says where it has not been at work."""
+    cards = cards or mig_manager.initial(kind)
+    annotations = {SIMULATED: kind.name}
+    if kind.mig and kind.mig.managed:
+        annotations[mig_manager.REMEMBERED] = mig_manager.remembered(cards)
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": node_labels(fleet, kind, name),
-            "annotations": {SIMULATED: kind.name},
-        },
+        "metadata": {"name": name, "labels": node_labels(fleet, kind, name, cards), "annotations": annotations},
         "spec": {"taints": [TAINT]},
         "status": {
-            "capacity": capacity(kind),
-            "allocatable": allocatable(fleet, kind),
+            "capacity": capacity(kind, cards),
+            "allocatable": allocatable(fleet, kind, cards),
             "nodeInfo": node_info(fleet),
         },
     }
 
 
-def capacity(kind: Kind) -> dict[str, str]:
+def capacity(kind: Kind, cards: Cards) -> dict[str, str]:
     return {
         "cpu": str(kind.cpu),
         "memory": of_gib(kind.memory_gib),
         "ephemeral-storage": of_gib(kind.disk_gib),
         "pods": "250",
-    } | gpu_resources(kind)
+    } | gpu_resources(kind, cards)
 
 
-def allocatable(fleet: Fleet, kind: Kind) -> dict[str, str]:
-    return capacity(kind) | {
+def allocatable(fleet: Fleet, kind: Kind, cards: Cards) -> dict[str, str]:
+    """Nothing of the GPUs while the device plugin is down, as kubelet has it."""
+    gpus = gpu_resources(kind, cards)
+    return capacity(kind, cards) | {
         "cpu": str(kind.cpu - fleet.reserved_cpu),
         "memory": of_gib(kind.memory_gib - fleet.reserved_memory_gib),
+        **(dict.fromkeys(gpus, "0") if cards.state == "pending" else gpus),
     }
 
 
-def gpu_resources(kind: Kind) -> dict[str, str]:
+def gpu_resources(kind: Kind, cards: Cards) -> dict[str, str]:
     """What the device plugin advertises: nothing on a DRA node, or every card would be handed out twice."""
     if kind.path == "dra":
         return {}
-    if kind.mig is not None and kind.mig.devices:
-        table = kind.card.mig_table
-        return {geometry.profile(table, p).resource: str(n * kind.gpus) for p, n in kind.mig.devices.items()}
-    if kind.sharing:
-        name = "nvidia.com/gpu.shared" if kind.sharing.rename else "nvidia.com/gpu"
-        return {name: str(kind.gpus * kind.sharing.replicas)}
-    return {"nvidia.com/gpu": str(kind.gpus)}
+    advertised: Counter[str] = Counter()
+    for resource, count in _devices(kind, cards).items():
+        shared = kind.sharing if kind.sharing and kind.sharing.resource == resource else None
+        name = f"{resource}.shared" if shared and shared.rename else resource
+        advertised[name] += count * (shared.replicas if shared else 1)
+    return {name: str(count) for name, count in advertised.items()}
+
+
+def _devices(kind: Kind, cards: Cards) -> Counter[str]:
+    """Devices by resource name, before sharing. By strategy `single` the plugin refuses all that is not uniform."""
+    devices: Counter[str] = Counter()
+    if kind.mig and kind.mig.strategy == "single" and any(layout is not None for layout in cards.layouts):
+        return Counter({gfd.GPU: sum(_instances(cards).values())} if gfd.is_uniform(cards) else {})
+    devices[gfd.GPU] = sum(layout is None for layout in cards.layouts)
+    for profile, count in _instances(cards).items():
+        devices[TABLES[kind.card.mig_table].profile(profile).resource] += count
+    return +devices
+
+
+def _instances(cards: Cards) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for layout in cards.layouts:
+        counts.update(layout or {})
+    return counts
 
 
 def node_info(fleet: Fleet) -> dict[str, str]:

@@ -7,35 +7,41 @@ in full, compared and written again. A pass that fails is simply followed by the
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import urllib3
 
-from deploy.local.fleet import nodes, slices, spec, state
+from deploy.local.fleet import mig_manager, nodes, slices, spec, state
 from deploy.local.fleet.api import Api, ApiError, Object
 from deploy.local.fleet.differences import node_patch, node_status_patch, pool_writes
+from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.slices import Taint
 
 log = logging.getLogger("fleet")
 
 NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 SLICES_OF_DRIVER = f"{SLICES}?fieldSelector=spec.driver%3D{slices.DRIVER}"
 PASS_EVERY_S = 2.0
 
+# By node, then by device.
+Taints = Mapping[str, Mapping[str, Sequence[Taint]]]
 Desired = tuple[dict[str, Object], dict[str, dict[str, Object]]]
 
 
-def desired(fleet: spec.Fleet, wanted: state.State) -> Desired:
-    """Nodes by name, and slice specs by pool and slice name."""
+def desired(fleet: spec.Fleet, taints: Taints, cut: Mapping[str, Cards]) -> Desired:
+    """Nodes by name, and slice specs by pool and slice name. `cut`: the nodes whose MIG manager has been at work."""
     manifests: dict[str, Object] = {}
     pools: dict[str, dict[str, Object]] = {}
-    for kind in fleet.with_extra(wanted.extra).kinds:
+    for kind in fleet.kinds:
         for name in kind.node_names():
-            manifests[name] = nodes.node(fleet, kind, name)
+            manifests[name] = nodes.node(fleet, kind, name, cut.get(name))
             if kind.path == "dra":
-                pools[name] = slices.pool(fleet, kind, name, wanted.taints.get(name, {}))
+                pools[name] = slices.pool(fleet, kind, name, taints.get(name, {}))
     return manifests, pools
 
 
@@ -47,10 +53,10 @@ class Publisher:
         self._right: dict[str, str] = {}
         self._node_uids: dict[str, str] = {}
 
-    def publish(self, manifests: dict[str, Object], pools: dict[str, dict[str, Object]]) -> None:
+    def publish(self, wanted: Desired, seen_nodes: dict[str, Object]) -> None:
         """One pass: nodes first, since slices are owned by theirs; then what is no longer wanted goes."""
-        seen_nodes = self._seen(NODES)
-        seen_slices = self._seen(SLICES_OF_DRIVER)
+        manifests, pools = wanted
+        seen_slices = self.seen(SLICES_OF_DRIVER)
         for name, manifest in manifests.items():
             self._attempt(self._publish_node, name, manifest, seen_nodes.get(name))
         for name, specs in pools.items():
@@ -65,7 +71,8 @@ class Publisher:
         """Look at every object anew: what should be has changed."""
         self._right.clear()
 
-    def _seen(self, path: str) -> dict[str, Object]:
+    def seen(self, path: str) -> dict[str, Object]:
+        """Metadata by name of all objects at a path."""
         return {item["metadata"]["name"]: item["metadata"] for item in self._api.list_metadata(path)}
 
     def _publish_node(self, name: str, manifest: Object, seen: Object | None) -> None:
@@ -144,7 +151,7 @@ class Publisher:
 
 
 def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
-    """Publish until told to stop; a change of the fleet file or of the state is followed within a pass."""
+    """Publish until told to stop; a change of the fleet file, of the state or of a MIG layout is followed at once."""
     api = Api(kubeconfig)
     publisher = Publisher(api)
     worked_out_from: object = None
@@ -152,13 +159,27 @@ def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             wishes, _ = state.read(api)
-            if (source := (fleet_file.stat().st_mtime_ns, wishes)) != worked_out_from:
-                wanted = desired(spec.load(fleet_file), wishes)
+            fleet = _fleet(fleet_file, fleet_file.stat().st_mtime_ns).with_extra(wishes.extra)
+            seen = publisher.seen(NODES)
+            cut = mig_manager.turn(fleet, seen, lambda node: in_use(api, node))
+            if (source := (fleet, wishes.taints, cut)) != worked_out_from:
+                wanted = desired(*source)
                 publisher.forget()
-            publisher.publish(*wanted)
+            publisher.publish(wanted, seen)
             if source != worked_out_from:
                 log.info("published %d nodes, %d of them with ResourceSlices", len(wanted[0]), len(wanted[1]))
                 worked_out_from = source
         except (ApiError, urllib3.exceptions.HTTPError) as error:
             log.warning("this pass failed, the next may not: %s", error)
         stop.wait(PASS_EVERY_S)
+
+
+@lru_cache(maxsize=1)
+def _fleet(file: Path, _changed_ns: int) -> spec.Fleet:
+    return spec.load(file)
+
+
+def in_use(api: Api, node: str) -> bool:
+    """Whether a pod on the node holds GPUs of the device plugin."""
+    pods = api.get(f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]
+    return any(mig_manager.uses_gpus(pod) for pod in pods)

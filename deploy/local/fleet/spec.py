@@ -7,7 +7,11 @@ from typing import Any, Literal
 
 import yaml
 
-from deploy.local.fleet import geometry
+from deploy.local.fleet import mig_configs
+from deploy.local.fleet.mig_configs import Layout
+from quotas.catalog.mig_tables import TABLES
+
+Added = Mapping[str, Mapping[str, int]]
 
 # The fleet of the demo and of the tests.
 FLEET_FILE = Path(__file__).parent.parent / "fleet.yaml"
@@ -15,7 +19,7 @@ FLEET_FILE = Path(__file__).parent.parent / "fleet.yaml"
 
 @dataclass(frozen=True)
 class Card:
-    """What NVML reports of a card. `mig_table` is its key in geometry.TABLES, empty if it cannot do MIG."""
+    """What NVML reports of a card. `mig_table` is its key in mig_tables.TABLES, empty if it cannot do MIG."""
 
     product: str
     brand: str
@@ -27,26 +31,48 @@ class Card:
 
 @dataclass(frozen=True)
 class Mig:
-    """`dynamic`: the DRA driver cuts cards on demand. `mixed`: each is cut into `devices`, profile: count."""
+    """Who cuts the cards. `dynamic`: the DRA driver, on demand. `static`: they are cut, and the DRA driver publishes
+    what it finds. `mixed`, `single`: the MIG manager, and the device plugin names what it finds by that strategy.
 
-    strategy: Literal["dynamic", "mixed"]
+    `config` is the layout to begin with, by its name among mig_configs; `layout` is what it says of one card.
+    """
+
+    strategy: Literal["dynamic", "static", "mixed", "single"]
     config: str = ""
-    devices: Mapping[str, int] | None = None
+    layout: Layout = None
+
+    @property
+    def managed(self) -> bool:
+        return self.strategy in ("mixed", "single")
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """The device plugin's sharing: each card is advertised `replicas` times, under `.shared` when renamed."""
+    """The device plugin's sharing: each device of `resource` is advertised `replicas` times, under `.shared` when
+    renamed. `config` is the plugin's configuration by its name.
+    """
 
-    strategy: Literal["time-slicing"]
+    strategy: Literal["time-slicing", "mps"]
     replicas: int
-    rename: bool
     config: str
+    rename: bool = False
+    resource: str = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class Vgpu:
+    """The node is a virtual machine and its cards are virtual: what the hypervisor's driver says of itself."""
+
+    host_driver: str
+    host_branch: str
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of node: `nodes` of them, each with `gpus` cards reached by `path`."""
+    """One kind of node: `nodes` of them, each with `gpus` cards reached by `path`.
+
+    `shares` is the DRA driver's --consumable-shares, 0 if off; `clique` how many nodes form one NVLink clique.
+    """
 
     name: str
     nodes: int
@@ -60,6 +86,9 @@ class Kind:
     zone: str
     mig: Mig | None = None
     sharing: Sharing | None = None
+    vgpu: Vgpu | None = None
+    shares: int = 0
+    clique: int = 0
 
     def node_names(self) -> Iterator[str]:
         return (f"{self.name}-{index}" for index in range(self.nodes))
@@ -74,6 +103,7 @@ class Fleet:
     reserved_cpu: int
     reserved_memory_gib: int
     gfd_timestamp: int
+    mig_configs: Mapping[str, Mapping[str, int]]
     kinds: tuple[Kind, ...]
 
     def with_extra(self, extra: Mapping[str, int]) -> "Fleet":
@@ -89,6 +119,7 @@ def load(path: Path) -> Fleet:
     """Read and check a fleet file. ValueError says what is wrong, TypeError which key is unknown."""
     raw = yaml.safe_load(path.read_text())
     cards = {name: _card(fields) for name, fields in raw["cards"].items()}
+    added = raw["migConfigs"]
     return Fleet(
         driver_version=raw["driver"]["version"],
         cuda_version=raw["driver"]["cuda"],
@@ -97,28 +128,57 @@ def load(path: Path) -> Fleet:
         reserved_cpu=raw["reserved"]["cpu"],
         reserved_memory_gib=raw["reserved"]["memoryGiB"],
         gfd_timestamp=raw["gfdTimestamp"],
-        kinds=tuple(_kind(name, fields, cards) for name, fields in raw["kinds"].items()),
+        mig_configs=added,
+        kinds=tuple(_kind(name, fields, cards, added) for name, fields in raw["kinds"].items()),
     )
 
 
 def _card(fields: Mapping[str, Any]) -> Card:
     card = Card(**_renamed(fields, memoryMiB="memory_mib", migTable="mig_table"))
-    if card.mig_table and card.mig_table not in geometry.TABLES:
-        raise ValueError(f"{card.product}: no MIG table {card.mig_table}; there are {', '.join(geometry.TABLES)}")
+    if card.mig_table and card.mig_table not in TABLES:
+        raise ValueError(f"{card.product}: no MIG table {card.mig_table}; there are {', '.join(TABLES)}")
     return card
 
 
-def _kind(name: str, fields: Mapping[str, Any], cards: Mapping[str, Card]) -> Kind:
+def _kind(name: str, fields: Mapping[str, Any], cards: Mapping[str, Card], added: Added) -> Kind:
     values = _renamed(fields, memoryGiB="memory_gib", diskGiB="disk_gib")
     values["card"] = cards[values["card"]]
-    values["mig"] = Mig(**values["mig"]) if "mig" in values else None
-    values["sharing"] = Sharing(**values["sharing"]) if "sharing" in values else None
+    if "mig" in values:
+        values["mig"] = _mig(name, values["mig"], values["card"], added)
+    if "sharing" in values:
+        values["sharing"] = Sharing(**values["sharing"])
+    if "vgpu" in values:
+        values["vgpu"] = Vgpu(**_renamed(values["vgpu"], hostDriver="host_driver", hostBranch="host_branch"))
     kind = Kind(name=name, **values)
-    if kind.mig and not kind.card.mig_table:
-        raise ValueError(f"{name}: {kind.card.product} cannot do MIG")
-    if (kind.path == "dra") != (kind.mig is not None and kind.mig.strategy == "dynamic"):
-        raise ValueError(f"{name}: path dra and MIG strategy dynamic are simulated together only")
+    if problem := _problem(kind):
+        raise ValueError(f"{name}: {problem}")
     return kind
+
+
+def _mig(name: str, fields: Mapping[str, Any], card: Card, added: Added) -> Mig:
+    if not card.mig_table:
+        raise ValueError(f"{name}: {card.product} cannot do MIG")
+    mig = Mig(**fields)
+    if mig.strategy == "dynamic":
+        return mig
+    configs = mig_configs.known(TABLES[card.mig_table], added)
+    if mig.config not in configs:
+        raise ValueError(f"{name}: no MIG configuration {mig.config}; there are {', '.join(configs)}")
+    return replace(mig, layout=configs[mig.config])
+
+
+def _problem(kind: Kind) -> str:
+    """Why no such node can be simulated; empty if it can."""
+    dra = kind.path == "dra"
+    if kind.mig and dra == kind.mig.managed:
+        return f"MIG strategy {kind.mig.strategy} is not for path {kind.path}"
+    if kind.shares and (kind.mig or not dra):
+        return "shares are for whole cards by path dra"
+    if dra and (kind.sharing or kind.vgpu):
+        return "sharing and vgpu are for path device-plugin"
+    if kind.sharing and kind.sharing.strategy == "mps" and kind.mig:
+        return "MPS does not share MIG devices"
+    return ""
 
 
 def _renamed(fields: Mapping[str, Any], **names: str) -> dict[str, Any]:
