@@ -54,6 +54,25 @@ def test_restores_resources_and_removes_those_nobody_advertises():
     }
 
 
+def test_leaves_an_administrator_s_labels_as_they_are():
+    node = observed_node()
+    node["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "time-sliced-8"
+    assert differences.node_patch(DESIRED, node) == {}
+
+
+def test_labels_of_instances_go_with_the_instances_and_their_resources_stay_at_zero():
+    node = observed_node()
+    node["metadata"]["labels"] |= {"nvidia.com/mig-1g.10gb.count": "7", "nvidia.com/gpu.slices.gi": "1"}
+    node["status"]["capacity"]["nvidia.com/mig-1g.10gb"] = "7"
+    assert differences.node_patch(DESIRED, node)["metadata"]["labels"] == {
+        "nvidia.com/mig-1g.10gb.count": None,
+        "nvidia.com/gpu.slices.gi": None,
+    }
+    assert differences.node_status_patch(DESIRED, node) == {
+        "status": {"capacity": {"nvidia.com/mig-1g.10gb": "0"}, "allocatable": {"nvidia.com/mig-1g.10gb": "0"}}
+    }
+
+
 def test_a_new_pool_starts_at_generation_one():
     specs = pool("a", "b")
     writes = differences.pool_writes(specs, {})
