@@ -9,6 +9,7 @@ LOCAL := $(PYTHON) -m deploy.local
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
+	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/guide/fleet.md"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
 	@echo "make faults       of these kills, outages, lost messages and a restored database, with 50 requests in flight"
@@ -28,6 +29,9 @@ setup: .venv/ready
 		&& $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --editable .; \
 	fi
 	@touch $@
+
+# Kinds of node that are else off, by name: make demo FLEET="l4-mps h200=2". docs/guide/fleet.md tells them.
+export FLEET
 
 demo: setup
 	$(LOCAL) $(if $(ONCE),tour,run)

@@ -8,8 +8,11 @@ status                one line per process
 kill NAME             SIGKILL; it is restarted
 stop NAME             end it and keep it down; `hold` does so by SIGKILL
 start NAME            start what was stopped
+fleet [KIND[=N] ...]  switch on kinds of node that are off, or more nodes of a kind; alone: which kinds there are
 env                   shell lines for a portal process of this home
 down                  stop everything
+
+FLEET="KIND[=N] ..." in the environment of up, run and tour does as `fleet` from the start.
 """
 
 import argparse
@@ -25,6 +28,8 @@ from typing import Any
 
 from deploy.local.build import build
 from deploy.local.errors import LocalError
+from deploy.local.fleet import spec, state, switches
+from deploy.local.fleet.api import Api
 from deploy.local.home import REPOSITORY
 from deploy.local.processes import GROUPS
 from deploy.local.runner import Local
@@ -61,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         _command(commands, name, function)
     for name, function in (("up", _up), ("run", _run), ("supervise", _supervise)):
         _command(commands, name, function).add_argument("--groups", type=_groups, default=tuple(GROUPS))
+    _command(commands, "fleet", _fleet).add_argument("kinds", nargs="*", metavar="KIND[=N]")
     for name in ("kill", "stop", "hold", "start"):
         command = _command(commands, name, _act)
         command.add_argument("name")
@@ -83,17 +89,39 @@ def _groups(text: str) -> tuple[str, ...]:
     return groups
 
 
+def _fleet(arguments: argparse.Namespace) -> None:
+    hardware = spec.load(spec.FLEET_FILE)
+    if not arguments.kinds:
+        for kind in hardware.kinds:
+            _say(f"{kind.name:<14} {kind.nodes} nodes, {kind.gpus} {kind.card.product} each, {kind.path}")
+        return
+    extra = _known_kinds(arguments.kinds)
+    state.change(Api(Local(arguments.home).kubeconfig), lambda known: state.with_extra(known, extra))
+
+
+def _known_kinds(words: list[str]) -> dict[str, int]:
+    """How many nodes more of each kind; LocalError for a word that is no kind, before anything starts."""
+    try:
+        extra = switches.counts(words)
+        spec.load(spec.FLEET_FILE).with_extra(extra)
+    except ValueError as error:
+        raise LocalError(str(error)) from error
+    return extra
+
+
 def _build(_: argparse.Namespace) -> None:
     _say(str(build(_say)))
 
 
 def _up(arguments: argparse.Namespace) -> None:
+    _known_kinds(os.environ.get("FLEET", "").split())
     local = Local(arguments.home, _say)
     local.up(arguments.groups)
     _say(f"ready: {describe(local.home, arguments.groups)}")
 
 
 def _tour(arguments: argparse.Namespace) -> None:
+    _known_kinds(os.environ.get("FLEET", "").split())
     local = Local(arguments.home, _say)
     runs_already = local.is_up()
     local.up()
@@ -111,6 +139,7 @@ def _down(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    _known_kinds(os.environ.get("FLEET", "").split())
     if is_running(arguments.home.resolve()):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
     supervise(arguments.home.resolve(), arguments.groups, _say)

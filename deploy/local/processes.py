@@ -41,8 +41,11 @@ def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
 
 
 def cluster(home: Home) -> tuple[Row, ...]:
-    """The control plane, Kueue and the simulated hardware."""
+    """The control plane, Kueue and the simulated hardware, with the kinds of node that FLEET switches on."""
     hardware = component_kubeconfig(home, "hardware")
+    publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
+    kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
+    wishes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
     return (
         Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd"),
         Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2),
@@ -58,8 +61,9 @@ def cluster(home: Home) -> tuple[Row, ...]:
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
             env={"KWOK_WORKDIR": str(home.root / "kwok")}),
-        Row("hardware", _python("deploy.local.fleet", f"--kubeconfig={hardware}"),
-            probes.log_says("hardware", "published"), ("kwok", "cluster-objects"), stop=1),
+        *wishes,
+        Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
+            ("kwok", "cluster-objects", *(row.name for row in wishes)), stop=1),
         Row("token", _python("deploy.local.token", f"--home={home.root}"),
             probes.fresh(home.portal_token, LIFE_S), ("cluster-objects",), stop=1),
     )  # fmt: skip

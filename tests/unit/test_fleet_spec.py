@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.local.fleet import quantities, spec, state
+from deploy.local.fleet import quantities, spec, state, switches
 
 FLEET = spec.load(spec.FLEET_FILE)
 TAINT = {
@@ -79,6 +79,16 @@ def test_what_nvidia_s_components_do_not_do_is_not_simulated(tmp_path, kind, cha
 def test_a_misspelt_key_is_named(tmp_path):
     with pytest.raises(TypeError, match="gpu_count"):
         spec.load(edited(tmp_path, lambda raw: raw["kinds"]["l40s"].update(gpu_count=4)))
+
+
+def test_kinds_are_switched_on_by_name():
+    assert switches.counts(["h200", "l4-mps=2", "t4=0"]) == {"h200": 1, "l4-mps": 2, "t4": 0}
+
+
+@pytest.mark.parametrize("word", ["=1", "h200=", "h200=some", "h200=-1"])
+def test_a_word_that_switches_nothing_is_named(word):
+    with pytest.raises(ValueError, match=f"'{word}' is neither KIND nor KIND=N"):
+        switches.counts([word])
 
 
 @pytest.mark.parametrize(("mib", "text"), [(9984, "9984Mi"), (1024, "1Gi"), (2 * 1024**2, "2Ti"), (0, "0Mi")])

@@ -62,3 +62,12 @@ def test_no_password_stands_on_a_command_line(home: Home, rows: dict[str, Row]) 
 def test_the_portal_never_sees_the_administrators_kubeconfig(home: Home, rows: dict[str, Row]) -> None:
     for row in GROUPS["portal"](home):
         assert row.env["KUBECONFIG"] == str(home.portal_kubeconfig)
+
+
+def test_kinds_of_node_are_switched_on_before_the_hardware_is_published(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLEET", "l4-mps h200=2")
+    rows = {row.name: row for row in table(home, ("cluster",))}
+    assert rows["fleet-kinds"].command[-2:] == ("--extra=l4-mps", "--extra=h200=2")
+    assert "fleet-kinds" in rows["hardware"].needs

@@ -1,7 +1,8 @@
 """python -m deploy.local.fleet: publish the simulated hardware, or change it by command.
 
     python -m deploy.local.fleet --kubeconfig F               publish until interrupted
-    python -m deploy.local.fleet --kubeconfig F --extra h100=64     more nodes (0 removes them)
+    python -m deploy.local.fleet --kubeconfig F --extra h100=64     more nodes of a kind (0 removes them)
+    python -m deploy.local.fleet --kubeconfig F --extra h200 --extra l4-mps     one node each, of kinds else off
     python -m deploy.local.fleet --kubeconfig F node down h100-0    NotReady, until: node up h100-0
     python -m deploy.local.fleet --kubeconfig F taint h100-0/gpu-3 --xid 79    until: heal h100-0/gpu-3
 
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import urllib3
 
-from deploy.local.fleet import publisher, spec, state
+from deploy.local.fleet import publisher, spec, state, switches
 from deploy.local.fleet.api import Api, ApiError
 from deploy.local.fleet.slices import DRIVER, Taint
 
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m deploy.local.fleet", description="The simulated GPU hardware.")
     top.add_argument("--kubeconfig", type=Path, default=os.environ.get("KUBECONFIG"), help="default: $KUBECONFIG")
     top.add_argument("--fleet", type=Path, default=spec.FLEET_FILE, help="default: deploy/local/fleet.yaml")
-    top.add_argument("--extra", type=_kind_and_count, action="append", metavar="KIND=N", help="so many nodes more")
+    top.add_argument("--extra", action="append", metavar="KIND[=N]", help="so many nodes more; 1 unless said")
     top.set_defaults(run=publish_or_extend)
     commands = top.add_subparsers(title="commands")
 
@@ -61,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 def publish_or_extend(arguments: argparse.Namespace) -> None:
     if arguments.extra:
-        extra = dict(arguments.extra)
+        extra = switches.counts(arguments.extra)
         spec.load(arguments.fleet).with_extra(extra)
         state.change(Api(_kubeconfig(arguments)), lambda known: state.with_extra(known, extra))
         return
@@ -98,13 +99,6 @@ def _kubeconfig(arguments: argparse.Namespace) -> Path:
     if arguments.kubeconfig is None:
         raise ValueError("name the cluster: --kubeconfig FILE, or KUBECONFIG in the environment")
     return Path(arguments.kubeconfig)
-
-
-def _kind_and_count(text: str) -> tuple[str, int]:
-    kind, _, count = text.partition("=")
-    if not kind or not count.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not KIND=N, e.g. h100=64")
-    return kind, int(count)
 
 
 def _node_and_device(text: str) -> tuple[str, str]:
