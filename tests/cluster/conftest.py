@@ -14,6 +14,7 @@ from portal.core import due
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.cluster.asking import release_all
+from tests.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.cluster.waiting import eventually
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:

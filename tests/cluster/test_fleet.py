@@ -1,125 +1,50 @@
 """The simulated hardware in a real control plane: Kubernetes schedules on it, and it heals itself."""
 
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
-from deploy.local.fleet import nodes, publisher, slices, spec, state
+from deploy.local.fleet import nodes, publisher, slices, spec
+from tests.cluster.hardware import (
+    claim,
+    claiming_pod,
+    devices,
+    gpu_pod,
+    job,
+    pod,
+    ready,
+    results,
+    running,
+    unschedulable,
+)
 
 pytestmark = pytest.mark.cluster
 
-Kubectl = Callable[..., str]
-Command = Callable[..., None]
-NAMESPACE = "fleet-test"
 WITHIN_S = 30.0
+SWITCHED_ON = ("h200", "a100-static", "l40s-shares", "a30-single", "a100-shared", "t4-plain", "l4-mps", "a40-vgpu")
 
 
-def eventually(read: Callable[[], Any], right: Callable[[Any], bool], within_s: float = WITHIN_S) -> Any:
+def product(name: str) -> str:
+    return f"device.attributes['gpu.nvidia.com'].productName == '{name}'"
+
+
+def profile(name: str) -> str:
+    return f"device.attributes['gpu.nvidia.com'].profile == '{name}'"
+
+
+H100 = product("NVIDIA H100 80GB HBM3")
+
+
+def eventually(look: Callable[[], Any], right: Callable[[Any], bool], within_s: float = WITHIN_S) -> Any:
     """Poll until `right`, and return what was read; fail with the last reading."""
     deadline = time.monotonic() + within_s
-    while not right(value := read()):
+    while not right(value := look()):
         assert time.monotonic() < deadline, value
         time.sleep(0.2)
     return value
-
-
-@pytest.fixture(scope="module")
-def namespace(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace that is no project of the portal, so only Kubernetes itself decides in it."""
-    kubectl("create", "namespace", NAMESPACE)
-    yield NAMESPACE
-    kubectl("delete", "namespace", NAMESPACE)
-
-
-@pytest.fixture
-def apply(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Create objects of one test, and remove them after it."""
-    files: list[str] = []
-
-    def apply(*objects: dict[str, Any]) -> None:
-        file = tmp_path / f"{len(files)}.yaml"
-        file.write_text(yaml.safe_dump_all(objects))
-        files.append(str(file))
-        kubectl("apply", "--namespace", namespace, "--filename", str(file))
-
-    yield apply
-    for file in reversed(files):
-        kubectl("delete", "--namespace", namespace, "--filename", file)
-
-
-@pytest.fixture
-def fleet(kubeconfig: Path) -> Command:
-    def fleet(*arguments: str) -> None:
-        command = [sys.executable, "-m", "deploy.local.fleet", "--kubeconfig", str(kubeconfig), *arguments]
-        subprocess.run(command, check=True, timeout=30)
-
-    return fleet
-
-
-@pytest.fixture
-def read(kubectl: Kubectl) -> Callable[..., Any]:
-    return lambda *arguments: json.loads(kubectl("get", *arguments, "--output", "json"))
-
-
-def claim(name: str, device_class: str, count: int = 1, *selectors: str) -> dict[str, Any]:
-    exactly: dict[str, Any] = {"deviceClassName": device_class, "count": count}
-    if selectors:
-        exactly["selectors"] = [{"cel": {"expression": expression}} for expression in selectors]
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [{"name": "slice-0", "exactly": exactly}]}},
-    }
-
-
-def pod(name: str, resources: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-            "containers": [{"name": "main", "image": "pause:3.10", "resources": resources}],
-            **fields,
-        },
-    }
-
-
-def claiming_pod(name: str) -> dict[str, Any]:
-    return pod(name, {"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
-
-
-def job(name: str, **annotations: str) -> dict[str, Any]:
-    template = pod(name, {}, restartPolicy="Never")
-    metadata = {"annotations": {f"gpu-portal.io/{key.replace('_', '-')}": v for key, v in annotations.items()}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"backoffLimit": 0, "template": {"metadata": metadata, "spec": template["spec"]}},
-    }
-
-
-def running(observed: dict[str, Any]) -> bool:
-    return bool(observed["status"]["phase"] == "Running")
-
-
-def ready(observed: dict[str, Any]) -> bool:
-    conditions = observed["status"].get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
-def devices(observed: dict[str, Any]) -> list[tuple[str, str]]:
-    results = observed["status"].get("allocation", {}).get("devices", {}).get("results", [])
-    return [(result["pool"], result["device"]) for result in results]
 
 
 def test_every_node_of_the_fleet_is_ready_and_advertises_what_it_should(read):
@@ -128,13 +53,13 @@ def test_every_node_of_the_fleet_is_ready_and_advertises_what_it_should(read):
     for kind in fleet.kinds:
         for name in kind.node_names():
             assert ready(observed[name])
-            assert observed[name]["status"]["allocatable"] == nodes.allocatable(fleet, kind)
+            assert observed[name]["status"]["allocatable"] == nodes.node(fleet, kind, name)["status"]["allocatable"]
             assert nodes.TAINT in observed[name]["spec"]["taints"]
 
 
 def test_pools_are_complete_and_of_one_generation(read):
     fleet = spec.load(spec.FLEET_FILE)
-    _, pools = publisher.desired(fleet, state.State())
+    _, pools = publisher.desired(fleet, {}, {})
     observed = [item["spec"] for item in read("resourceslices")["items"]]
     for name, specs in pools.items():
         published = [item for item in observed if item["pool"]["name"] == name]
@@ -144,7 +69,7 @@ def test_pools_are_complete_and_of_one_generation(read):
 
 
 def test_a_claim_gets_a_whole_h100_and_nothing_of_that_card_is_left(apply, read, namespace):
-    apply(claim("whole", "gpu.nvidia.com"), claiming_pod("whole"))
+    apply(claim("whole", "gpu.nvidia.com", 1, H100), claiming_pod("whole"))
     landed = eventually(lambda: read("pod", "whole", "-n", namespace), running)
     [(node, device)] = devices(read("resourceclaim", "whole", "-n", namespace))
     assert landed["spec"]["nodeName"] == node
@@ -159,8 +84,7 @@ def test_a_claim_gets_a_whole_h100_and_nothing_of_that_card_is_left(apply, read,
 
 
 def test_mig_devices_of_one_claim_never_overlap(apply, read, namespace):
-    profile = "device.attributes['gpu.nvidia.com'].profile == '3g.40gb'"
-    apply(claim("halves", "mig.nvidia.com", 4, profile), claiming_pod("halves"))
+    apply(claim("halves", "mig.nvidia.com", 4, H100, profile("3g.40gb")), claiming_pod("halves"))
     eventually(lambda: read("pod", "halves", "-n", namespace), running)
     got = devices(read("resourceclaim", "halves", "-n", namespace))
     assert len(got) == len(set(got)) == 4
@@ -257,3 +181,71 @@ def test_extra_nodes_come_and_go(fleet, read):
     finally:
         fleet("--extra", "h100=0")
     eventually(lambda: (ready_nodes() | pools()) & extra, lambda left: not left)
+
+
+@pytest.fixture(scope="module")
+def nodes_of(one_more) -> dict[str, str]:
+    """One node more of each kind that the demo does without, by kind."""
+    return one_more(*SWITCHED_ON)
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "count"),
+    [
+        ("a30-single", "nvidia.com/gpu", 16),
+        ("a100-shared", "nvidia.com/mig-1g.10gb.shared", 56),
+        ("t4-plain", "nvidia.com/gpu", 16),
+        ("l4-mps", "nvidia.com/gpu", 16),
+        ("a40-vgpu", "nvidia.com/gpu", 2),
+    ],
+)
+def test_a_node_switched_on_gives_out_what_its_device_plugin_advertises(
+    apply, read, namespace, nodes_of, kind, resource, count
+):
+    node = nodes_of[kind]
+    apply(gpu_pod(f"{kind}-all", resource, count, node))
+    landed = eventually(lambda: read("pod", f"{kind}-all", "-n", namespace), running)
+    assert landed["spec"]["nodeName"] == node
+    apply(gpu_pod(f"{kind}-more", resource, 1, node))
+    refused = eventually(lambda: read("pod", f"{kind}-more", "-n", namespace), unschedulable)
+    assert f"Insufficient {resource}" in refused["status"]["conditions"][0]["message"]
+
+
+def test_an_h200_is_cut_on_demand(apply, read, namespace, nodes_of):
+    there = {"nodeSelector": {"kubernetes.io/hostname": nodes_of["h200"]}}
+    apply(claim("h200", "mig.nvidia.com", 4, profile("1g.35gb")), claiming_pod("h200", **there))
+    eventually(lambda: read("pod", "h200", "-n", namespace), running)
+    got = devices(read("resourceclaim", "h200", "-n", namespace))
+    assert got == [(nodes_of["h200"], f"gpu-0-mig-1g35gb-15-{start}") for start in (0, 2, 4, 6)]
+
+
+def test_instances_cut_beforehand_are_handed_out_until_none_is_left(apply, read, namespace, nodes_of):
+    node = nodes_of["a100-static"]
+    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    apply(claim("static", "mig.nvidia.com", 8, profile("3g.40gb")), claiming_pod("static", **there))
+    eventually(lambda: read("pod", "static", "-n", namespace), running)
+    got = devices(read("resourceclaim", "static", "-n", namespace))
+    assert sorted(got) == [(node, f"gpu-{minor}-mig-3g40gb-9-4") for minor in range(8)]
+    apply(claim("ninth", "mig.nvidia.com", 1, profile("3g.40gb")), claiming_pod("ninth", **there))
+    eventually(lambda: read("pod", "ninth", "-n", namespace), unschedulable)
+
+
+def test_shares_of_a_card_are_counted_by_the_scheduler(apply, read, namespace, nodes_of):
+    node = nodes_of["l40s-shares"]
+    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    three = {"capacity": {"requests": {"shares": "3", "memory": "20Gi"}}}
+    names = [f"share-{index}" for index in range(4)]
+    for name in names:
+        apply(claim(name, "gpu.nvidia.com", 1, **three), claiming_pod(name, **there))
+    for name in names:
+        eventually(lambda name=name: read("pod", name, "-n", namespace), running)
+    got = [result for name in names for result in results(read("resourceclaim", name, "-n", namespace))]
+    assert sorted(result["device"] for result in got) == [f"gpu-{minor}" for minor in range(4)]
+    assert len({result["shareID"] for result in got}) == 4
+    assert got[0]["consumedCapacity"] == {"shares": "3", "memory": "20Gi"}
+    apply(claim("two", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "2"}}), claiming_pod("two", **there))
+    eventually(lambda: read("pod", "two", "-n", namespace), unschedulable)
+    apply(claim("last", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "1"}}), claiming_pod("last", **there))
+    eventually(lambda: read("pod", "last", "-n", namespace), running)
+    [beside] = results(read("resourceclaim", "last", "-n", namespace))
+    assert (beside["pool"], beside["device"]) == (node, "gpu-0")
