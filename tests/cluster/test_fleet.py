@@ -237,8 +237,7 @@ def test_shares_of_a_card_are_counted_by_the_scheduler(apply, read, namespace, n
     names = [f"share-{index}" for index in range(4)]
     for name in names:
         apply(claim(name, "gpu.nvidia.com", 1, **three), claiming_pod(name, **there))
-    for name in names:
-        eventually(lambda name=name: read("pod", name, "-n", namespace), running)
+    eventually(lambda: [read("pod", name, "-n", namespace) for name in names], lambda pods: all(map(running, pods)))
     got = [result for name in names for result in results(read("resourceclaim", name, "-n", namespace))]
     assert sorted(result["device"] for result in got) == [f"gpu-{minor}" for minor in range(4)]
     assert len({result["shareID"] for result in got}) == 4
