@@ -39,15 +39,21 @@ def slices_of(node: str, *devices: DeviceFact, generation=1, count=1) -> SliceFa
 def divisible_card(index=0) -> tuple[DeviceFact, ...]:
     """A card with dynamic MIG: itself, and the profiles that say how it can be divided."""
     memory = {f"memory-slice-{place}": "1" for place in range(8)}
-    parts = [("1g.10gb", ("memory-slice-0",)), ("7g.80gb", tuple(memory))]
+    parts = [("1g.10gb", 19, ("memory-slice-0",)), ("7g.80gb", 0, tuple(memory))]
     return (
         card(index, counters={f"gpu-{index}-counter-set": {"memory": "81152Mi", **memory}}),
         *(
             DeviceFact(
-                f"gpu-{index}-mig-{place}",
-                {"type": "mig", "profile": profile},
+                f"gpu-{index}-mig-{profile.replace('.', '')}-{gi_id}-0",
+                {
+                    "type": "mig",
+                    "profile": profile,
+                    "parentUUID": f"GPU-{index}",
+                    "productName": "NVIDIA H100 80GB HBM3",
+                },
+                {"memory": "9984Mi", "multiprocessors": "16"},
                 counters={f"gpu-{index}-counter-set": dict.fromkeys(taken, "1")},
             )
-            for place, (profile, taken) in enumerate(parts)
+            for profile, gi_id, taken in parts
         ),
     )

@@ -71,6 +71,7 @@ def _device(device: Mapping[str, Any]) -> DeviceFact:
         capacity=device["capacity"],
         counters={c["set"]: c["counters"] for c in device["counters"]},
         taints=tuple((key, value, effect) for key, value, effect in device["taints"]),
+        shareable=device["shareable"],
     )
 
 

@@ -41,7 +41,7 @@ def reconcile_platform(client: Client) -> datetime | None:
 
 def desired(cluster: Cluster) -> list[Manifest]:
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
-    flavors = Flavor.objects.filter(cluster=cluster).order_by("name")
+    flavors = Flavor.objects.filter(cluster=cluster, accepted=True).order_by("name")
     return [
         *(platform.service_account(u.username) for u in people),
         *(platform.hold_class(f.name) for f in flavors),

@@ -90,7 +90,7 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
 
 def _device_plugin_resources() -> dict[str, tuple[str, ...]]:
     resources: dict[str, set[str]] = {}
-    offerings = Offering.objects.filter(flavor__path="device-plugin").exclude(resource="")
+    offerings = Offering.objects.filter(flavor__path="device-plugin", flavor__accepted=True).exclude(resource="")
     for flavor, resource in offerings.values_list("flavor__name", "resource"):
         resources.setdefault(flavor, set()).add(resource)
     return {flavor: tuple(sorted(found)) for flavor, found in resources.items()}

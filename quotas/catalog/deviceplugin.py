@@ -1,8 +1,9 @@
 """What a node gives by NVIDIA's device plugin: counts of resource names.
 
 The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with
-`renameByDefault`, the same with `.shared`. Labels come from GPU feature discovery. Sources: NVIDIA
-k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
+`renameByDefault`, the same with `.shared`; without it the label of replicas alone tells. In a virtual machine the card
+is a vGPU: memory of its own, and turns on a card that other machines use. Labels come from GPU feature discovery.
+Sources: NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 
 from collections.abc import Mapping
@@ -11,15 +12,24 @@ from fractions import Fraction
 
 from quotas.catalog.facts import NodeFact, Reading, Supply
 from quotas.catalog.geometry import card_slices, gpu_share, profile_of_resource, profile_slices
+from quotas.catalog.mig_tables import geometry_of
 
 PREFIX = "nvidia.com/"
 SHARED = ".shared"
+PRODUCT_LABEL = "nvidia.com/gpu.product"
+INVALID = "-MIG-INVALID"
+BROKEN = (
+    "MIG is broken here (label nvidia.com/gpu.product ends in MIG-INVALID), so not offered: strategy single needs "
+    "slices of one profile on every card. Set such a layout (nvidia.com/mig.config=all-1g.10gb), or strategy mixed"
+)
 SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
 REPLICAS_LABEL = "nvidia.com/gpu.replicas"
 
 
 def read(node: NodeFact) -> Reading | None:
     """Supplies of a node, or None when the device plugin publishes nothing there."""
+    if node.labels.get(PRODUCT_LABEL, "").endswith(INVALID):
+        return Reading("device-plugin", "plain", (), problems=(BROKEN,))
     names = sorted(name for name, amount in node.capacity.items() if amount > 0 and name.startswith(PREFIX))
     supplies, problems = [], []
     for name in names:
@@ -32,7 +42,7 @@ def read(node: NodeFact) -> Reading | None:
             supplies.append(supply)
     if not supplies and not problems:
         return None
-    return Reading("device-plugin", _strategy(supplies, node.labels), tuple(supplies), problems=tuple(problems))
+    return Reading("device-plugin", _strategy(supplies), tuple(supplies), problems=tuple(problems))
 
 
 def _supply(name: str, node: NodeFact) -> Supply | None:
@@ -43,27 +53,39 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
     base = suffix.removesuffix(SHARED)
     if base != "gpu" and not base.startswith("mig-"):
         return None
-    profile = _profile(base, node.labels)
+    labels = node.labels
+    profile = _profile(base, labels)
+    is_virtual = labels.get("nvidia.com/vgpu.present") == "true"
     supply = Supply(
         pool=suffix,
         unit={name: 1},
+        draws={name: 1},
         kind="mig" if profile else "whole",
         profile=profile,
-        isolation="hardware" if profile else "full",
-        gpu_share=_mig_share(profile, node.labels) if profile else Fraction(1),
+        isolation="none" if is_virtual else "hardware" if profile else "full",
+        gpu_share=_mig_share(profile, labels) if profile else Fraction(1),
         usable=min(node.allocatable.get(name, 0), node.capacity[name]),
         most=node.capacity[name],
         resource=name,
+        sharing="vgpu" if is_virtual else "",
+        memory_mib=_memory(base, profile, labels),
     )
-    if suffix == base and (base != "gpu" or _replicas("gpu", node.labels) <= 1):
+    replicas = _replicas(base, labels)
+    if suffix == base and replicas <= 1:
         return supply
-    replicas = _replicas(base, node.labels)
     if replicas <= 1:
         raise ValueError(
             f"{name} is shared, but the label {PREFIX}{base}.replicas does not say by how many; "
             "GPU feature discovery writes it"
         )
-    return replace(supply, kind="shared", isolation="none", gpu_share=supply.gpu_share / replicas)
+    return replace(
+        supply,
+        kind="shared",
+        isolation="none",
+        gpu_share=supply.gpu_share / replicas,
+        sharing=_sharing(base, labels),
+        replicas=replicas,
+    )
 
 
 def _profile(base: str, labels: Mapping[str, str]) -> str:
@@ -72,30 +94,44 @@ def _profile(base: str, labels: Mapping[str, str]) -> str:
     """
     if base.startswith("mig-"):
         return profile_of_resource(base.removeprefix("mig-"))
-    _, mig, profile = labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED").partition("-MIG-")
+    _, mig, profile = labels.get(PRODUCT_LABEL, "").removesuffix("-SHARED").partition("-MIG-")
     return profile_of_resource(profile) if mig else ""
 
 
 def _mig_share(profile: str, labels: Mapping[str, str]) -> Fraction:
-    product = labels.get("nvidia.com/gpu.product", "")
-    card = card_slices(product)
+    product = labels.get(PRODUCT_LABEL, "")
     # By strategy `single` the memory label is the slice's own, and says nothing of the card.
-    memory = 0 if "-MIG-" in product else int(labels.get("nvidia.com/gpu.memory", "0"))
-    return gpu_share(profile_slices(profile, card, memory), card)
+    memory = 0 if "-MIG-" in product else _number(labels, "nvidia.com/gpu.memory")
+    return gpu_share(profile_slices(product, profile, memory), card_slices(product))
+
+
+def _memory(base: str, profile: str, labels: Mapping[str, str]) -> int:
+    """MiB of one card or instance, as labelled, else by the product's table; 0 when neither says."""
+    labelled = _number(labels, f"{PREFIX}{base}.memory")
+    known = geometry_of(labels.get(PRODUCT_LABEL, "")) if profile and not labelled else None
+    return next((p.memory_mib for p in known.profiles if p.name == profile), 0) if known else labelled
 
 
 def _replicas(base: str, labels: Mapping[str, str]) -> int:
-    return int(labels.get(f"{PREFIX}{base}.replicas", "1") or "1")
+    return _number(labels, f"{PREFIX}{base}.replicas") or 1
 
 
-def _strategy(supplies: list[Supply], labels: Mapping[str, str]) -> str:
+def _sharing(base: str, labels: Mapping[str, str]) -> str:
+    strategy = labels.get(f"{PREFIX}{base}.sharing-strategy") or labels.get(SHARING_LABEL)
+    return strategy if strategy in {"time-slicing", "mps"} else "time-slicing"
+
+
+def _number(labels: Mapping[str, str], label: str) -> int:
+    value = labels.get(label, "")
+    return int(value) if value.isdecimal() else 0
+
+
+def _strategy(supplies: list[Supply]) -> str:
     """`plain`, or how cards are shared and by how many, because that decides what a slice is worth.
 
     MIG is no strategy of its own: a changed MIG layout changes the pools of a flavor, not the flavor.
     """
-    shared = [supply for supply in supplies if supply.kind == "shared"]
-    if not shared:
+    shared = next((supply for supply in supplies if supply.sharing), None)
+    if shared is None:
         return "plain"
-    base = shared[0].pool.removesuffix(SHARED)
-    sharing = labels.get(f"{PREFIX}{base}.sharing-strategy") or labels.get(SHARING_LABEL) or "shared"
-    return f"{sharing}-{_replicas(base, labels)}"
+    return shared.sharing if shared.sharing == "vgpu" else f"{shared.sharing}-{shared.replicas}"

@@ -6,11 +6,12 @@
 4. What keeps a node from being offered is a problem, in a sentence that says what would help.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quotas.catalog import deviceplugin, dra, shortnames
+from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.facts import (
     DeviceFact,
     Discovered,
@@ -29,13 +30,16 @@ from quotas.catalog.facts import (
 __all__ = ["DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
 
 GPU_TAINT = "nvidia.com/gpu"
-PRODUCT_LABEL = "nvidia.com/gpu.product"
-# What may tell two flavors of one product apart; the last is the GPU operator's switch between the paths.
+# What may tell two flavors of one product apart: how cards are shared, which configuration of the device plugin a node
+# has, and the GPU operator's switch between the paths.
 TELLING_LABELS = (
     deviceplugin.SHARING_LABEL,
     deviceplugin.REPLICAS_LABEL,
+    "nvidia.com/device-plugin.config",
     "nvidia.com/gpu.deploy.device-plugin",
 )
+# Stands in the last of them while the MIG manager works.
+PAUSED = "paused-for-mig-change"
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 
 
@@ -130,7 +134,7 @@ def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) ->
     selector = {PRODUCT_LABEL: key.product}
     if sum(other.product == key.product for other in groups) > 1:
         for label in TELLING_LABELS:
-            values = {site.node.labels.get(label, "") for site in groups[key]}
+            values = {site.node.labels.get(label, "") for site in groups[key]} - {PAUSED}
             if len(values) == 1 and "" not in values:
                 selector[label] = values.pop()
     return selector
@@ -145,10 +149,17 @@ def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity
             if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
                 twins[key] = (
                     f"no label tells it from flavor {names[earlier]} ({earlier.path}), so not offered; "
-                    f"give both pools the label {TELLING_LABELS[-1]}, true or false"
+                    f"give both pools the label {_telling(key, earlier)}"
                 )
                 break
     return twins
+
+
+def _telling(left: Identity, right: Identity) -> str:
+    """The label that would tell two flavors apart, with its values."""
+    if left.path != right.path:
+        return "nvidia.com/gpu.deploy.device-plugin, true or false"
+    return "nvidia.com/device-plugin.config, each its own"
 
 
 def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
@@ -172,28 +183,36 @@ def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[
         node_selector=selector,
         tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
         partitionable=key.strategy == "dynamic-mig",
+        geometry=group[0].reading.geometry,
     )
 
 
-def _supplies(group: Sequence[_Site]) -> dict[str, list[tuple[_Site, Supply]]]:
-    """Supplies of a flavor's nodes, by pool."""
-    pools: dict[str, list[tuple[_Site, Supply]]] = defaultdict(list)
+def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_Site, Supply]]]:
+    """Supplies of a flavor's nodes, by pool, kind and profile: each is an offering."""
+    found: dict[tuple[str, str, str], list[tuple[_Site, Supply]]] = defaultdict(list)
     for site in group:
         for supply in site.reading.supplies:
-            pools[supply.pool].append((site, supply))
-    return pools
+            found[supply.pool, supply.kind, supply.profile].append((site, supply))
+    return found
 
 
 def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
-    return [
-        FoundPool(
-            key=f"{flavor}/{pool}",
-            flavor=flavor,
-            resources=supplies[0][1].unit,
-            total=sum(supply.usable for site, supply in supplies if _is_usable(site.node)),
-        )
-        for pool, supplies in _supplies(group).items()
-    ]
+    units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
+    totals: Counter[str] = Counter()
+    for site in group:
+        if _is_usable(site.node):
+            totals.update(_units(site, lambda supply: supply.usable))
+    return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool]) for pool, unit in units.items()]
+
+
+def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
+    """Units of each pool on a node, by what its supplies count: of a card that is cut, all profiles tell the same."""
+    cut = site.reading.geometry
+    units: dict[str, int] = {}
+    for supply in site.reading.supplies:
+        per_unit = cut.profile(supply.profile).most if cut and supply.profile else 1
+        units[supply.pool] = max(units.get(supply.pool, 0), count(supply) // per_unit)
+    return units
 
 
 def _offerings(flavor: str, group: Sequence[_Site]) -> list[FoundOffering]:
@@ -209,12 +228,16 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         kind=one.kind,
         profile=one.profile,
         isolation=one.isolation,
-        requests=one.unit,
+        requests=one.draws,
         resource=one.resource,
         device_class=one.device_class,
         selectors=one.selectors,
         gpu_share=one.gpu_share,
         per_node=max(supply.most for supply in supplies),
+        capacity=one.capacity,
+        sharing=one.sharing,
+        replicas=one.replicas,
+        memory_mib=min(supply.memory_mib for supply in supplies),
     )
 
 
@@ -230,10 +253,5 @@ def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode
         ready=_is_usable(site.node),
         tainted=bool(_gpu_taints(site.node)),
         problem="; ".join(problems),
-        capacity=_capacity(site),
+        capacity=_units(site, lambda supply: supply.most),
     )
-
-
-def _capacity(site: _Site) -> dict[str, int]:
-    """What the node gives when all is well: units by pool name, e.g. {"slices": 8} or {"gpu": 4}."""
-    return {supply.pool: supply.most for supply in site.reading.supplies}

@@ -1,22 +1,28 @@
 """What a node gives by NVIDIA's DRA driver: named devices in ResourceSlices.
 
-Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the
-same card's MIG devices share them: such a flavor is partitionable. Source: NVIDIA dra-driver-nvidia-gpu,
-cmd/gpu-kubelet-plugin (deviceinfo.go, partitions.go); Kubernetes resource.k8s.io/v1, ResourcePool.
+Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
+MIG devices share them: whole cards and every profile then draw on one pool of compute and memory slices. MIG devices
+without counters were made beforehand: each profile has a pool of its own. Cards that serve several claims
+(ConsumableShares) are counted in shares. Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go,
+partitions.go, consumable_shares.go); Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from quotas.catalog import published
 from quotas.catalog.facts import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
-from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, compute_slices
+from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
+from quotas.catalog.mig_tables import Geometry, Profile
+from quotas.catalog.quantities import mib
 
 DRIVER = "gpu.nvidia.com"
 WHOLE_GPU_CLASS = "gpu.nvidia.com"
-_MEMORY_SLICE = re.compile(r"memory-slice-\d+")
+MIG_CLASS = "mig.nvidia.com"
+GPU_SHARES = "gpu-portal.io/gpu-shares"
 
 
 def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
@@ -29,9 +35,7 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
 
 
 def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
-    """Whole GPUs of a node. A pool without all slices of its newest generation gives nothing and is a
-    problem.
-    """
+    """All slices of a node. A pool without all ResourceSlices of its newest generation gives none: a problem."""
     devices: list[DeviceFact] = []
     problems: list[str] = []
     for pool, pieces in sorted(_newest(slices).items()):
@@ -41,26 +45,40 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
                 f"of generation {pieces[0].generation}; they return once the driver has published the rest"
             )
             continue
-        devices += [device for piece in pieces for device in piece.devices]
+        devices += [device for piece in pieces for device in piece.devices if device.attributes.get("type") in _TYPES]
     product = node.labels.get("nvidia.com/gpu.product", "")
-    cards = sorted((device for device in devices if device.attributes.get("type") == "gpu"), key=_by_name)
-    named = [device for device in cards if _as_label(str(device.attributes.get("productName", ""))) == product]
+    named = [device for device in devices if _as_label(str(device.attributes.get("productName", ""))) == product]
     problems += [
         f"device {device.name} is a {device.attributes.get('productName', 'card without productName')}, "
         f"but the node is labelled {product}; it is not offered"
-        for device in cards
-        if device not in named
+        for device in devices
+        if device not in named and "parentUUID" not in device.attributes
     ]
-    if devices and not cards:
-        problems.append("the DRA driver publishes no whole GPU here, only parts made beforehand; these are not offered")
-    split = _card_slices(named[0], devices) if named else None
-    return Reading(
-        path="dra",
-        strategy="dynamic-mig" if split else "plain",
-        supplies=(_whole(named, split),) if named else (),
-        devices=tuple(_found(node.name, device) for device in named),
-        problems=tuple(problems),
-    )
+    named.sort(key=_by_name)
+    cards = [device for device in named if device.attributes["type"] == "gpu"]
+    parts = [device for device in named if device.attributes["type"] == "mig"]
+    cut = published.geometry(product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else [])
+    if cut is not None:
+        return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
+    if parts:
+        return _reading("static-mig", _made_beforehand(product, parts), _found(node.name, parts), problems)
+    if any(card.shareable for card in cards):
+        return _shared(node.name, cards, problems)
+    supplies = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
+    return _reading("plain", supplies, _found(node.name, cards), problems)
+
+
+_TYPES = {"gpu", "mig"}
+
+
+def _reading(
+    strategy: str,
+    supplies: Sequence[Supply],
+    devices: Sequence[FoundDevice],
+    problems: Sequence[str],
+    cut: Geometry | None = None,
+) -> Reading:
+    return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), cut)
 
 
 def is_healthy(device: DeviceFact) -> bool:
@@ -69,11 +87,14 @@ def is_healthy(device: DeviceFact) -> bool:
 
 
 def product_selector(product_name: str) -> str:
-    """CEL for one GPU model. A missing attribute would abort the whole allocation, so it is asked for
-    first.
-    """
+    """CEL for one GPU model."""
+    return _equals("productName", product_name)
+
+
+def _equals(attribute: str, value: str) -> str:
+    """CEL. A missing attribute would abort the whole allocation, so it is asked for first."""
     attributes = f'device.attributes["{DRIVER}"]'
-    return f'"productName" in {attributes} && {attributes}.productName == {json.dumps(product_name)}'
+    return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {json.dumps(value)}'
 
 
 def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:
@@ -86,26 +107,11 @@ def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:
     }
 
 
-def _card_slices(card: DeviceFact, devices: Sequence[DeviceFact]) -> Slices | None:
-    """Slices of a card that can be divided: the largest profile's compute and all memory slices; None when
-    it cannot.
-    """
-    mig = [
-        compute_slices(str(device.attributes["profile"]))
-        for device in devices
-        if device.attributes.get("type") == "mig" and set(device.counters) & set(card.counters)
-    ]
-    memory = sum(bool(_MEMORY_SLICE.fullmatch(name)) for counters in card.counters.values() for name in counters)
-    return Slices(max(mig), memory) if mig and memory else None
-
-
-def _whole(cards: Sequence[DeviceFact], split: Slices | None) -> Supply:
-    unit: Mapping[str, int] = (
-        {COMPUTE_SLICES: split.compute, MEMORY_SLICES: split.memory} if split else {"nvidia.com/gpu": 1}
-    )
+def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supply:
     return Supply(
-        pool="slices" if split else "gpu",
+        pool=pool,
         unit=unit,
+        draws=unit,
         kind="whole",
         profile="",
         isolation="full",
@@ -114,12 +120,126 @@ def _whole(cards: Sequence[DeviceFact], split: Slices | None) -> Supply:
         most=len(cards),
         device_class=WHOLE_GPU_CLASS,
         selectors=(product_selector(str(cards[0].attributes["productName"])),),
+        memory_mib=_memory(cards[0]),
     )
 
 
-def _found(node: str, device: DeviceFact) -> FoundDevice:
-    uuid = str(device.attributes.get("uuid", ""))
-    return FoundDevice(node, device.name, uuid, "", is_healthy(device), dict(device.attributes))
+def _divided(cut: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
+    """Whole cards, where the driver announces them, and every profile: all from one pool."""
+    unit = {COMPUTE_SLICES: cut.compute, MEMORY_SLICES: cut.memory}
+    whole = [_whole(cards, "slices", unit)] if cards else []
+    healthy = len({_parent(part) for part in parts if is_healthy(part)})
+    every = len({_parent(part) for part in parts})
+    return whole + [_profile(cut, one, unit, parts, healthy * one.most, every * one.most) for one in cut.profiles]
+
+
+def _profile(
+    cut: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
+) -> Supply:
+    return Supply(
+        pool="slices",
+        unit=unit,
+        draws={COMPUTE_SLICES: one.compute, MEMORY_SLICES: one.size},
+        kind="mig",
+        profile=one.name,
+        isolation="hardware",
+        gpu_share=gpu_share(Slices(one.compute, one.size), Slices(cut.compute, cut.memory)),
+        usable=usable,
+        most=most,
+        device_class=MIG_CLASS,
+        selectors=_of_profile(parts[0], one.name),
+        memory_mib=one.memory_mib,
+    )
+
+
+def _made_beforehand(product: str, parts: Sequence[DeviceFact]) -> list[Supply]:
+    """MIG devices that an administrator cut: they are handed out as they are, and each profile is counted by itself."""
+    by_profile: dict[str, list[DeviceFact]] = defaultdict(list)
+    for part in parts:
+        by_profile[str(part.attributes["profile"])].append(part)
+    return [_static(product, profile, devices) for profile, devices in sorted(by_profile.items())]
+
+
+def _static(product: str, profile: str, devices: Sequence[DeviceFact]) -> Supply:
+    resource = "nvidia.com/mig-" + profile.replace("+", ".")
+    return Supply(
+        pool=resource.removeprefix("nvidia.com/"),
+        unit={resource: 1},
+        draws={resource: 1},
+        kind="mig",
+        profile=profile,
+        isolation="hardware",
+        gpu_share=gpu_share(profile_slices(product, profile), card_slices(product)),
+        usable=sum(map(is_healthy, devices)),
+        most=len(devices),
+        device_class=MIG_CLASS,
+        selectors=_of_profile(devices[0], profile),
+        memory_mib=_memory(devices[0]),
+    )
+
+
+def _of_profile(device: DeviceFact, profile: str) -> tuple[str, ...]:
+    return product_selector(str(device.attributes["productName"])), _equals("profile", profile)
+
+
+def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:
+    """Cards that serve several claims at once, counted by the driver in whole shares."""
+    counts = {int(card.capacity.get("shares", "0")) for card in cards}
+    if len(counts) != 1 or 0 in counts:
+        words = (
+            "the cards serve several claims, but not by an equal number of shares, so nothing can be counted; "
+            "set the DRA driver's consumableShares to a number"
+        )
+        return _reading("consumable-shares", (), _found(node, cards), [*problems, words])
+    (replicas,) = counts
+    supply = Supply(
+        pool="gpu-shares",
+        unit={GPU_SHARES: 1},
+        draws={GPU_SHARES: 1},
+        kind="shared",
+        profile="",
+        isolation="none",
+        gpu_share=Fraction(1, replicas),
+        usable=replicas * sum(map(is_healthy, cards)),
+        most=replicas * len(cards),
+        device_class=WHOLE_GPU_CLASS,
+        selectors=(product_selector(str(cards[0].attributes["productName"])),),
+        capacity={"shares": "1"},
+        sharing="consumable-shares",
+        replicas=replicas,
+        memory_mib=_memory(cards[0]),
+    )
+    return _reading(f"consumable-shares-{replicas}", [supply], _found(node, cards), problems)
+
+
+def _cards(node: str, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[FoundDevice]:
+    """The cards of a node. Where the driver announces parts only, a card is known by what it says of them."""
+    if cards:
+        return _found(node, cards)
+    first = {_parent(part): part for part in reversed(parts)}
+    return [
+        FoundDevice(node, part.name.partition("-mig-")[0], uuid, "", is_healthy(part), {"uuid": uuid, **_common(part)})
+        for uuid, part in sorted(first.items(), key=lambda item: _by_name(item[1]))
+    ]
+
+
+def _common(part: DeviceFact) -> dict[str, object]:
+    return {name: value for name, value in part.attributes.items() if name not in {"type", "profile", "parentUUID"}}
+
+
+def _parent(part: DeviceFact) -> str:
+    return str(part.attributes.get("parentUUID", part.name.partition("-mig-")[0]))
+
+
+def _found(node: str, devices: Sequence[DeviceFact]) -> list[FoundDevice]:
+    return [
+        FoundDevice(node, d.name, str(d.attributes.get("uuid", "")), "", is_healthy(d), dict(d.attributes))
+        for d in devices
+    ]
+
+
+def _memory(device: DeviceFact) -> int:
+    return mib(device.capacity.get("memory", "0"))
 
 
 def _as_label(product_name: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from quotas.catalog.mig_tables import Geometry
+
 Taint = tuple[str, str, str]  # key, value, effect
 
 
@@ -29,7 +31,7 @@ class DeviceFact:
     """A device of a ResourceSlice: attributes and capacity by name, without the driver's own domain.
 
     Attribute values are the plain string, integer or boolean. `counters` is what the device consumes:
-    {counter set: {counter: quantity}}.
+    {counter set: {counter: quantity}}; `shareable` whether several claims may be given it.
     """
 
     name: str
@@ -37,6 +39,7 @@ class DeviceFact:
     capacity: Mapping[str, str] = field(default_factory=dict)
     counters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    shareable: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,15 @@ class Identity:
 
 @dataclass(frozen=True)
 class Supply:
-    """One kind of slice on one node. One slice draws one unit of the pool.
+    """One kind of slice on one node.
 
-    `usable` slices are healthy now; the node gives at most `most` when all is well.
+    `unit` is what a unit of its pool amounts to, `draws` what one slice takes of the pool. `usable` slices are healthy
+    now; the node gives at most `most` when all is well, counting slices of this kind alone.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
     unit: Mapping[str, int]
+    draws: Mapping[str, int]
     kind: str
     profile: str
     isolation: str
@@ -82,6 +87,10 @@ class Supply:
     resource: str = ""
     device_class: str = ""
     selectors: tuple[str, ...] = ()
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    sharing: str = ""
+    replicas: int = 1
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,7 @@ class Reading:
     supplies: tuple[Supply, ...]
     devices: tuple["FoundDevice", ...] = ()
     problems: tuple[str, ...] = ()
+    geometry: Geometry | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ class FoundFlavor:
     node_selector: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
     partitionable: bool
+    geometry: Geometry | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +142,10 @@ class FoundOffering:
     selectors: tuple[str, ...]
     gpu_share: Fraction
     per_node: int
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    sharing: str = ""
+    replicas: int = 1
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True)

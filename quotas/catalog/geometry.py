@@ -9,11 +9,13 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from quotas.catalog.mig_tables import geometry_of
+
 COMPUTE_SLICES = "gpu-portal.io/compute-slices"
 MEMORY_SLICES = "gpu-portal.io/memory-slices"
 
 _PROFILE = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<attribute>[+-][a-z.]+)?")
-_RESOURCE_PROFILE = re.compile(r"(?P<base>\d+g\.\d+gb)(?:\.(?P<attribute>[a-z.]+))?")
+_RESOURCE_PROFILE = re.compile(r"(?P<base>\d+g\.\d+gb(?:-[a-z.]+)?)(?:\.(?P<attribute>[a-z.]+))?")
 
 
 @dataclass(frozen=True)
@@ -25,17 +27,12 @@ class Slices:
 
 
 SEVEN_SLICES = Slices(7, 8)
-FOUR_SLICES = Slices(4, 4)
-_FOUR_SLICE_PRODUCTS = (("A30",), ("RTX", "PRO", "6000"))
 
 
 def card_slices(product: str) -> Slices:
-    """Slices of a card by its `nvidia.com/gpu.product` label; all MIG cards but A30 and RTX PRO 6000 have 7
-    and 8.
-    """
-    words = product.split("-")
-    four = any(set(marks) <= set(words) for marks in _FOUR_SLICE_PRODUCTS)
-    return FOUR_SLICES if four else SEVEN_SLICES
+    """Slices of a card by its `nvidia.com/gpu.product` label; a product that no table lists has 7 and 8, as most."""
+    known = geometry_of(product)
+    return Slices(known.compute, known.memory) if known else SEVEN_SLICES
 
 
 def compute_slices(profile: str) -> int:
@@ -43,15 +40,19 @@ def compute_slices(profile: str) -> int:
     return int(_parsed(profile)["compute"])
 
 
-def profile_slices(profile: str, card: Slices, card_memory_mib: int) -> Slices:
-    """What a profile takes of a card.
+def profile_slices(product: str, profile: str, card_memory_mib: int = 0) -> Slices:
+    """What a profile takes of a card of that product: by its table, else by its name.
 
-    The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in
-    NVIDIA's tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8).
+    The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
+    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). ValueError for a name that is no profile.
     """
-    parsed = _parsed(profile)
-    one = Fraction(card_memory_mib, card.memory)
-    memory = round(int(parsed["memory"]) * 1024 / one) if card_memory_mib else int(parsed["compute"])
+    known = geometry_of(product, card_memory_mib)
+    for one in known.profiles if known else ():
+        if one.name == profile:
+            return Slices(one.compute, one.size)
+    parsed, card = _parsed(profile), card_slices(product)
+    one_slice = Fraction(card_memory_mib, card.memory)
+    memory = round(int(parsed["memory"]) * 1024 / one_slice) if card_memory_mib else int(parsed["compute"])
     return Slices(int(parsed["compute"]), min(card.memory, max(1, memory)))
 
 

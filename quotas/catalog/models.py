@@ -1,8 +1,7 @@
 """What GPUs there are: clusters, flavors, pools and offerings, and the nodes and devices behind them.
 
-Everything here but `Flavor.hidden`, `Flavor.start_deadline_s` and `Offering.hidden` is observed:
-`services.sync` writes it from what `discovery.discover` found. Rows are never deleted: limits, prices and
-allocations refer to them.
+All but what operators decide (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes it from what
+`discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
 """
 
 from fractions import Fraction
@@ -37,6 +36,15 @@ class Isolation(models.TextChoices):
     NONE = "none", "shared, not isolated"
 
 
+class Sharing(models.TextChoices):
+    """How several slices come to be on one card; none of it is isolation."""
+
+    TIME_SLICING = "time-slicing", "time-slicing"
+    MPS = "mps", "MPS"
+    CONSUMABLE_SHARES = "consumable-shares", "consumable shares"
+    VGPU = "vgpu", "vGPU"
+
+
 class Cluster(models.Model):
     slug = models.SlugField(max_length=50, unique=True)
     name = models.CharField(max_length=100)
@@ -51,10 +59,13 @@ class Cluster(models.Model):
 class Flavor(models.Model):
     """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
 
-    `strategy` says how the cards are divided (`none`, `dynamic-mig`, `mig-mixed`, `time-slicing-4`, ...):
-    with cluster, product and path it is what a flavor is known by, so that its name survives whatever is
-    discovered later.
+    `strategy` says how the cards are divided (`plain`, `dynamic-mig`, `time-slicing-4`, ...): with cluster, product and
+    path it is what a flavor is known by, so that its name survives whatever is discovered later. `geometry` is what a
+    card can be cut into, as its driver publishes it (`published.document`); empty where cards are not cut on demand.
+    A flavor that was only discovered is a proposal; an operator accepts it.
     """
+
+    DECIDED = ("accepted", "hidden", "title", "group", "start_deadline_s", "fail_requests_greater_than_one")
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
     name = models.CharField(max_length=63, unique=True)
@@ -67,8 +78,15 @@ class Flavor(models.Model):
     node_selector = models.JSONField(default=dict)
     tolerations = models.JSONField(default=list)
     partitionable = models.BooleanField(default=False)
+    geometry = models.JSONField(default=dict, blank=True)
+    accepted = models.BooleanField(default=False, help_text="offered to teams; else proposed by discovery")
     hidden = models.BooleanField(default=False)
+    title = models.CharField(max_length=100, blank=True, help_text="shown instead of the product")
+    group = models.CharField(max_length=63, blank=True, help_text="heading under which it is shown")
     start_deadline_s = models.PositiveIntegerField(null=True, blank=True, help_text="empty: the portal's default")
+    fail_requests_greater_than_one = models.BooleanField(
+        null=True, blank=True, help_text="as in the device plugin's sharing; empty: NVIDIA's default (MPS only)"
+    )
     history = HistoricalRecords()
 
     class Meta:
@@ -80,6 +98,10 @@ class Flavor(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_offered(self) -> bool:
+        return self.accepted and not self.hidden
 
 
 class Pool(models.Model):
@@ -116,11 +138,11 @@ class PoolUse(models.Model):
 
 
 class Offering(models.Model):
-    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's
-    resources.
+    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's resources.
 
-    A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets
-    `selectors`. `gpu_share` is the exact part of a card's price that one slice costs.
+    A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets `selectors`,
+    and `capacity` of it where a device serves several. `gpu_share` is the exact part of a card's price that one slice
+    costs. `replicas` slices share one card or MIG instance by `sharing`; `memory_mib` is then what they share.
     """
 
     key = models.CharField(max_length=127, unique=True)
@@ -133,6 +155,10 @@ class Offering(models.Model):
     resource = models.CharField(max_length=63, blank=True)
     device_class = models.CharField(max_length=253, blank=True)
     selectors = models.JSONField(default=list, blank=True)
+    capacity = models.JSONField(default=dict, blank=True)
+    sharing = models.CharField(max_length=18, choices=Sharing, blank=True)
+    replicas = models.PositiveIntegerField(default=1)
+    memory_mib = models.PositiveIntegerField(default=0)
     gpu_share_numerator = models.PositiveIntegerField(default=1)
     gpu_share_denominator = models.PositiveIntegerField(default=1)
     per_node = models.PositiveIntegerField(default=0, help_text="the most slices one node can give")
@@ -155,6 +181,22 @@ class Offering(models.Model):
     @property
     def gpu_share(self) -> Fraction:
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator)
+
+    @property
+    def is_offered(self) -> bool:
+        """Needs the flavor."""
+        return self.flavor.is_offered and not self.hidden
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether a pod may ask for one only: the device plugin's `failRequestsGreaterThanOne`, by default with MPS.
+
+        Needs the flavor. Source: NVIDIA k8s-device-plugin, api/config/v1.
+        """
+        if self.kind != Kind.SHARED or not self.resource:
+            return False
+        decided = self.flavor.fail_requests_greater_than_one
+        return self.sharing == Sharing.MPS if decided is None else decided
 
 
 class Node(models.Model):
@@ -180,7 +222,10 @@ class Node(models.Model):
 
 
 class Device(models.Model):
-    """A card that Kubernetes names, so by DRA only: a device plugin publishes a count."""
+    """A card, or a part made beforehand, that Kubernetes names; so by DRA only: a device plugin publishes a count.
+
+    `foreign` names the devices of the card that claims without an allocation have.
+    """
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
     name = models.CharField(max_length=63)
@@ -188,6 +233,7 @@ class Device(models.Model):
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="devices")
     healthy = models.BooleanField()
     attributes = models.JSONField(default=dict)
+    foreign = models.JSONField(default=list, blank=True)
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
 
     class Meta:

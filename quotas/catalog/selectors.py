@@ -21,8 +21,8 @@ def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
 
 
 def offerings() -> QuerySet[Offering]:
-    """All offerings that are not hidden, with cluster, flavor, pool and its use."""
-    shown = Offering.objects.filter(hidden=False, flavor__hidden=False)
+    """All offerings of accepted flavors that are not hidden, with cluster, flavor, pool and its use."""
+    shown = Offering.objects.filter(hidden=False, flavor__hidden=False, flavor__accepted=True)
     return shown.select_related("flavor__cluster", "pool__use")
 
 

@@ -9,6 +9,8 @@ from simple_history.utils import bulk_create_with_history, bulk_update_with_hist
 from portal.core import due
 from portal.core.audit import audit
 from portal.core.locks import advisory_lock
+from portal.tenants.models import Project
+from quotas.catalog import published
 from quotas.catalog.facts import (
     Discovered,
     FoundDevice,
@@ -59,6 +61,23 @@ def configure_flavor(actor: str, flavor: Flavor, *, hidden: bool, start_deadline
     return flavor
 
 
+def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
+    """Offer what discovery proposed: from now on Kueue knows the flavor, and limits on it count. For good: what is no
+    longer to be offered is hidden.
+    """
+    if not flavor.accepted:
+        with transaction.atomic():
+            flavor.accepted = True
+            flavor.save(update_fields=["accepted"])
+            audit(actor, "flavor.accept", flavor.name, before={"accepted": False}, after={"accepted": True})
+            due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
+    return flavor
+
+
+def _live_projects() -> Iterable[str]:
+    return Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+
+
 def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
     """Take an offering out of the catalogue, or bring it back; what is held of it stays held."""
     if offering.hidden != hidden:
@@ -81,6 +100,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "node_selector": dict(flavor.node_selector),
             "tolerations": [dict(toleration) for toleration in flavor.tolerations],
             "partitionable": flavor.partitionable,
+            "geometry": published.document(flavor.geometry),
         }
         row = rows.get(flavor.identity)
         if row is None:
@@ -107,6 +127,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "node_selector",
             "tolerations",
             "partitionable",
+            "geometry",
         ]
         bulk_update_with_history(changed, Flavor, fields)
     return {row.name: row for row in Flavor.objects.filter(cluster=cluster)}, bool(new or changed)
@@ -138,6 +159,10 @@ def _sync_offerings(
             "gpu_share_numerator": offering.gpu_share.numerator,
             "gpu_share_denominator": offering.gpu_share.denominator,
             "per_node": offering.per_node,
+            "capacity": dict(offering.capacity),
+            "sharing": offering.sharing,
+            "replicas": offering.replicas,
+            "memory_mib": offering.memory_mib,
         }
         for offering in found
     }

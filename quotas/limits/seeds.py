@@ -12,14 +12,14 @@ from quotas.limits.models import Limit
 
 
 def halve() -> int:
-    """Give each team half (rounded down) of every pool found, where it has no limit yet; returns how many
-    were given.
+    """Give each team half (rounded down) of every pool of an accepted flavor, where it has no limit yet; returns how
+    many were given.
 
     A pool with nothing in it is left out, so that it gets its half once its nodes are there.
     """
     with transaction.atomic(), advisory_lock("limits", "seeds"):
         given = set(Limit.objects.values_list("team_id", "pool_id"))
-        found = [pool for pool in pools() if hasattr(pool, "use") and pool.use.total]
+        found = [pool for pool in pools().filter(flavor__accepted=True) if hasattr(pool, "use") and pool.use.total]
         missing = [
             Limit(team=team, pool=pool, nominal=pool.use.total // 2)
             for team in Team.objects.all()

@@ -24,7 +24,8 @@ def manifests(cluster: Cluster) -> list[projection.Manifest]:
     Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
     (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
     """
-    shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in pools(cluster)]
+    accepted = pools(cluster).filter(flavor__accepted=True)
+    shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted]
     teams = list(Team.objects.select_related("department"))
     limits = nominal(teams)
     used = {shape.flavor for shape in shapes}

@@ -24,6 +24,8 @@ def fleet(*teams: Team, extra_nodes: int = 0) -> Cluster:
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(card(n) for n in range(4)))]
     catalog.sync(cluster, discover(nodes, slices), {})
+    for flavor in cluster.flavors.all():
+        catalog.accept_flavor("test", flavor)
     for team in teams:
         for pool in Pool.objects.all():
             limits.set_limit("test", team, pool, 4 if pool.flavor.name == "l40s" else 2)

@@ -34,6 +34,8 @@ def cluster(*nodes: NodeFact) -> Cluster:
     """A cluster whose inventory has these nodes (two l40s and one a100 if none are given)."""
     made = Cluster.objects.create(slug="local", name="Local")
     catalog.sync(made, found(*nodes), {})
+    for flavor in made.flavors.all():
+        catalog.accept_flavor("system", flavor)
     return made
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
-from quotas.catalog.discovery import DeviceFact, Identity, discover
+from quotas.catalog.discovery import Identity, discover
 from quotas.catalog.dra import product_selector
 from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
@@ -41,6 +41,7 @@ def test_whole_gpus_by_device_plugin():
             selectors=(),
             gpu_share=Fraction(1),
             per_node=4,
+            memory_mib=46068,
         ),
     )
     assert found.nodes == (
@@ -70,6 +71,7 @@ def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
         ),
         gpu_share=Fraction(1),
         per_node=2,
+        memory_mib=81559,
     )
     assert found.flavors[0].identity == Identity("NVIDIA-H100-80GB-HBM3", "dra", "plain")
     assert found.devices[0] == FoundDevice("h100-0", "gpu-0", "GPU-0", "h100", True, card(0).attributes)
@@ -79,7 +81,12 @@ def test_divisible_cards_are_counted_in_compute_and_memory_slices():
     found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *divisible_card(1))])
     unit = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
     assert found.pools == (FoundPool("h100/slices", "h100", unit, 2),)
-    assert [(o.key, o.pool, o.requests) for o in found.offerings] == [("h100/whole", "h100/slices", unit)]
+    one = {"gpu-portal.io/compute-slices": 1, "gpu-portal.io/memory-slices": 1}
+    assert [(o.key, o.pool, o.requests, o.per_node) for o in found.offerings] == [
+        ("h100/mig-1g.10gb", "h100/slices", one, 2),
+        ("h100/mig-7g.80gb", "h100/slices", unit, 2),
+        ("h100/whole", "h100/slices", unit, 2),
+    ]
     assert found.flavors[0].partitionable
     assert [device.name for device in found.devices] == ["gpu-0", "gpu-1"]
 
@@ -225,11 +232,32 @@ def test_a_card_that_is_not_what_the_label_says_is_a_problem():
     assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in found.problems[0][1]
 
 
-def test_cards_divided_beforehand_are_a_problem_and_not_offered():
-    part = DeviceFact("gpu-0-mig-0", {"type": "mig", "profile": "1g.10gb"})
-    found = discover([dra_node()], [slices_of("h100-0", part)])
+def test_where_the_driver_announces_parts_only_a_card_is_known_by_them():
+    parts = [*divisible_card(0)[1:], *divisible_card(1)[1:]]
+    found = discover([dra_node()], [slices_of("h100-0", *parts)])
+    assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 2)]
+    assert "h100/whole" not in [o.key for o in found.offerings]
+    assert [(d.name, d.uuid) for d in found.devices] == [("gpu-0", "GPU-0"), ("gpu-1", "GPU-1")]
+
+
+def test_a_part_of_a_sick_card_is_not_counted():
+    sick = [replace(part, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),)) for part in divisible_card(1)]
+    found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *sick)])
+    assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 1)]
+
+
+def test_a_broken_mig_layout_is_said_and_not_offered():
+    node = plugin_node("a30-0", "NVIDIA-A30-MIG-INVALID", {"nvidia.com/gpu": 0}, "24576")
+    found = discover([node], [])
     assert found.offerings == ()
-    assert "no whole GPU" in found.problems[0][1]
+    assert "strategy single needs" in found.problems[0][1]
+
+
+def test_shares_without_a_number_are_a_problem():
+    shareable = replace(card(0), shareable=True)
+    found = discover([dra_node()], [slices_of("h100-0", shareable)])
+    assert found.offerings == ()
+    assert "consumableShares" in found.problems[0][1]
 
 
 def test_a_flavor_keeps_its_name_whatever_comes_later():

@@ -2,33 +2,40 @@
 
 from fractions import Fraction
 
+import pytest
+
 from deploy.local.fleet import nodes, slices, spec
-from quotas.catalog.discovery import DeviceFact, NodeFact, SliceFact, discover
+from quotas.catalog import published
+from quotas.catalog.discovery import DeviceFact, Discovered, NodeFact, SliceFact, discover
+from quotas.catalog.mig_tables import TABLES
 
 FLEET = spec.load(spec.FLEET_FILE)
 UNIT = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
 
 
-def node_facts() -> list[NodeFact]:
+def found_on(fleet: spec.Fleet) -> Discovered:
+    return discover(node_facts(fleet), slice_facts(fleet))
+
+
+def node_facts(fleet: spec.Fleet) -> list[NodeFact]:
     facts = []
-    for kind in FLEET.kinds:
-        for number in range(kind.nodes):
-            manifest = nodes.node(FLEET, kind, f"{kind.name}-{number}")
+    for kind in fleet.kinds:
+        for name in kind.node_names():
+            manifest = nodes.node(fleet, kind, name)
             gpus = {key: int(value) for key, value in manifest["status"]["capacity"].items() if "nvidia.com" in key}
             taints = tuple((taint["key"], taint["value"], taint["effect"]) for taint in manifest["spec"]["taints"])
-            facts.append(NodeFact(manifest["metadata"]["name"], manifest["metadata"]["labels"], gpus, gpus, taints))
+            facts.append(NodeFact(name, manifest["metadata"]["labels"], gpus, gpus, taints))
     return facts
 
 
-def slice_facts() -> list[SliceFact]:
+def slice_facts(fleet: spec.Fleet) -> list[SliceFact]:
     facts = []
-    for kind in FLEET.kinds:
-        for number in range(kind.nodes if kind.path == "dra" else 0):
-            name = f"{kind.name}-{number}"
-            for key, published in slices.pool(FLEET, kind, name, {}).items():
-                devices = tuple(device_fact(device) for device in published.get("devices", []))
-                count = len(slices.pool(FLEET, kind, name, {}))
-                facts.append(SliceFact(key, "gpu.nvidia.com", name, name, 1, count, devices))
+    for kind in fleet.kinds:
+        for name in kind.node_names() if kind.path == "dra" else ():
+            pool = slices.pool(fleet, kind, name, {})
+            for key, piece in pool.items():
+                devices = tuple(device_fact(device) for device in piece.get("devices", []))
+                facts.append(SliceFact(key, "gpu.nvidia.com", name, name, 1, len(pool), devices))
     return facts
 
 
@@ -41,11 +48,12 @@ def device_fact(device: dict) -> DeviceFact:
             used["counterSet"]: {name: value["value"] for name, value in used["counters"].items()}
             for used in device.get("consumesCounters", [])
         },
+        shareable=device.get("allowMultipleAllocations", False),
     )
 
 
 def test_the_demo_fleet_is_found_whole():
-    found = discover(node_facts(), slice_facts())
+    found = found_on(FLEET)
     assert [(flavor.name, flavor.identity.path, flavor.partitionable) for flavor in found.flavors] == [
         ("a100", "device-plugin", False),
         ("h100", "dra", True),
@@ -64,6 +72,13 @@ def test_the_demo_fleet_is_found_whole():
         ("a100/mig-1g.10gb", "a100/mig-1g.10gb", "hardware", Fraction(1, 7), 16),
         ("a100/mig-2g.20gb", "a100/mig-2g.20gb", "hardware", Fraction(2, 7), 8),
         ("a100/mig-3g.40gb", "a100/mig-3g.40gb", "hardware", Fraction(1, 2), 8),
+        ("h100/mig-1g.10gb", "h100/slices", "hardware", Fraction(1, 7), 56),
+        ("h100/mig-1g.10gb+me", "h100/slices", "hardware", Fraction(1, 7), 8),
+        ("h100/mig-1g.20gb", "h100/slices", "hardware", Fraction(1, 4), 32),
+        ("h100/mig-2g.20gb", "h100/slices", "hardware", Fraction(2, 7), 24),
+        ("h100/mig-3g.40gb", "h100/slices", "hardware", Fraction(1, 2), 16),
+        ("h100/mig-4g.40gb", "h100/slices", "hardware", Fraction(4, 7), 8),
+        ("h100/mig-7g.80gb", "h100/slices", "hardware", Fraction(1), 8),
         ("h100/whole", "h100/slices", "full", Fraction(1), 8),
         ("l40s/whole", "l40s/gpu", "full", Fraction(1), 4),
         ("t4/shared", "t4/gpu.shared", "none", Fraction(1, 4), 16),
@@ -72,3 +87,58 @@ def test_the_demo_fleet_is_found_whole():
     assert len(found.devices) == 16
     assert all(device.healthy and device.uuid for device in found.devices)
     assert found.problems == ()
+
+
+# Kind of node → flavor, pool with units of one node, and each offering with sharing, replicas, share and MiB.
+SWITCHED_ON = {
+    "a30-single": ("a30", {"gpu": 16}, [("mig-1g.6gb", "", 1, Fraction(1, 4), 5836)]),
+    "t4-plain": ("t4-15gb", {"gpu": 16}, [("shared", "time-slicing", 4, Fraction(1, 4), 15360)]),
+    "l4-mps": ("l4", {"gpu": 16}, [("shared", "mps", 4, Fraction(1, 4), 23034)]),
+    "a40-vgpu": ("a40-12q", {"gpu": 2}, [("whole", "vgpu", 1, Fraction(1), 12288)]),
+    "a100-shared": (
+        "a100-80gb",
+        {"mig-1g.10gb.shared": 56},
+        [("shared-1g.10gb", "time-slicing", 2, Fraction(1, 14), 9856)],
+    ),
+    "a100-static": (
+        "a100-80gb",
+        {"mig-1g.10gb": 16, "mig-2g.20gb": 8, "mig-3g.40gb": 8},
+        [
+            ("mig-1g.10gb", "", 1, Fraction(1, 7), 9856),
+            ("mig-2g.20gb", "", 1, Fraction(2, 7), 19968),
+            ("mig-3g.40gb", "", 1, Fraction(1, 2), 40192),
+        ],
+    ),
+    "l40s-shares": ("l40s-45gb", {"gpu-shares": 16}, [("shared", "consumable-shares", 4, Fraction(1, 4), 46068)]),
+}
+
+
+@pytest.mark.parametrize("kind", SWITCHED_ON)
+def test_a_kind_that_is_switched_on_is_found(kind):
+    flavor, pools, offerings = SWITCHED_ON[kind]
+    found = found_on(FLEET.with_extra({kind: 1}))
+    assert {p.key: p.total for p in found.pools if p.flavor == flavor} == {f"{flavor}/{k}": n for k, n in pools.items()}
+    mine = [o for o in found.offerings if o.flavor == flavor]
+    assert [(o.key, o.sharing, o.replicas, o.gpu_share, o.memory_mib) for o in mine] == [
+        (f"{flavor}/{key}", *rest) for key, *rest in offerings
+    ]
+    assert found.problems == ()
+
+
+def test_a_driver_publishes_what_the_table_says():
+    (flavor,) = [f for f in found_on(FLEET).flavors if f.name == "h100"]
+    told = [
+        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.most)
+        for p in flavor.geometry.profiles
+    ]
+    table = TABLES["H100-80GB"].profiles
+    assert sorted(told) == sorted(
+        (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.most) for p in table
+    )
+
+
+def test_a_geometry_is_kept_as_json():
+    (flavor,) = [f for f in found_on(FLEET).flavors if f.name == "h100"]
+    assert published.from_document(published.document(flavor.geometry)) == flavor.geometry
+    assert published.document(None) == {}
+    assert published.from_document({}) is None

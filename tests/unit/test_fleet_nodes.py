@@ -54,6 +54,8 @@ def test_l40s_node_is_exactly_what_kubelet_nfd_and_gfd_would_write():
                 "nvidia.com/gpu.replicas": "1",
                 "nvidia.com/gpu.sharing-strategy": "none",
                 "nvidia.com/mig.capable": "false",
+                "nvidia.com/gpu.deploy.device-plugin": "true",
+                "nvidia.com/device-plugin.config": "unshared",
             },
             "annotations": {"simulated-fleet.gpu-portal.io/kind": "l40s"},
         },

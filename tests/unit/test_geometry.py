@@ -5,7 +5,6 @@ from fractions import Fraction
 import pytest
 
 from quotas.catalog.geometry import (
-    FOUR_SLICES,
     SEVEN_SLICES,
     Slices,
     card_slices,
@@ -14,7 +13,10 @@ from quotas.catalog.geometry import (
     profile_of_resource,
     profile_slices,
 )
+from quotas.catalog.mig_tables import TABLES
 
+UNLISTED = "NVIDIA-X100"
+FOUR_SLICES = Slices(4, 4)
 A100_40, A100_80, H100, H100_NVL, H200, B200, A30 = 40960, 81920, 81559, 95830, 143771, 183359, 24576
 
 
@@ -40,14 +42,21 @@ A100_40, A100_80, H100, H100_NVL, H200, B200, A30 = 40960, 81920, 81559, 95830, 
         ("1g.45gb", B200, Slices(1, 2)),
     ],
 )
-def test_profile_takes_what_nvidias_table_says(profile, memory_mib, taken):
-    assert profile_slices(profile, SEVEN_SLICES, memory_mib) == taken
+def test_a_name_alone_tells_what_nvidias_table_says(profile, memory_mib, taken):
+    assert profile_slices(UNLISTED, profile, memory_mib) == taken
+
+
+@pytest.mark.parametrize("geometry", TABLES.values(), ids=TABLES)
+def test_a_listed_product_is_read_from_its_table(geometry):
+    product = f"NVIDIA-{geometry.name}" if "RTX" not in geometry.name else "NVIDIA-RTX-PRO-6000-Blackwell"
+    found = {p.name: profile_slices(product, p.name) for p in geometry.profiles}
+    assert found == {p.name: Slices(p.compute, p.size) for p in geometry.profiles}
 
 
 @pytest.mark.parametrize(("profile", "taken"), [("1g.6gb", Slices(1, 1)), ("2g.12gb", Slices(2, 2))])
 def test_a30_has_four_slices(profile, taken):
     assert card_slices("NVIDIA-A30") == FOUR_SLICES
-    assert profile_slices(profile, FOUR_SLICES, A30) == taken
+    assert profile_slices("NVIDIA-A30", profile, A30) == taken
 
 
 def test_a3000_is_no_a30():
@@ -56,7 +65,7 @@ def test_a3000_is_no_a30():
 
 
 def test_without_the_cards_memory_a_profile_takes_memory_as_compute():
-    assert profile_slices("2g.20gb", SEVEN_SLICES, 0) == Slices(2, 2)
+    assert profile_slices(UNLISTED, "2g.20gb") == Slices(2, 2)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +78,14 @@ def test_without_the_cards_memory_a_profile_takes_memory_as_compute():
     ],
 )
 def test_share_is_the_larger_of_compute_and_memory(profile, share):
-    assert gpu_share(profile_slices(profile, SEVEN_SLICES, A100_80), SEVEN_SLICES) == share
+    assert gpu_share(profile_slices(UNLISTED, profile, A100_80), SEVEN_SLICES) == share
 
 
 def test_a_dot_in_a_resource_name_is_a_plus_in_the_profile():
     assert profile_of_resource("1g.10gb") == "1g.10gb"
     assert profile_of_resource("1g.5gb.me") == "1g.5gb+me"
     assert profile_of_resource("2g.48gb.me.all") == "2g.48gb+me.all"
+    assert profile_of_resource("1g.24gb-me") == "1g.24gb-me"
 
 
 @pytest.mark.parametrize("text", ["", "gpu", "1g", "1g.10gb.", "g.10gb", "1g.10gb 2"])

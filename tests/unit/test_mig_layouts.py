@@ -1,4 +1,4 @@
-"""Layouts of MIG cards: every valid one, equal to a brute force; what still fits, what a placement costs, which card."""
+"""Layouts of MIG cards: all valid ones, equal to a brute force; what still fits, what one costs, which card is best."""
 
 import itertools
 from collections import Counter

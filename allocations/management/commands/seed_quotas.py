@@ -4,15 +4,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from quotas.catalog.models import Node, PoolUse
+from quotas.catalog import services as catalog
+from quotas.catalog.models import Flavor, Node, PoolUse
 from quotas.costs import seeds as prices
 from quotas.limits import seeds as limits
 
 
 class Command(BaseCommand):
-    help = (
-        "Once the catalogue is found: give each team half of every pool without a limit, and price the demo's flavors."
-    )
+    help = "Once the catalogue is found: accept and price the demo's flavors, and give each team half of their pools."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for the catalogue")
@@ -23,6 +22,8 @@ class Command(BaseCommand):
             if time.monotonic() > deadline:
                 raise CommandError(f"no pool was found within {wait:g} s; do watcher and worker run, are nodes ready?")
             time.sleep(0.2)
+        for flavor in Flavor.objects.filter(name__in=prices.PER_GPU_HOUR):
+            catalog.accept_flavor("system", flavor)
         self.stdout.write(f"{limits.halve()} limits and {prices.price()} prices set")
 
 

@@ -7,6 +7,7 @@ from deploy.local.fleet.spec import Fleet, Kind
 Labels = dict[str, str]
 
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+DEVICE_PLUGIN_DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
 # Given to a new node and then the administrator's: never put right.
 ADMINISTRATORS = frozenset({mig_manager.CONFIG, DEVICE_PLUGIN_CONFIG})
 # What the MIG manager takes down while it works. Here only where there is one: nothing else reads these labels.
@@ -30,10 +31,14 @@ def node_labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
 
 
 def _manager_labels(kind: Kind, cards: Cards) -> Labels:
-    """What an administrator asked of the MIG manager and of the device plugin, and the manager's answer."""
-    labels: Labels = {}
-    if kind.sharing:
-        labels[DEVICE_PLUGIN_CONFIG] = kind.sharing.config
+    """What an administrator asked of the MIG manager and of the device plugin, and the manager's answer.
+
+    The GPU operator deploys no device plugin where the DRA driver has the cards, and says so in a label.
+    """
+    has_plugin = kind.path == "device-plugin"
+    labels: Labels = {DEVICE_PLUGIN_DEPLOYED: str(has_plugin).lower()}
+    if has_plugin:
+        labels[DEVICE_PLUGIN_CONFIG] = kind.sharing.config if kind.sharing else "unshared"
     if kind.mig is None or not kind.mig.managed:
         return labels
     deployed = "paused-for-mig-change" if cards.state == "pending" else "true"

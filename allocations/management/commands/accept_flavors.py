@@ -1,0 +1,31 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from quotas.catalog import services
+from quotas.catalog.models import Flavor
+from quotas.limits import seeds
+
+
+class Command(BaseCommand):
+    help = "Offer flavors that discovery proposed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("names", nargs="*", metavar="FLAVOR", help="those to accept; none: list what is proposed")
+        parser.add_argument("--all", action="store_true", help="accept whatever is proposed")
+        parser.add_argument("--share", action="store_true", help="give each team half of the pools without a limit")
+
+    def handle(self, *args: object, names: list[str], share: bool, **options: Any) -> None:
+        proposed = {flavor.name: flavor for flavor in Flavor.objects.filter(accepted=False)}
+        if unknown := sorted(set(names) - set(Flavor.objects.values_list("name", flat=True))):
+            raise CommandError(f"no flavor {', '.join(unknown)}; proposed are {', '.join(sorted(proposed)) or 'none'}")
+        chosen = [f for name, f in sorted(proposed.items()) if options["all"] or name in names]
+        for flavor in chosen:
+            services.accept_flavor("system", flavor)
+            self.stdout.write(f"{flavor.name} is offered now")
+        if share:
+            self.stdout.write(f"{seeds.halve()} limits set")
+        if not (names or options["all"]):
+            for name, flavor in sorted(proposed.items()):
+                self.stdout.write(f"{name}: {flavor.product} by {flavor.path}, {flavor.strategy}")
