@@ -66,7 +66,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
     return Card(
         row=row,
         look=phases.look(row),
-        slices=f"{row.count} × {offerings.product(row.offering)}",
+        slices=f"{row.count} × {offerings.name(row.offering)}",
         place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
         sentence=row.message,
         time=_time(row, now),

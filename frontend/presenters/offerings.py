@@ -10,11 +10,11 @@ from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Path
 
 ISOLATION = {
-    Isolation.FULL: "A card of its own",
-    Isolation.HARDWARE: "Isolated in hardware, with its own memory",
-    Isolation.NONE: "Shared, not isolated",
+    Isolation.FULL: "a card of its own",
+    Isolation.HARDWARE: "isolated in hardware",
+    Isolation.NONE: "shared, not isolated",
 }
-WHY_NOT_ISOLATED = "Other people's pods take turns on the same card: they share its memory, and a fault can end all."
+WHY_NOT_ISOLATED = "Other pods take turns on the same card: a fault in one can end all."
 PATHS = {
     Path.DRA: "by DRA: you see which devices",
     Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
@@ -23,37 +23,66 @@ PATHS = {
 
 @dataclass(frozen=True)
 class Offer:
-    """``warning`` says what a shared slice means; ``why_not`` is empty when the offering can be asked for."""
+    """One slice to choose. ``why_not`` is empty when it can be asked for."""
 
     key: str
-    product: str
     kind: str
     memory: str
     isolation: str
-    warning: str
-    path: str
+    is_shared: bool
     price: str
     capacity: Capacity
     mine: Mine
     why_not: str
 
 
-def offers(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str) -> list[Offer]:
-    """Every offering as ``team`` may have it; what it may not have comes last, with the reason."""
-    found = [offer(team, stock, offering, prices.get(offering.key), currency) for offering in stock.offerings()]
-    return sorted(found, key=lambda o: bool(o.why_not))
+@dataclass(frozen=True)
+class Choice:
+    """A flavor with its slices, the largest first. ``warning`` says what its shared slices mean, if it has any."""
+
+    product: str
+    memory: str
+    path: str
+    offers: list[Offer]
+
+    @property
+    def warning(self) -> str:
+        return WHY_NOT_ISOLATED if any(offer.is_shared for offer in self.offers) else ""
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        return all(offer.why_not for offer in self.offers)
 
 
-def offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str) -> Offer:
+def choices(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str) -> list[Choice]:
+    """Every flavor and what ``team`` may have of it; flavors it may have nothing of come last."""
+    flavors: dict[str, list[Offering]] = {}
+    for offering in stock.offerings():
+        flavors.setdefault(offering.flavor.name, []).append(offering)
+    found = [_choice(team, stock, rows, prices, currency) for rows in flavors.values()]
+    return sorted(found, key=lambda choice: choice.is_out_of_reach)
+
+
+def _choice(
+    team: Team, stock: Stock, rows: list[Offering], prices: Mapping[str, Fraction], currency: str
+) -> Choice:
+    largest_first = sorted(rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.key))
+    return Choice(
+        product=product(rows[0]),
+        memory=_gib(rows[0].flavor.memory_mib),
+        path=PATHS[Path(rows[0].flavor.path)],
+        offers=[_offer(team, stock, row, prices.get(row.key), currency) for row in largest_first],
+    )
+
+
+def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str) -> Offer:
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
     return Offer(
         key=offering.key,
-        product=product(offering),
         kind=kind(offering),
         memory=memory(offering),
         isolation=ISOLATION[Isolation(offering.isolation)],
-        warning=WHY_NOT_ISOLATED if offering.isolation == Isolation.NONE else "",
-        path=PATHS[Path(offering.flavor.path)],
+        is_shared=offering.isolation == Isolation.NONE,
         price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
         mine=mine,
@@ -71,12 +100,19 @@ def kind(offering: Offering) -> str:
     return f"{words} {offering.profile}" if offering.profile else str(words)
 
 
+def name(offering: Offering) -> str:
+    """``NVIDIA H100 80GB HBM3, MIG slice 1g.10gb``; a whole card needs no more than its product."""
+    return product(offering) if offering.kind == Kind.WHOLE else f"{product(offering)}, {kind(offering)}"
+
+
 def memory(offering: Offering) -> str:
-    """Of the whole card; a profile says its own memory in its name."""
-    if not offering.flavor.memory_mib:
-        return ""
-    gib = f"{round(offering.flavor.memory_mib / 1024)} GiB"
-    return gib if offering.kind == Kind.WHOLE else f"{gib} card"
+    """Of one slice; of a shared one what all who share it have together."""
+    amount = _gib(offering.memory_mib)
+    return f"{amount} between {offering.replicas}" if amount and offering.replicas > 1 else amount
+
+
+def _gib(mib: int) -> str:
+    return f"{round(mib / 1024)} GiB" if mib else ""
 
 
 def _why_not(team: Team, capacity: Capacity, mine: Mine) -> str:

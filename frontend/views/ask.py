@@ -16,7 +16,7 @@ from frontend import once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, phases, refusals
-from frontend.presenters.offerings import offers
+from frontend.presenters.offerings import choices
 from frontend.rest import as_curl
 from portal.core import clock
 from portal.core.errors import Invalid, Refused
@@ -94,14 +94,14 @@ def _page(
     context: dict[str, Any] = {
         "form": form,
         "projects": projects,
-        "offers": [],
+        "choices": [],
         "chosen": values.get("offering", ""),
         "who_to_ask": [] if projects else _who_to_ask(request),
     }
     if team is not None:
         stock = Stock([team])
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        context |= {"team": team, "offers": offers(team, stock, prices, costs.currency())}
+        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency())}
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
     context["key"] = values.get("key") or once.new_key()

@@ -15,7 +15,7 @@ PHONE = {"width": 360, "height": 780}
 def test_signs_in_requests_and_sees_it_queued(open_page, member, scripts):
     page = sign_in(open_page(java_script_enabled=scripts), member)
     page.get_by_role("link", name="Request a GPU").click()
-    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_role("radio", name="l40s/whole").check()
     page.get_by_label("Slices", exact=True).fill("2")
     if not scripts:
         page.get_by_role("button", name="Check price and fit").click()
@@ -65,7 +65,7 @@ def test_home_follows_what_happens(open_page, member, project):
 def test_a_refusal_offers_what_works_with_one_click(open_page, member):
     page = sign_in(open_page(), member)
     page.goto("/request")
-    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_role("radio", name="l40s/whole").check()
     page.get_by_label("Slices", exact=True).fill("5")
     page.get_by_role("button", name="Request", exact=True).click()
     refusal = page.locator("#refusal")
@@ -79,7 +79,7 @@ def test_a_refusal_offers_what_works_with_one_click(open_page, member):
 def test_a_double_click_asks_once(open_page, member):
     page = sign_in(open_page(), member)
     page.goto("/request")
-    page.get_by_label("NVIDIA L40S").check()
+    page.get_by_role("radio", name="l40s/whole").check()
     page.get_by_role("button", name="Request", exact=True).dblclick()
     expect(page.locator("#live .phase")).to_have_text("Queued")
     assert Allocation.objects.count() == 1
