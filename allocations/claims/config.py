@@ -1,0 +1,108 @@
+"""How the pods that use a claim share its devices (NVIDIA's GpuConfig and MigDeviceConfig), checked before it is made.
+
+The driver decodes the configuration strictly and only on the node, where a mistake shows as a pod that never starts.
+So it is read here as strictly: no unknown field, no field of the other strategy, no value that ``Validate`` refuses.
+Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1 (sharing.go, validate.go).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from allocations.claims import quantity
+from allocations.claims.reading import Errors, Node
+from allocations.cluster.manifests import gpu_config
+
+TIME_SLICING, MPS = "TimeSlicing", "MPS"
+STRATEGIES = (TIME_SLICING, MPS)
+INTERVALS = ("Default", "Short", "Medium", "Long")
+MPS_FIELDS = ("active_thread_percentage", "pinned_memory_limit", "per_device_pinned_memory_limit")
+FIELDS = ("strategy", "interval", *MPS_FIELDS)
+MOST_DEVICES = 128
+LEAST_LIMIT = 2**20
+"""The driver hands limits on in whole MiB and refuses zero."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """``device`` is gpu or mig. Memory limits are quantities; per device they are by its index in the claim."""
+
+    device: str
+    strategy: str
+    interval: str = ""
+    active_thread_percentage: int | None = None
+    pinned_memory_limit: str = ""
+    per_device_pinned_memory_limit: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As the REST contract has it: what was given, and nothing else."""
+        return {name: value for name in FIELDS if (value := getattr(self, name)) not in ("", None, {})}
+
+
+def parse(document: Any, device: str = "gpu", *, path: str = "sharing", devices: int = MOST_DEVICES) -> Sharing:
+    """The sharing of so many ``devices``; raises Invalid with all that is wrong, by field."""
+    errors = Errors()
+    found = read(document, path, errors, device, devices)
+    errors.raise_any()
+    return found
+
+
+def read(document: Any, path: str, errors: Errors, device: str, devices: int = MOST_DEVICES) -> Sharing:
+    """As ``parse``, with what is wrong added to ``errors``."""
+    node = Node(document, path, errors, FIELDS)
+    strategy = node.choice("strategy", STRATEGIES)
+    interval = node.choice("interval", INTERVALS) if node.has("interval") else ""
+    if interval and device == "mig":
+        node.error(
+            "interval", "A MIG device takes no interval (MigDeviceConfig has no timeSlicingConfig); leave it out."
+        )
+    elif interval and strategy == MPS:
+        node.error("interval", "An interval is of TimeSlicing; leave it out, or choose that strategy.")
+    if strategy == TIME_SLICING:
+        for name in MPS_FIELDS:
+            if node.has(name):
+                node.error(name, "It is a limit of MPS; leave it out, or choose that strategy.")
+    return Sharing(
+        device=device,
+        strategy=strategy,
+        interval=interval,
+        active_thread_percentage=node.whole("active_thread_percentage", 0, 100),
+        pinned_memory_limit=_limit(node.fields.get("pinned_memory_limit"), node.at("pinned_memory_limit"), errors),
+        per_device_pinned_memory_limit=_per_device(node, devices),
+    )
+
+
+def _per_device(node: Node, devices: int) -> dict[str, str]:
+    name = "per_device_pinned_memory_limit"
+    limits: dict[str, str] = {}
+    for key, given in node.mapping(name).items():
+        path = f"{node.at(name)}[{str(key)[:64]}]"
+        if not (
+            isinstance(key, str) and key.isascii() and key.isdigit() and str(int(key)) == key and int(key) < devices
+        ):
+            node.errors.add(
+                path, f"Name the device by its index, 0 to {devices - 1}: its UUID is not known before it is held."
+            )
+        elif limit := _limit(given, path, node.errors):
+            limits[key] = limit
+    return limits
+
+
+def _limit(given: Any, path: str, errors: Errors) -> str:
+    if given is None:
+        return ""
+    try:
+        enough = isinstance(given, str) and quantity.value(given) >= LEAST_LIMIT
+    except ValueError as error:
+        errors.add(path, f"{error}.")
+        return ""
+    if not enough:
+        errors.add(path, "Give an amount of memory of at least 1Mi as a string, such as 10Gi.")
+        return ""
+    return str(given)
+
+
+def opaque(sharing: Sharing, requests: Sequence[str] = ()) -> dict[str, Any]:
+    """An entry of a claim's ``spec.devices.config``, for the named requests; for all of them where none is named."""
+    built = {"opaque": gpu_config.opaque(sharing.document(), is_mig=sharing.device == "mig")}
+    return {"requests": list(requests), **built} if requests else built

@@ -1,0 +1,27 @@
+"""Amounts as Kubernetes writes them: ``40Gi``, ``500m``, ``1e3``. Exact.
+
+Source: k8s.io/apimachinery pkg/api/resource, quantity.go (the grammar in the comment of type Quantity).
+"""
+
+import re
+from fractions import Fraction
+
+_AMOUNT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})", re.ASCII)
+_BINARY = {f"{letter}i": Fraction(2) ** (10 * n) for n, letter in enumerate("KMGTPE", start=1)}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+LONGEST = 40
+
+
+def value(text: str) -> Fraction:
+    """The amount as a number; ValueError for what Kubernetes would not read."""
+    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
+        raise ValueError(f"{text[:LONGEST]!r} is no amount such as 1, 500m or 40Gi")
+    number, suffix = Fraction(match[1]), match[2]
+    if suffix in _BINARY:
+        return number * _BINARY[suffix]
+    if suffix in _DECIMAL:
+        return number * Fraction(10) ** _DECIMAL[suffix]
+    if suffix[:1] in ("e", "E") and suffix[1:]:
+        return number * Fraction(10) ** int(suffix[1:])
+    raise ValueError(f"{text!r} has the unknown unit {suffix!r}; units are Ki to Ei, n, u, m, k, M, G, T, P and E")
