@@ -1,8 +1,8 @@
 """Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
 
-Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with
-the memory appended; the whole product; the model with a number. Names leave room for `gpu-portal-hold-` in
-63 characters.
+Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with how its
+cards are divided; with the memory; the whole product; the model with a number. Names leave room for `gpu-portal-hold-`
+in 63 characters.
 """
 
 import re
@@ -12,6 +12,7 @@ from itertools import count
 from quotas.catalog.facts import Identity
 
 LONGEST = 47
+PLAIN = "plain"
 _NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
 
 
@@ -39,6 +40,8 @@ def assign(
 def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
     short = short_name(identity.product)
     yield short
+    if identity.strategy != PLAIN:
+        yield f"{short}-{identity.strategy}"
     if memory_mib:
         yield f"{short}-{round(memory_mib / 1024)}gb"
     yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:LONGEST].strip("-")

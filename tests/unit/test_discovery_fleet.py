@@ -92,16 +92,16 @@ def test_the_demo_fleet_is_found_whole():
 # Kind of node → flavor, pool with units of one node, and each offering with sharing, replicas, share and MiB.
 SWITCHED_ON = {
     "a30-single": ("a30", {"gpu": 16}, [("mig-1g.6gb", "", 1, Fraction(1, 4), 5836)]),
-    "t4-plain": ("t4-15gb", {"gpu": 16}, [("shared", "time-slicing", 4, Fraction(1, 4), 15360)]),
+    "t4-plain": ("t4-time-slicing-4", {"gpu": 16}, [("shared", "time-slicing", 4, Fraction(1, 4), 15360)]),
     "l4-mps": ("l4", {"gpu": 16}, [("shared", "mps", 4, Fraction(1, 4), 23034)]),
     "a40-vgpu": ("a40-12q", {"gpu": 2}, [("whole", "vgpu", 1, Fraction(1), 12288)]),
     "a100-shared": (
-        "a100-80gb",
+        "a100-time-slicing-2",
         {"mig-1g.10gb.shared": 56},
         [("shared-1g.10gb", "time-slicing", 2, Fraction(1, 14), 9856)],
     ),
     "a100-static": (
-        "a100-80gb",
+        "a100-static-mig",
         {"mig-1g.10gb": 16, "mig-2g.20gb": 8, "mig-3g.40gb": 8},
         [
             ("mig-1g.10gb", "", 1, Fraction(1, 7), 9856),
@@ -109,7 +109,11 @@ SWITCHED_ON = {
             ("mig-3g.40gb", "", 1, Fraction(1, 2), 40192),
         ],
     ),
-    "l40s-shares": ("l40s-45gb", {"gpu-shares": 16}, [("shared", "consumable-shares", 4, Fraction(1, 4), 46068)]),
+    "l40s-shares": (
+        "l40s-consumable-shares-4",
+        {"gpu-shares": 16},
+        [("shared", "consumable-shares", 4, Fraction(1, 4), 46068)],
+    ),
 }
 
 
