@@ -90,13 +90,24 @@ def _groups(text: str) -> tuple[str, ...]:
 
 
 def _fleet(arguments: argparse.Namespace) -> None:
-    hardware = spec.load(spec.FLEET_FILE)
     if not arguments.kinds:
-        for kind in hardware.kinds:
+        for kind in spec.load(spec.FLEET_FILE).kinds:
             _say(f"{kind.name:<14} {kind.nodes} nodes, {kind.gpus} {kind.card.product} each, {kind.path}")
         return
     extra = _known_kinds(arguments.kinds)
-    state.change(Api(Local(arguments.home).kubeconfig), lambda known: state.with_extra(known, extra))
+    local = Local(arguments.home)
+    if not local.is_up():
+        words = " ".join(arguments.kinds)
+        raise LocalError(f'no cluster runs in {arguments.home}; start it with FLEET="{words}"')
+    _switch(local, extra)
+
+
+def _switch(local: Local, extra: dict[str, int]) -> None:
+    state.change(Api(local.kubeconfig), lambda known: state.with_extra(known, extra))
+
+
+def _wished() -> dict[str, int]:
+    return _known_kinds(os.environ.get("FLEET", "").split())
 
 
 def _known_kinds(words: list[str]) -> dict[str, int]:
@@ -114,14 +125,17 @@ def _build(_: argparse.Namespace) -> None:
 
 
 def _up(arguments: argparse.Namespace) -> None:
-    _known_kinds(os.environ.get("FLEET", "").split())
+    extra = _wished()
     local = Local(arguments.home, _say)
+    runs_already = local.is_up()
     local.up(arguments.groups)
+    if runs_already and extra:
+        _switch(local, extra)
     _say(f"ready: {describe(local.home, arguments.groups)}")
 
 
 def _tour(arguments: argparse.Namespace) -> None:
-    _known_kinds(os.environ.get("FLEET", "").split())
+    _wished()
     local = Local(arguments.home, _say)
     runs_already = local.is_up()
     local.up()
@@ -139,7 +153,7 @@ def _down(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    _known_kinds(os.environ.get("FLEET", "").split())
+    _wished()
     if is_running(arguments.home.resolve()):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
     supervise(arguments.home.resolve(), arguments.groups, _say)

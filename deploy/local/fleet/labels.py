@@ -10,7 +10,7 @@ DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 DEVICE_PLUGIN_DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
 # Given to a new node and then the administrator's: never put right.
 ADMINISTRATORS = frozenset({mig_manager.CONFIG, DEVICE_PLUGIN_CONFIG})
-# What the MIG manager takes down while it works. Here only where there is one: nothing else reads these labels.
+# What the MIG manager takes down while it works. Only the first is read by others, so the rest are where it is.
 GPU_CLIENTS = ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm")
 
 
