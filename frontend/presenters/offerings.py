@@ -7,7 +7,7 @@ from fractions import Fraction
 from allocations.availability import Capacity, Mine, Stock
 from frontend.presenters import amounts
 from portal.tenants.models import Team
-from quotas.catalog.models import Isolation, Kind, Offering, Path
+from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
 
 ISOLATION = {
     Isolation.FULL: "a card of its own",
@@ -40,6 +40,8 @@ class Offer:
 class Choice:
     """A flavor with its slices, the largest first. ``warning`` says what its shared slices mean, if it has any."""
 
+    group: str
+    name: str
     product: str
     memory: str
     path: str
@@ -60,17 +62,20 @@ def choices(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: 
     for offering in stock.offerings():
         flavors.setdefault(offering.flavor.name, []).append(offering)
     found = [_choice(team, stock, rows, prices, currency) for rows in flavors.values()]
-    return sorted(found, key=lambda choice: choice.is_out_of_reach)
+    return sorted(found, key=lambda choice: (choice.group, choice.is_out_of_reach))
 
 
-def _choice(
-    team: Team, stock: Stock, rows: list[Offering], prices: Mapping[str, Fraction], currency: str
-) -> Choice:
-    largest_first = sorted(rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.key))
+def _choice(team: Team, stock: Stock, rows: list[Offering], prices: Mapping[str, Fraction], currency: str) -> Choice:
+    largest_first = sorted(
+        rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
+    )
+    flavor = rows[0].flavor
     return Choice(
+        group=flavor.group,
+        name=flavor.name,
         product=product(rows[0]),
-        memory=_gib(rows[0].flavor.memory_mib),
-        path=PATHS[Path(rows[0].flavor.path)],
+        memory=_gib(flavor.memory_mib),
+        path=PATHS[Path(flavor.path)],
         offers=[_offer(team, stock, row, prices.get(row.key), currency) for row in largest_first],
     )
 
@@ -79,7 +84,7 @@ def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None,
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
     return Offer(
         key=offering.key,
-        kind=kind(offering),
+        kind=_sentence_case(kind(offering)),
         memory=memory(offering),
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
@@ -91,12 +96,19 @@ def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None,
 
 
 def product(offering: Offering) -> str:
-    """``NVIDIA H100 80GB HBM3``: the label's value, whose hyphens stand for spaces."""
-    return offering.flavor.product.replace("-", " ")
+    """``NVIDIA H100 80GB HBM3``, or the title that an operator gave.
+
+    In the label's value hyphens stand for spaces, and suffixes for what the kind of slice says already.
+    """
+    flavor = offering.flavor
+    return flavor.title or flavor.product.removesuffix("-SHARED").partition("-MIG-")[0].replace("-", " ")
 
 
 def kind(offering: Offering) -> str:
-    words = Kind(offering.kind).label
+    """``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
+    words = Sharing(offering.sharing).label if offering.sharing else Kind(offering.kind).label
+    if offering.kind == Kind.SHARED:
+        words = f"slice by {words}"
     return f"{words} {offering.profile}" if offering.profile else str(words)
 
 
@@ -109,6 +121,11 @@ def memory(offering: Offering) -> str:
     """Of one slice; of a shared one what all who share it have together."""
     amount = _gib(offering.memory_mib)
     return f"{amount} between {offering.replicas}" if amount and offering.replicas > 1 else amount
+
+
+def _sentence_case(words: str) -> str:
+    """With a capital, but for names that begin as they do."""
+    return words if words.startswith("v") else words[0].upper() + words[1:]
 
 
 def _gib(mib: int) -> str:
