@@ -1,11 +1,12 @@
 """What is free, what is held, and what a team can get: computed from observed holds, in a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db.models import Sum
 
+from allocations import cards
 from allocations.models import Allocation
 from allocations.rules import Ask
 from allocations.states import Phase
@@ -21,7 +22,9 @@ RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
 
 @dataclass(frozen=True)
 class Capacity:
-    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal."""
+    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal.
+
+    Where cards are cut on demand, ``free`` is what fits beside that which stands on them now."""
 
     total: int
     held: int
@@ -39,20 +42,29 @@ class Mine:
 
 
 class Stock:
-    """Capacity of offerings, and teams' use of it: read once, asked often."""
+    """Capacity of offerings, and teams' use of it: read once, asked often.
 
-    def __init__(self, teams: Iterable[Team] = ()) -> None:
+    ``cliques``: NVLink cliques will be asked about, which are read from the nodes.
+    """
+
+    def __init__(self, teams: Iterable[Team] = (), *, cliques: bool = False) -> None:
         self._offerings = {o.key: o for o in Offering.objects.select_related("pool__use", "flavor")}
         self._held = _held()
         self._drawn = self._draw(self._held)
         self._limits = {(t, p): n for t, p, n in _limits(teams)}
         self._reserved = _reserved(teams)
+        named = {o.flavor_id: o.flavor for o in self._offerings.values() if o.flavor.path == "dra"}
+        self._cards = cards.of(named.values(), cliques=cliques)
 
     def capacity(self, offering: Offering) -> Capacity:
-        pool = offering.pool
+        pool, held = offering.pool, self._held.get(offering.key, 0)
+        if offering.flavor.partitionable:
+            there, piece = self._cards[offering.flavor_id], cards.piece(offering)
+            total = there.total(piece, empty=True)
+            return Capacity(total=total, held=held, free=there.total(piece))
         total = room(units(pool), pool.resources, offering.requests)
         free = room(units(pool), pool.resources, offering.requests, self._drawn.get(pool.key, {}))
-        return Capacity(total=total, held=self._held.get(offering.key, 0), free=min(free, total))
+        return Capacity(total=total, held=held, free=min(free, total))
 
     def mine(self, team: Team, offering: Offering) -> Mine:
         limit, left = self._quota(team, offering)
@@ -62,10 +74,24 @@ class Stock:
             can_get_now=max(0, min(left, self.capacity(offering).free)),
         )
 
-    def ask(self, project: Project, offering: Offering, count: int, *, live: int = 0, spread: bool = False) -> Ask:
+    def ask(
+        self,
+        project: Project,
+        offering: Offering,
+        count: int,
+        *,
+        live: int = 0,
+        spread: bool = False,
+        constraints: Collection[str] = (),
+    ) -> Ask:
         """A request of ``count`` slices as the rules read it."""
         capacity = self.capacity(offering)
         limit, left = self._quota(project.team, offering)
+        there, piece = self._cards.get(offering.flavor_id), cards.piece(offering)
+        together = {
+            empty: there.together(piece, constraints, spread=spread, empty=empty) if there else None
+            for empty in (True, False)
+        }
         return Ask(
             offering=offering.key,
             pool=offering.pool.key,
@@ -78,14 +104,20 @@ class Stock:
             quota=limit,
             used=max(0, limit - left),
             team=project.team.slug,
-            hidden=offering.hidden or offering.flavor.hidden,
+            hidden=not offering.is_offered,
             live=live,
             spread=spread,
+            constraints=tuple(constraints),
+            together=together[True],
+            free_together=together[False],
+            one_at_a_time=offering.one_at_a_time,
+            replicas=offering.replicas,
+            sharing=offering.sharing,
         )
 
     def offerings(self) -> list[Offering]:
         """What is offered, sorted by key."""
-        return [o for _, o in sorted(self._offerings.items()) if not (o.hidden or o.flavor.hidden)]
+        return [o for _, o in sorted(self._offerings.items()) if o.is_offered]
 
     def _quota(self, team: Team, offering: Offering) -> tuple[int, int]:
         """Slices of the offering that the team's quota holds, and those still left of it beside all it draws."""

@@ -19,7 +19,9 @@ class Ask:
 
     ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices
     of this offering; ``live`` counts the project's allocations that have not ended; ``spread`` lets slices by DRA be on
-    several nodes.
+    several nodes. ``together`` is the most that its constraints let one request have when nothing is held, and
+    ``free_together`` the most of it now: None where no device is named. ``one_at_a_time``: a container that asks for
+    more than one of the ``replicas`` of a card is refused by the device plugin.
     """
 
     offering: str
@@ -38,6 +40,12 @@ class Ask:
     hidden: bool = False
     live: int = 0
     spread: bool = False
+    constraints: tuple[str, ...] = ()
+    together: int | None = None
+    free_together: int | None = None
+    one_at_a_time: bool = False
+    replicas: int = 1
+    sharing: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,68 @@ def more_than_a_node(ask: Ask) -> Binding | None:
     )
 
 
+MEANS = {
+    "same_gpu": "on one GPU",
+    "same_pcie_root": "on GPUs of one PCIe root",
+    "same_clique": "in one NVLink clique",
+    "distinct_gpus": "on a GPU each",
+}
+"""What the constraints of a request say of its slices."""
+
+
+def constraint_needs_named_devices(ask: Ask) -> Binding | None:
+    if ask.path == "dra" or not ask.constraints:
+        return None
+    return Binding(
+        "never_fits",
+        f"node:{ask.offering}",
+        0,
+        0,
+        ask.count,
+        f"By device plugin Kubernetes names no device, so {_listed(ask)} cannot be promised of {ask.offering}.",
+        "Leave these constraints out, or ask for an offering of a flavor by DRA (path dra in GET /offerings).",
+    )
+
+
+def constraint_never_holds(ask: Ask) -> Binding | None:
+    """Even of an idle fleet no ``count`` slices stand to each other as the request wants them."""
+    if not ask.constraints or ask.together is None or ask.count <= ask.together:
+        return None
+    if ask.together == 0:
+        lacks = {"same_clique": "node has the label nvidia.com/gpu.clique", "same_pcie_root": "GPU tells its PCIe root"}
+        why = next((f": no {lacks[name]}" for name in ask.constraints if name in lacks), "")
+        detail = f"No slice of {ask.offering} can be {_meant(ask)}{why}."
+        hint = "Leave this constraint out."
+    else:
+        detail = f"{_plural(ask.together)} of {ask.offering} can be {_meant(ask)} at most, and {ask.count} were asked."
+        hint = _at_most(ask, f", or leave out {_listed(ask)}")
+    return Binding("never_fits", f"node:{ask.offering}", ask.together, 0, ask.count, detail, hint)
+
+
+def _listed(ask: Ask) -> str:
+    return " and ".join(f"constraints.{name}" for name in ask.constraints)
+
+
+def _meant(ask: Ask) -> str:
+    return " and ".join(MEANS[name] for name in ask.constraints)
+
+
+def more_than_one_at_a_time(ask: Ask) -> Binding | None:
+    """More replicas of a card give no more of it; with failRequestsGreaterThanOne the device plugin refuses them."""
+    if not ask.one_at_a_time or ask.count == 1:
+        return None
+    return Binding(
+        "count_invalid",
+        f"node:{ask.offering}",
+        1,
+        0,
+        ask.count,
+        f"A slice of {ask.offering} makes one of {ask.replicas} users of a GPU. More of them are no more of the GPU, "
+        "and the device plugin refuses pods that ask for more than one (failRequestsGreaterThanOne).",
+        "Ask for 1 in each allocation, or for a whole GPU or a MIG slice.",
+    )
+
+
 def more_than_the_quota(ask: Ask) -> Binding | None:
     if ask.count <= ask.quota:
         return None
@@ -154,6 +224,9 @@ RULES: tuple[Callable[[Ask], Binding | None], ...] = (
     offering_is_hidden,
     more_than_the_fleet,
     more_than_a_node,
+    constraint_needs_named_devices,
+    constraint_never_holds,
+    more_than_one_at_a_time,
     more_than_the_quota,
     too_many_allocations,
 )
@@ -168,13 +241,19 @@ def fits(ask: Ask) -> str:
     """``never`` when something binds, ``now`` when it is free in fleet and quota, else ``queue``."""
     if bindings(ask):
         return "never"
-    return "now" if ask.count <= ask.free and ask.used + ask.count <= ask.quota else "queue"
+    at_once = ask.free if ask.free_together is None else min(ask.free, ask.free_together)
+    return "now" if ask.count <= at_once and ask.used + ask.count <= ask.quota else "queue"
 
 
 def most_possible(ask: Ask) -> int:
     """The largest count of the same offering that no rule refuses."""
     node = ask.per_node if _on_one_node(ask) else ask.total
-    return max(0, min(ask.total, node, ask.quota))
+    bounds = [ask.total, node, ask.quota]
+    if ask.constraints:
+        bounds.append(0 if ask.together is None else ask.together)
+    if ask.one_at_a_time:
+        bounds.append(1)
+    return max(0, min(bounds))
 
 
 @dataclass(frozen=True)

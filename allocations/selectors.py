@@ -1,20 +1,26 @@
 """Reading allocations: what a person may see, with all that an interface shows, in a fixed number of queries."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from allocations import advice, geometries, isolation
 from allocations.availability import Stock
 from allocations.cluster.manifests import lease, paths
 from allocations.models import Allocation, AppliedObject, Transition
+from allocations.placing import card_of
 from allocations.reconcile import request
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import User
+from quotas.catalog.layouts import placement_of_device
+from quotas.catalog.models import Device
 from quotas.costs import selectors as costs
 from quotas.metering.models import UsageInterval
 
@@ -38,9 +44,15 @@ def one(user: User, id_: UUID | str) -> Allocation:
 
 @dataclass(frozen=True)
 class HeldDevice:
+    """A device that is held; the last three tell a MIG device's card, profile and first memory slice with their number,
+    empty where it is none or nobody says."""
+
     node: str
     device: str
     uuid: str
+    parent_uuid: str = ""
+    profile: str = ""
+    placement: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,10 +71,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     """The details of many rows in a fixed number of queries."""
     rows = list(rows)
     ids = [row.pk for row in rows]
-    devices: dict[UUID, list[HeldDevice]] = {id_: [] for id_ in ids}
-    for interval in UsageInterval.objects.filter(allocation__in=ids, end=None).exclude(node="").order_by("slot"):
-        device = interval.slot.rsplit("/", 1)[1]
-        devices[interval.allocation].append(HeldDevice(interval.node, device, interval.device_uuid))
+    devices = _devices(ids)
     objects: dict[str, list[tuple[str, str, str]]] = {f"allocation:{id_}": [] for id_ in ids}
     known = AppliedObject.objects.filter(target__in=list(objects)).exclude(kind__contains="/").order_by("kind", "name")
     for found in known:
@@ -72,7 +81,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     currency = costs.currency()
     return {
         row.pk: Detail(
-            devices=tuple(devices[row.pk]),
+            devices=tuple(devices.get(row.pk, ())),
             cost=spent.get(row.pk, Fraction(0)),
             per_hour=prices[row.offering.key] * row.count if row.offering.key in prices else None,
             currency=currency,
@@ -80,6 +89,52 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
         )
         for row in rows
     }
+
+
+def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
+    """What each holds now, from its open intervals, with what the catalogue knows of the cards; two queries."""
+    held = list(UsageInterval.objects.filter(allocation__in=ids, end=None).exclude(node="").order_by("slot"))
+    names = {one.device for one in held}
+    rows = Device.objects.filter(
+        node__name__in={one.node for one in held}, name__in=names | {card_of(name) for name in names}
+    )
+    known = {(row.node.name, row.name): row for row in rows.select_related("node", "flavor")}
+    found: dict[UUID, list[HeldDevice]] = defaultdict(list)
+    for one in held:
+        card = known.get((one.node, card_of(one.device)))
+        found[one.allocation].append(_device(one, known.get((one.node, one.device), card)))
+    return found
+
+
+def _device(interval: UsageInterval, known: Device | None) -> HeldDevice:
+    """``known``: the device itself, or the card it was cut from."""
+    name = interval.device
+    if known is None or card_of(name) == name:
+        return HeldDevice(interval.node, name, interval.device_uuid)
+    geometry = geometries.of_flavor(known.flavor)
+    place = placement_of_device(geometry, name)[1] if geometry else None
+    return HeldDevice(
+        node=interval.node,
+        device=name,
+        uuid=interval.device_uuid,
+        parent_uuid=str(known.attributes.get("parentUUID") or known.uuid),
+        profile=place.profile if place else str(known.attributes.get("profile", "")),
+        placement=(place.start, place.size) if place else None,
+    )
+
+
+def isolated(row: Allocation) -> isolation.Isolation:
+    """What stands between the allocation and others on its cards, and between its own pods."""
+    offering = row.offering
+    offered = isolation.of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
+    return isolation.of_allocation(offered, row.sharing, row.claim)
+
+
+def warnings(row: Allocation) -> list[advice.Warned]:
+    """What was said when it was asked, in the words of ``services.preview``."""
+    begin = row.starts_at or row.created_at
+    hours = Fraction((row.ends_at - begin) // timedelta(microseconds=1), 3600 * 10**6)
+    return advice.warnings(row.offering.key, *isolated(row), row.count, hours, row.purpose)
 
 
 def reservation(row: Allocation) -> str:

@@ -5,6 +5,7 @@ transaction. Nothing here talks to the cluster, except a person's kubeconfig (``
 """
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -14,9 +15,11 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations import rules, transitions
+from allocations import advice, alternatives, options, placing, rules, transitions
+from allocations.alternatives import Alternative, Near
 from allocations.availability import Stock
 from allocations.cluster import names
+from allocations.isolation import Isolation, of_allocation, of_slice
 from allocations.models import Allocation
 from allocations.states import Ending, Phase
 from portal.core import clock, due, money
@@ -33,7 +36,8 @@ MICROSECOND = timedelta(microseconds=1)
 @dataclass(frozen=True)
 class Wish:
     """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours.
-    ``spread`` lets slices by DRA be on several nodes; by device plugin they may be anyway."""
+    ``spread`` lets slices by DRA be on several nodes; by device plugin they may be anyway. ``constraints`` are names of
+    ``allocations.placing.CONSTRAINTS``; ``sharing`` is how pods share the devices (``manifests.gpu_config``)."""
 
     project: str
     offering: str
@@ -47,29 +51,19 @@ class Wish:
     purpose: str = ""
     requeue: bool = True
     spread: bool = False
+    constraints: tuple[str, ...] = ()
+    sharing: Mapping[str, Any] = field(default_factory=dict)
+    claim: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """Another request that no rule refuses. ``hours`` and ``price`` are exact; None is without a price, or at once."""
+class Warning:
+    """Of a request that is allowed. ``alternative`` is what would serve it better, None where nothing is to be had."""
 
-    offering: str
-    count: int
-    hours: Fraction
-    fits: str
-    price: Fraction | None
-    starts_at: datetime | None = None
-
-    def document(self) -> dict[str, Any]:
-        """As the REST contract has it: amounts as decimal strings."""
-        return {
-            "offering": self.offering,
-            "count": self.count,
-            "hours": money.text(self.hours, money.HOURS_PLACES),
-            "starts_at": self.starts_at,
-            "price": None if self.price is None else money.text(self.price),
-            "fits": self.fits,
-        }
+    reason: str
+    detail: str
+    hint: str
+    alternative: Alternative | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,9 @@ class Preview:
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
+    isolation: Isolation
     alternatives: list[Alternative] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
 
 
 def preview(user: User, wish: Wish) -> Preview:
@@ -96,13 +92,17 @@ def preview(user: User, wish: Wish) -> Preview:
     offering = _offering(wish.offering)
     now = clock.now()
     span = _period(wish, now)
-    _check(user, project, wish)
-    stock = Stock([project.team])
+    _check(user, project, offering, wish)
+    stock = Stock([project.team], cliques=placing.SAME_CLIQUE in wish.constraints)
     live = Allocation.objects.filter(project=project, ended_at=None).count()
-    ask = stock.ask(project, offering, wish.count, live=live, spread=wish.spread)
+    ask = stock.ask(project, offering, wish.count, live=live, spread=wish.spread, constraints=wish.constraints)
     found = rules.bindings(ask)
-    prices = costs.prices_per_hour(stock.offerings() if found else [offering], now)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
+    apart = _isolation(offering, wish)
+    warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
+    prices = costs.prices_per_hour(stock.offerings() if found or warned else [offering], now)
+    near = Near(project, offering, wish.count, hours, live, wish.spread, wish.constraints)
+    better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
     price = prices.get(offering.key)
     return Preview(
         project=project,
@@ -115,8 +115,15 @@ def preview(user: User, wish: Wish) -> Preview:
         price_per_hour=None if price is None else price * wish.count,
         price_total=None if price is None else price * wish.count * hours,
         currency=costs.currency(),
-        alternatives=_alternatives(stock, project, offering, wish, hours, prices, live) if found else [],
+        alternatives=alternatives.ranked(stock, near, alternatives.stand_ins(stock, offering), prices) if found else [],
+        warnings=[Warning(**vars(one), alternative=better[0] if better else None) for one in warned],
+        isolation=apart,
     )
+
+
+def _isolation(offering: Offering, wish: Wish) -> Isolation:
+    offered = of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
+    return of_allocation(offered, wish.sharing, wish.claim)
 
 
 def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
@@ -205,8 +212,10 @@ def _period(wish: Wish, now: datetime) -> rules.Period:
     return span
 
 
-def _check(user: User, project: Project, wish: Wish) -> None:
-    errors: dict[str, list[str]] = {}
+def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None:
+    errors: dict[str, list[str]] = options.problems(
+        offering, wish.count, spread=wish.spread, constraints=wish.constraints, sharing=wish.sharing
+    )
     if not 1 <= wish.count <= rules.MOST_SLICES:
         errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
     if wish.mode != "hold":
@@ -235,7 +244,9 @@ def draft(user: User, seen: Preview) -> Allocation:
         requested_by=user,
         mode=wish.mode,
         count=wish.count,
-        constraints={"spread": True} if wish.spread else {},
+        constraints=dict.fromkeys((*(["spread"] if wish.spread else []), *wish.constraints), True),
+        sharing=dict(wish.sharing),
+        claim=None if wish.claim is None else dict(wish.claim),
         priority=wish.priority,
         purpose=wish.purpose,
         requeue=wish.requeue,
@@ -268,36 +279,3 @@ def _sentence(seen: Preview) -> str:
     return f"{wish.count} × {wish.offering} until {seen.ends_at:%Y-%m-%d %H:%M} UTC" + (
         f": {wish.purpose}" if wish.purpose else "."
     )
-
-
-def _alternatives(
-    stock: Stock,
-    project: Project,
-    offering: Offering,
-    wish: Wish,
-    hours: Fraction,
-    prices: dict[str, Fraction],
-    live: int,
-) -> list[Alternative]:
-    """Fewer of the same, then the same count of others, then fewer of others; each one accepted by the same rules."""
-    found: list[Alternative] = []
-    others = [o for o in stock.offerings() if o.key != offering.key and o.isolation == offering.isolation]
-    for candidate in [offering, *others]:
-        ask = stock.ask(project, candidate, wish.count, live=live, spread=wish.spread)
-        count = min(wish.count, rules.most_possible(ask))
-        if count == 0:
-            continue
-        ask = stock.ask(project, candidate, count, live=live, spread=wish.spread)
-        if rules.bindings(ask):
-            continue
-        price = prices.get(candidate.key)
-        found.append(
-            Alternative(
-                offering=candidate.key,
-                count=count,
-                hours=hours,
-                fits=rules.fits(ask),
-                price=None if price is None else price * count * hours,
-            )
-        )
-    return sorted(found, key=lambda a: (a.offering != offering.key, a.fits != "now", -a.count, a.offering))[:5]

@@ -7,12 +7,12 @@ for an object that concerns nobody here (most pods of a cluster).
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from allocations.cluster import names
+from allocations.cluster import cel, names
 from allocations.reconcile.facts import Ref
 from allocations.reconcile.plan import digest
 
@@ -92,16 +92,26 @@ def _workload(raw: Raw) -> Mapping[str, Any]:
 
 
 def _claim(raw: Raw) -> Mapping[str, Any]:
-    status = raw.get("status", {})
-    allocation = status.get("allocation", {})
+    """``devices`` as they were given; one that serves several claims with its ``share`` and what is taken of it.
+    ``cards``: the UUID that each request is steered to, in their order, "" for one that is not."""
+    allocation = raw.get("status", {}).get("allocation", {})
+    requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
     return {
         "devices": [
             {"request": r["request"], "driver": r["driver"], "pool": r["pool"], "device": r["device"]}
+            | ({"share": r["shareID"], "consumed": r.get("consumedCapacity", {})} if r.get("shareID") else {})
             for r in allocation.get("devices", {}).get("results", ())
             if not r.get("adminAccess")
         ],
         "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
+        "cards": [_steered_to(request.get("exactly", {}).get("selectors", ())) for request in requests],
     }
+
+
+def _steered_to(selectors: Iterable[Raw]) -> str:
+    """The parent that one of the selectors names, as ``manifests.dra`` writes it."""
+    matches = (cel.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
+    return next((match[1] for match in matches if match), "")
 
 
 def gpu_requests(pod_spec: Raw) -> dict[str, int]:
@@ -224,6 +234,7 @@ def _slice(raw: Raw) -> Mapping[str, Any] | None:
                     for c in d.get("consumesCounters", ())
                 ],
                 "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in d.get("taints", ())],
+                "shareable": d.get("allowMultipleAllocations", False),
             }
             for d in spec.get("devices", ())
         ],

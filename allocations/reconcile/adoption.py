@@ -63,6 +63,8 @@ def _adopt(lease: MirrorObject) -> None:
                 "mode": record["mode"],
                 "count": record["count"],
                 "constraints": record.get("constraints", {}),
+                "sharing": record.get("sharing", {}),
+                "claim": record.get("claim"),
                 "priority": record["priority"],
                 "purpose": record["purpose"],
                 "requeue": record["requeue"],

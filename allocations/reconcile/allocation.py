@@ -8,7 +8,7 @@ from allocations import transitions
 from allocations.cluster.client import Client
 from allocations.cluster.manifests import lease, paths
 from allocations.models import Allocation
-from allocations.reconcile import ledger, mirror, request, wants
+from allocations.reconcile import ledger, mirror, request, steer, wants
 from allocations.reconcile.apply import applied as applied_of
 from allocations.reconcile.apply import apply, forget
 from allocations.reconcile.facts import Applied, Ref, Request, View
@@ -31,10 +31,11 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Bring the allocation's lease, claim and holder to what is wanted; returns when to look again.
 
     1. deadlines that have passed become intent (expired, start failed, eviction without requeue);
-    2. a hold whose beginning the ledger missed is entered there;
-    3. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts;
-    4. the namespace's guard and quotas are brought along, if they must change for it;
-    5. the plan of its own objects is applied.
+    2. the cards that its claims are steered to are chosen, or given up;
+    3. a hold whose beginning the ledger missed is entered there;
+    4. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts;
+    5. the namespace's guard and quotas are brought along, if they must change for it;
+    6. the plan of its own objects is applied.
     Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
@@ -45,6 +46,9 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         view, done = mirror.of_allocations(asked.namespace, [asked.name]), applied_of(target(id_))
         situation = _assess(row, asked, view, done)
         if _deadlines_became_intent(row, asked, situation):
+            situation = _assess(row, asked, view, done)
+        if steer.settle(row, asked, view, situation):
+            asked = request.of(row)
             situation = _assess(row, asked, view, done)
         entered = _enter(row, situation, view)
         transitions.record_phase(row, situation)

@@ -107,17 +107,33 @@ class Request:
     ends_at: datetime
     record: str
     """The whole request as JSON, for the lease's annotation: a lease without a row becomes a row again."""
+    profile: str = ""
+    sharing: Mapping[str, Any] = field(default_factory=dict)
+    """How pods share the devices of its claim; empty when each slice is one pod's at a time."""
+    constraints: tuple[str, ...] = ()
+    """What its slices must have in common, or not: names of ``allocations.placing.CONSTRAINTS``."""
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    """What one slice takes of a device that serves several claims, e.g. {"shares": "1"}."""
+    is_shared: bool = False
+    """Whether one slice is all that a container has use for, since more of them are of the same card."""
+    cards: tuple[str, ...] = ()
+    """UUIDs of the cards that its slices are steered to, in their order; empty when the scheduler chooses."""
+    clique: str = ""
+    """The NVLink clique on whose nodes it is held, where the request wants one."""
+    claim: Mapping[str, Any] | None = None
+    """Its own DRA request, for offerings of kind claim."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One held slot: a device by DRA, or a count of a device plugin's resource."""
+    """One held slot: a device by DRA or a share of one, or a count of a device plugin's resource."""
 
     slot: str
     count: int = 1
     node: str = ""
     device: str = ""
-    uuid: str = ""
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    """What is taken of a device that serves several, by capacity."""
     identity: str = ""
     """What makes this hold of the slot the one it is (claim, holder or quota uid): equal for every sighting of it."""
     since: datetime | None = None

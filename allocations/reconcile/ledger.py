@@ -7,13 +7,14 @@ is), so the same hold seen twice, by two processes or after a restart, is one in
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from fractions import Fraction
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from django.conf import settings
 
 from allocations.cluster.manifests import paths
 from allocations.models import Allocation
-from allocations.reconcile import request
+from allocations.reconcile import request, shares
 from allocations.reconcile.facts import Ref, Slice, View
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
@@ -89,14 +90,15 @@ def _open_held(
                 if _slot(s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
     devices = _devices(s for _, s, _ in begins)
-    for row, held, watched in begins:
+    parts = shares.of([(row, held) for row, held, _ in begins])
+    for (row, held, watched), part in zip(begins, parts, strict=True):
         slot = _slot(held.slot)
         metering.open_interval(
             _next_key(row.pk, slot, held.identity) if again else key(row.pk, slot, held.identity),
             row.pk,
             slot,
             at if watched or held.since is None else held.since,
-            _attribution(row, held, devices.get((held.node, held.device), "")),
+            _attribution(row, held, part, devices.get((held.node, held.device), "")),
             held.count,
             _evidence_of(view, held.evidence),
             estimated=not watched,
@@ -123,13 +125,13 @@ def _devices(slices: Iterable[Slice]) -> Mapping[tuple[str, str], str]:
     return {(node, name): uuid for node, name, uuid in rows if (node, name) in wanted}
 
 
-def _attribution(row: Allocation, held: Slice, uuid: str) -> metering.Attribution:
+def _attribution(row: Allocation, held: Slice, part: Fraction, uuid: str) -> metering.Attribution:
     project, offering = row.project, row.offering
     return metering.Attribution(
         offering=offering.key,
         flavor=offering.flavor.name,
         kind=offering.kind,
-        gpu_share=offering.gpu_share,
+        gpu_share=part,
         cluster=settings.CLUSTER_NAME,
         department=project.team.department.slug,
         team=project.team.slug,

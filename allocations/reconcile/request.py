@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from allocations.models import Allocation
+from allocations.placing import CONSTRAINTS
 from allocations.reconcile.facts import Request
 from allocations.reconcile.wants import Deadlines, Intent
 from allocations.rules import PRIORITIES
@@ -45,6 +46,14 @@ def of(row: Allocation) -> Request:
         starts_at=row.starts_at,
         ends_at=row.ends_at,
         record=record(row),
+        profile=offering.profile,
+        sharing=row.sharing,
+        constraints=tuple(name for name in CONSTRAINTS if row.constraints.get(name)),
+        capacity=offering.capacity,
+        is_shared=offering.kind == "shared",
+        cards=tuple(row.steer.get("cards", ())),
+        clique=row.steer.get("clique", ""),
+        claim=row.claim,
     )
 
 
@@ -60,6 +69,8 @@ def record(row: Allocation) -> str:
             "mode": row.mode,
             "count": row.count,
             "constraints": row.constraints,
+            "sharing": row.sharing,
+            "claim": row.claim,
             "priority": row.priority,
             "purpose": row.purpose,
             "requeue": row.requeue,

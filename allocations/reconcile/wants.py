@@ -167,6 +167,8 @@ def wanted(request: Request, situation: Situation, view: View, applied: Mapping[
         going = [list(situation.users)] if situation.facts.claim_deleted else []
         if situation.facts.claim_deleted:
             going += path.leftovers(request)[:1]
+        else:
+            going += path.outdated(request, view)
         return Wanted(
             objects=[the_lease, *path.objects(request, view)],
             unwanted=going,

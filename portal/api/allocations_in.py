@@ -3,6 +3,9 @@
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from rest_framework import serializers
+
+from allocations.placing import CONSTRAINTS
 from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
 from allocations.services import Wish
 from portal.api.strict import Amount, Body, Flag, Moment, Text, Whole
@@ -28,6 +31,20 @@ def hours_field(required: bool) -> Amount:
 
 class Constraints(Body):
     spread = Flag(default=False, help_text="Slices by DRA may be on several nodes. By device plugin they may anyway.")
+    same_gpu = Flag(default=False, help_text="All slices on one GPU.")
+    same_pcie_root = Flag(default=False, help_text="All on GPUs of one PCIe root.")
+    same_clique = Flag(default=False, help_text="All in one NVLink clique (node label nvidia.com/gpu.clique).")
+    distinct_gpus = Flag(default=False, help_text="Each slice on a GPU of its own.")
+
+
+class Sharing(Body):
+    strategy = Text(help_text="TimeSlicing or MPS.")
+    interval = Text(required=False, allow_null=True, help_text="Of TimeSlicing: Default, Short, Medium or Long.")
+    active_thread_percentage = Whole(required=False, allow_null=True, help_text="Of MPS, 0 to 100.")
+    pinned_memory_limit = Text(required=False, allow_null=True, help_text="Of MPS, e.g. 10Gi.")
+    per_device_pinned_memory_limit = serializers.DictField(
+        child=Text(), required=False, allow_null=True, help_text="Of MPS, by the device's index in the claim."
+    )
 
 
 class AllocationRequest(Body):
@@ -43,6 +60,7 @@ class AllocationRequest(Body):
     purpose = Text(default="", allow_blank=True, max_length=500)
     requeue = Flag(default=True, help_text="Queue again after an eviction.")
     constraints = Constraints(required=False, allow_null=True)
+    sharing = Sharing(required=False, allow_null=True, help_text="How pods share its devices; whole and MIG by DRA.")
 
     not_offered: ClassVar = {
         "claim": "Own DRA claims are not offered yet. Ask for an offering that GET /offerings lists.",
@@ -65,5 +83,11 @@ class Nothing(Body):
 
 def wish(values: dict[str, Any]) -> Wish:
     """The checked body as the service reads it."""
-    constraints = values.pop("constraints", None) or {}
-    return Wish(**values, **constraints)
+    wanted = values.pop("constraints", None) or {}
+    sharing = {name: given for name, given in (values.pop("sharing", None) or {}).items() if given is not None}
+    return Wish(
+        **values,
+        spread=wanted.get("spread", False),
+        constraints=tuple(name for name in CONSTRAINTS if wanted.get(name)),
+        sharing=sharing,
+    )

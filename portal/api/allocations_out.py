@@ -13,9 +13,11 @@ from rest_framework import serializers
 from allocations import queueing, selectors
 from allocations.cluster.kinds import KINDS
 from allocations.connect import Connection
+from allocations.isolation import Isolation
 from allocations.models import Allocation, Transition
+from allocations.placing import CONSTRAINTS
 from allocations.queueing import Place
-from allocations.selectors import Detail
+from allocations.selectors import Detail, HeldDevice
 from allocations.services import Preview
 from portal.core.money import text
 
@@ -25,10 +27,18 @@ class PlaceOut(serializers.Serializer):
     of = serializers.IntegerField()
 
 
+class PlacementOut(serializers.Serializer):
+    start = serializers.IntegerField(help_text="First memory slice, from 0.")
+    size = serializers.IntegerField(help_text="Memory slices.")
+
+
 class DeviceHeldOut(serializers.Serializer):
     node = serializers.CharField()
     device = serializers.CharField()
-    uuid = serializers.CharField()
+    uuid = serializers.CharField(help_text="Empty where the driver publishes none: MIG devices that it cuts on demand.")
+    parent_uuid = serializers.CharField(help_text="Of a MIG device's GPU, else empty.")
+    profile = serializers.CharField(help_text="Of a MIG device, else empty.")
+    placement = PlacementOut(allow_null=True, help_text="Of a MIG device on its GPU.")
 
 
 class CostToDateOut(serializers.Serializer):
@@ -46,6 +56,24 @@ class ObjectOut(serializers.Serializer):
 
 class ConstraintsOut(serializers.Serializer):
     spread = serializers.BooleanField(help_text="Slices by DRA may be on several nodes.")
+    same_gpu = serializers.BooleanField()
+    same_pcie_root = serializers.BooleanField()
+    same_clique = serializers.BooleanField()
+    distinct_gpus = serializers.BooleanField()
+
+
+class WarningOut(serializers.Serializer):
+    reason = serializers.CharField()
+    detail = serializers.CharField()
+    hint = serializers.CharField()
+
+
+class SharingOut(serializers.Serializer):
+    strategy = serializers.ChoiceField(["TimeSlicing", "MPS"])
+    interval = serializers.CharField(allow_null=True)
+    active_thread_percentage = serializers.IntegerField(allow_null=True)
+    pinned_memory_limit = serializers.CharField(allow_null=True)
+    per_device_pinned_memory_limit = serializers.DictField(child=serializers.CharField(), allow_null=True)
 
 
 class AllocationOut(serializers.Serializer):
@@ -66,6 +94,11 @@ class AllocationOut(serializers.Serializer):
     purpose = serializers.CharField()
     requeue = serializers.BooleanField()
     constraints = ConstraintsOut()
+    sharing = SharingOut(allow_null=True, help_text="How pods share its devices, if they do.")
+    claim = serializers.JSONField(allow_null=True, help_text="Its own DRA request, as it was asked.")
+    isolation = serializers.ChoiceField(["full", "hardware", "none"], help_text="none: shared, not isolated.")
+    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    warnings = WarningOut(many=True)
     recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
     starts_at = serializers.DateTimeField(allow_null=True)
@@ -132,6 +165,10 @@ class AlternativeOut(serializers.Serializer):
     fits = serializers.ChoiceField(["now", "queue", "never"])
 
 
+class WarningPreviewedOut(WarningOut):
+    alternative = AlternativeOut(allow_null=True, help_text="What would serve it better.")
+
+
 class PriceQuotedOut(serializers.Serializer):
     per_hour = serializers.CharField(allow_null=True)
     total = serializers.CharField(allow_null=True)
@@ -147,6 +184,9 @@ class PreviewOut(serializers.Serializer):
     fits = serializers.ChoiceField(["now", "queue", "never"])
     reasons = BindingOut(many=True)
     alternatives = AlternativeOut(many=True)
+    warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
+    isolation = serializers.ChoiceField(["full", "hardware", "none"])
+    isolation_note = serializers.CharField()
     price = PriceQuotedOut()
     wait = WaitOut()
     manifests = PlannedOut(many=True)
@@ -199,7 +239,11 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "priority": row.priority,
         "purpose": row.purpose,
         "requeue": row.requeue,
-        "constraints": {"spread": row.constraints.get("spread", False)},
+        "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
+        "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
+        "claim": row.claim,
+        **_isolation(selectors.isolated(row)),
+        "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,
         "created_at": row.created_at,
         "starts_at": row.starts_at,
@@ -208,7 +252,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "ended_at": row.ended_at,
         "queue": place._asdict() if place else None,
         "reservation": selectors.reservation(row),
-        "devices": [{"node": d.node, "device": d.device, "uuid": d.uuid} for d in detail.devices],
+        "devices": [_device(held) for held in detail.devices],
         "cost": {
             "to_date": text(detail.cost),
             "per_hour": _money(detail.per_hour),
@@ -219,6 +263,15 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
             for kind, namespace, name in detail.objects
         ],
     }
+
+
+def _device(held: HeldDevice) -> dict[str, Any]:
+    placement = dict(zip(("start", "size"), held.placement, strict=True)) if held.placement else None
+    return {**vars(held), "placement": placement}
+
+
+def _isolation(found: Isolation) -> dict[str, str]:
+    return {"isolation": found.level, "isolation_note": found.note}
 
 
 def events(rows: Iterable[Transition]) -> list[dict[str, Any]]:
@@ -257,6 +310,11 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
         "fits": seen.fits,
         "reasons": [vars(binding) for binding in seen.bindings],
         "alternatives": [alternative.document() for alternative in seen.alternatives],
+        "warnings": [
+            {**vars(warned), "alternative": warned.alternative.document() if warned.alternative else None}
+            for warned in seen.warnings
+        ],
+        **_isolation(seen.isolation),
         "price": {
             "per_hour": _money(seen.price_per_hour),
             "total": _money(seen.price_total),

@@ -70,6 +70,11 @@ class UsageInterval(models.Model):
         return f"{self.slot} [{self.start:%F %T}, {self.end or '...'})"
 
     @property
+    def device(self) -> str:
+        """Name of the device that is held, without the share of one that serves several; empty where none is named."""
+        return self.slot.split("/")[2] if self.node else ""
+
+    @property
     def gpus(self) -> Fraction:
         """Whole-GPU equivalents held: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count

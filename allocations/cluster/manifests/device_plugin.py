@@ -25,6 +25,10 @@ def leftovers(request: Request) -> list[list[Ref]]:
     return []
 
 
+def outdated(request: Request, view: View) -> list[list[Ref]]:
+    return []
+
+
 def is_claim_deleted(request: Request, view: View) -> bool:
     return False
 
@@ -61,6 +65,7 @@ def guard(request: Request) -> dict[str, object]:
         "mode": "device-plugin",
         "resource": request.resource,
         "count": request.count,
+        **({"shared": True} if request.is_shared else {}),
         "priorityClassName": names.hold_class(request.flavor),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],

@@ -11,8 +11,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from allocations.cluster import names
-from allocations.cluster.manifests import lease
+from allocations.cluster.manifests import claim_spec, lease
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen, Slice, View
+
+CLIQUE = "nvidia.com/gpu.clique"
+"""Node label: the NVLink domain and partition that a node belongs to (GPU feature discovery)."""
 
 
 class Part(NamedTuple):
@@ -36,14 +39,6 @@ def _part(request: Request, claim: str, slices: Sequence[int]) -> Part:
 
 
 def claim(request: Request, part: Part) -> Manifest:
-    """resource.k8s.io/v1: one request ``slice-<n>`` per slice, each exactly one device of the offering."""
-    exactly: dict[str, object] = {
-        "deviceClassName": request.device_class,
-        "allocationMode": "ExactCount",
-        "count": 1,
-    }
-    if request.selectors:
-        exactly["selectors"] = [{"cel": {"expression": expression}} for expression in request.selectors]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -52,7 +47,7 @@ def claim(request: Request, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": {"devices": {"requests": [{"name": names.slice_request(n), "exactly": exactly} for n in part.slices]}},
+        "spec": claim_spec.build(request, part.slices),
     }
 
 
@@ -72,7 +67,7 @@ def holder(request: Request, part: Part) -> Manifest:
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 1,
             "restartPolicy": "Always",
-            "nodeSelector": dict(request.node_selector),
+            "nodeSelector": _node_selector(request),
             "tolerations": [dict(t) for t in request.tolerations],
             "securityContext": {
                 "runAsNonRoot": True,
@@ -100,10 +95,19 @@ def holder(request: Request, part: Part) -> Manifest:
     }
 
 
+def _node_selector(request: Request) -> dict[str, str]:
+    """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it."""
+    return {**request.node_selector, **({CLIQUE: request.clique} if request.clique else {})}
+
+
 def objects(request: Request, view: View) -> list[Manifest]:
-    """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first."""
+    """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first.
+
+    A claim cannot be steered anew: the one that is steered otherwise goes, with its holder, and is made again after."""
     wanted: list[Manifest] = []
     for part in parts(request):
+        if _is_steered_otherwise(request, part, view):
+            continue
         wanted.append(claim(request, part))
         if not _is_deleting(part.claim, view):
             wanted.append(holder(request, part))
@@ -115,8 +119,36 @@ def leftovers(request: Request) -> list[list[Ref]]:
     return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
 
 
+def outdated(request: Request, view: View) -> list[list[Ref]]:
+    """Of these, what must go while the slices are still wanted: claims that are steered otherwise."""
+    old = [part for part in parts(request) if _is_steered_otherwise(request, part, view)]
+    return [[part.holder for part in old], [part.claim for part in old]] if old else []
+
+
+def _is_steered_otherwise(request: Request, part: Part, view: View) -> bool:
+    """A claim that has devices is left as it is: what is held is never taken for a better place."""
+    seen = view.get(part.claim)
+    if seen is None or request.kind != "mig" or seen.facts.get("devices"):
+        return False
+    there = steered_to(seen)
+    return any(there) and there != tuple(request.cards[n] if request.cards else "" for n in part.slices)
+
+
+def steered_to(claim_seen: Seen) -> tuple[str, ...]:
+    """The card of each of its requests, "" for one that the scheduler chooses."""
+    return tuple(claim_seen.facts.get("cards", ()))
+
+
 def is_claim_deleted(request: Request, view: View) -> bool:
-    return any(_is_deleting(part.claim, view) for part in parts(request))
+    return any(
+        _is_deleting(part.claim, view) and not _is_steered_otherwise(request, part, view) for part in parts(request)
+    )
+
+
+def finds_no_device(request: Request, view: View) -> bool:
+    """Whether the scheduler says so of a holder whose claim was seen."""
+    holders = [view.get(part.holder) for part in parts(request) if view.get(part.claim)]
+    return any(h is not None and not h.deleting and h.facts.get("unschedulable") for h in holders)
 
 
 def _is_deleting(ref: Ref, view: View) -> bool:
@@ -139,9 +171,10 @@ def _devices(part: Part, view: View) -> list[Slice]:
     since = max((datetime.fromisoformat(at) for at in times if at), default=None)
     return [
         Slice(
-            slot=f"{device['pool']}/{device['device']}",
+            slot="/".join([device["pool"], device["device"], *([device["share"]] if device.get("share") else [])]),
             node=device["pool"],
             device=device["device"],
+            consumed=device.get("consumed", {}),
             identity=f"{seen.uid}/{holder_uid}",
             since=since,
             evidence=seen.ref,

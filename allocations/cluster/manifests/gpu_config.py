@@ -1,0 +1,29 @@
+"""NVIDIA's opaque configuration of a claim: how the containers that use its devices share them. Pure.
+
+The driver decodes it strictly, on the node, where a mistake would only show as a pod that does not start; so what goes
+in is checked before (``allocations.claims.config``). Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+DRIVER = "gpu.nvidia.com"
+API_VERSION = "resource.nvidia.com/v1beta1"
+_MPS_FIELDS = {
+    "active_thread_percentage": "defaultActiveThreadPercentage",
+    "pinned_memory_limit": "defaultPinnedDeviceMemoryLimit",
+    "per_device_pinned_memory_limit": "defaultPerDevicePinnedMemoryLimit",
+}
+
+
+def opaque(sharing: Mapping[str, Any], *, is_mig: bool) -> dict[str, Any]:
+    """``sharing`` as the REST contract has it: strategy TimeSlicing with interval, or MPS with its limits."""
+    chosen: dict[str, Any] = {"strategy": sharing["strategy"]}
+    if sharing["strategy"] == "TimeSlicing" and not is_mig and sharing.get("interval"):
+        chosen["timeSlicingConfig"] = {"interval": sharing["interval"]}
+    if sharing["strategy"] == "MPS":
+        limits = {theirs: sharing[ours] for ours, theirs in _MPS_FIELDS.items() if sharing.get(ours) is not None}
+        if limits:
+            chosen["mpsConfig"] = limits
+    kind = "MigDeviceConfig" if is_mig else "GpuConfig"
+    return {"driver": DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}

@@ -1,0 +1,62 @@
+"""What stands between a slice and its neighbours on a card, and in words what that means. Pure.
+
+Nothing that shares a card by taking turns is called isolated: time-slicing, MPS, consumable shares and vGPU are "none".
+Sources: NVIDIA k8s-device-plugin README (shared access); NVIDIA MPS documentation (memory protection, errors).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FULL, HARDWARE, NONE = "full", "hardware", "none"
+
+
+class Isolation(NamedTuple):
+    """``note`` says why, where it is none; empty otherwise."""
+
+    level: str
+    note: str = ""
+
+
+def of_slice(level: str, sharing: str, replicas: int, memory_mib: int) -> Isolation:
+    """Of a slice as it is offered; ``memory_mib`` is what its ``replicas`` share, 0 where that is unknown."""
+    if level != NONE:
+        return Isolation(level)
+    return Isolation(NONE, {"mps": _mps, "vgpu": _vgpu}.get(sharing, _turns)(replicas, memory_mib))
+
+
+def of_allocation(offered: Isolation, sharing: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Isolation:
+    """Of what is held: pods that share its devices are not isolated from each other, whatever the slice is."""
+    configured = [sharing] if sharing else [c["sharing"] for c in (claim or {}).get("config", ()) if c.get("sharing")]
+    if not configured:
+        return offered if claim is None else Isolation(_of_claim(claim), offered.note)
+    strategies = sorted({str(one["strategy"]) for one in configured})
+    return Isolation(NONE, f"Its pods share its devices by {' and '.join(strategies)}: {_SHARED}")
+
+
+def _of_claim(claim: Mapping[str, Any]) -> str:
+    """Full when it can only get whole GPUs."""
+    wanted = [one for request in claim.get("requests", ()) for one in (request.get("alternatives") or [request])]
+    if any(one.get("capacity") for one in wanted):
+        return NONE
+    return FULL if all(one.get("device", "gpu") == "gpu" for one in wanted) else HARDWARE
+
+
+_SHARED = "one can use up memory that another needs, and a fault of one ends all."
+
+
+def _turns(replicas: int, memory_mib: int) -> str:
+    of = f" and {memory_mib:,} MiB".replace(",", " ") if memory_mib else ""
+    return f"{replicas} users take turns on one GPU{of}: {_SHARED}"
+
+
+def _mps(replicas: int, memory_mib: int) -> str:
+    """The device plugin gives each client an equal part: k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go."""
+    of = f", {memory_mib // replicas} MiB of memory" if memory_mib else ""
+    return (
+        f"{replicas} users compute on one GPU at the same time by MPS. Each gets at most {100 // replicas} % of its "
+        f"threads{of}. A fault of one ends all."
+    )
+
+
+def _vgpu(replicas: int, memory_mib: int) -> str:
+    return "A virtual GPU: the hypervisor gives it memory of its own, but others take turns with it on the same cores."

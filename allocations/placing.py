@@ -1,0 +1,226 @@
+"""Which slices still fit on which cards, how many of them together, and on which cards they do the least harm. Pure.
+
+Cards are plain facts: where they are, and which of their devices somebody has. By dynamic MIG a card is cut on demand,
+so what fits depends on where its instances stand (``quotas.catalog.layouts``), not only on how much of it is left.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+from quotas.catalog import layouts
+from quotas.catalog.geometry import Slices, gpu_share
+from quotas.catalog.layouts import Placement
+from quotas.catalog.mig_tables import Geometry
+
+SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS = "same_gpu", "same_pcie_root", "same_clique", "distinct_gpus"
+CONSTRAINTS = (SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card that Kubernetes names. ``taken`` are its devices that claims have, one that serves several claims once for
+    each; ``parts`` the MIG devices made on it beforehand, with their profiles."""
+
+    node: str
+    name: str
+    uuid: str
+    pcie_root: str = ""
+    clique: str = ""
+    taken: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.node, self.name
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One slice of an offering. ``geometry`` where cards are cut on demand; ``replicas`` slices share a card."""
+
+    kind: str
+    profile: str = ""
+    replicas: int = 1
+    geometry: Geometry | None = None
+
+
+class Cards:
+    """The cards of one flavor, asked about one thing after another."""
+
+    def __init__(
+        self,
+        cards: Iterable[Card],
+        geometry: Geometry | None = None,
+        standing: Mapping[Card, frozenset[Placement] | None] | None = None,
+    ) -> None:
+        self.cards = tuple(sorted(cards, key=lambda card: card.key))
+        self.geometry = geometry
+        self._standing = standing
+        self._rooms: dict[tuple[str, str, int, frozenset[Placement] | None], int] = {}
+
+    @cached_property
+    def occupied(self) -> Mapping[Card, frozenset[Placement] | None]:
+        """What stands on each card that is cut on demand; None where somebody has the whole card."""
+        if self.geometry is None or self._standing is not None:
+            return self._standing or {}
+        return {card: occupied(self.geometry, card) for card in self.cards}
+
+    def only(self, clique: str) -> "Cards":
+        return Cards((card for card in self.cards if card.clique == clique), self.geometry, self._standing)
+
+    def room(self, piece: Piece, card: Card, *, empty: bool = False) -> int:
+        """How many more slices fit on the card; with ``empty`` how many would, did nobody have any of it."""
+        if piece.kind == "mig" and self.geometry is None:
+            free = [profile for name, profile in card.parts.items() if empty or name not in card.taken]
+            return free.count(piece.profile)
+        if self.geometry is None:
+            return max(0, piece.replicas - (0 if empty else len(card.taken)))
+        there = frozenset() if empty else self.occupied[card]
+        known = (piece.kind, piece.profile, piece.replicas, there)
+        if known not in self._rooms:
+            self._rooms[known] = _room(self.geometry, there, piece)
+        return self._rooms[known]
+
+    def total(self, piece: Piece, *, empty: bool = False) -> int:
+        return sum(self.room(piece, card, empty=empty) for card in self.cards)
+
+    def together(self, piece: Piece, constraints: Collection[str], *, spread: bool, empty: bool = False) -> int:
+        """The most slices that one request can get at once, as its constraints have them stand to each other."""
+        most: Counter[tuple[str, ...]] = Counter()
+        for card in self.cards:
+            if (group := group_of(card, constraints, spread=spread)) is not None:
+                room = self.room(piece, card, empty=empty)
+                most[group] += min(1, room) if DISTINCT_GPUS in constraints else room
+        return max(most.values(), default=0)
+
+    def steer(self, profile: str, count: int, constraints: Collection[str], *, spread: bool) -> tuple[Card, ...] | None:
+        """The card of each MIG slice, so that the fewest large instances are lost; None when they do not fit.
+
+        1. Cards are grouped as the request wants them together: by node, or by card, PCIe root or clique.
+        2. In each group slice after slice goes to the card that loses least (``layouts.best_card``), where the
+           scheduler will put it on the first placement that is free.
+        3. The group whose slices cost least is taken; equal ones: the fuller, then the first by name.
+        """
+        if self.geometry is None:
+            return None
+        groups: dict[tuple[str, ...], list[Card]] = defaultdict(list)
+        for card in self.cards:
+            group = group_of(card, constraints, spread=spread)
+            if group is not None and self.occupied[card] is not None:
+                groups[group].append(card)
+        found: list[tuple[tuple[int, ...], int, tuple[str, ...], tuple[Card, ...]]] = []
+        seen: set[tuple[tuple[Placement, ...], ...]] = set()
+        for group, cards in sorted(groups.items()):
+            state = tuple(sorted(tuple(sorted(self.occupied[card] or ())) for card in cards))
+            if state in seen:  # another group just like it comes first by name
+                continue
+            seen.add(state)
+            if chosen := _fill(self.geometry, self.occupied, cards, profile, count, DISTINCT_GPUS in constraints):
+                fullness = sum(place.size for one in state for place in one)
+                found.append((chosen[1], -fullness, group, chosen[0]))
+        return min(found, key=lambda each: each[:3])[3] if found else None
+
+    def expecting(self, coming: Iterable[tuple[str, str]]) -> "Cards":
+        """The cards as they will be once the scheduler has placed slices under way, each (profile, card's UUID).
+
+        One that finds no place there will be steered no more."""
+        if self.geometry is None:
+            return self
+        there = dict(self.occupied)
+        by_uuid = {card.uuid: card for card in self.cards}
+        for profile, uuid in coming:
+            card = by_uuid.get(uuid)
+            state = there[card] if card else None
+            if card and state is not None and (place := layouts.first_fit(self.geometry, state, profile)):
+                there[card] = state | {place}
+        return Cards(self.cards, self.geometry, there)
+
+    def clique(self, piece: Piece, count: int, constraints: Collection[str], *, spread: bool) -> str:
+        """The clique with the most room, of those that take the request now or else ever; "" when none would."""
+        for empty in (False, True):
+            rooms = {
+                name: self.only(name).together(piece, constraints, spread=spread, empty=empty)
+                for name in {card.clique for card in self.cards if card.clique}
+            }
+            fitting = [name for name in sorted(rooms) if rooms[name] >= count]
+            if fitting:
+                return max(fitting, key=lambda name: rooms[name])
+        return ""
+
+
+def card_of(device: str) -> str:
+    """The card behind a DRA device's name: itself, or the one that a MIG device was cut from."""
+    return device.partition("-mig-")[0]
+
+
+def occupied(geometry: Geometry, card: Card) -> frozenset[Placement] | None:
+    """The placements of the MIG devices that somebody has; None when it is the whole card."""
+    places = [layouts.placement_of_device(geometry, device)[1] for device in card.taken]
+    return None if None in places else frozenset(place for place in places if place is not None)
+
+
+def group_of(card: Card, constraints: Collection[str], *, spread: bool) -> tuple[str, ...] | None:
+    """What one request's slices have in common with others of the card; None for a card that none may be on."""
+    if SAME_CLIQUE in constraints and not card.clique:
+        return None
+    if SAME_PCIE_ROOT in constraints and not card.pcie_root:
+        return None
+    if SAME_GPU in constraints:
+        return card.key
+    if SAME_PCIE_ROOT in constraints:
+        return card.node, card.pcie_root
+    if not spread:
+        return (card.node,)
+    return (card.clique,) if SAME_CLIQUE in constraints else ()
+
+
+def _room(geometry: Geometry, there: frozenset[Placement] | None, piece: Piece) -> int:
+    if there is None:
+        return 0
+    if piece.kind != "mig":
+        return 0 if there else 1
+    return layouts.room(geometry, there).get(piece.profile, 0)
+
+
+Cost = tuple[int, ...]
+
+
+def _fill(
+    geometry: Geometry,
+    occupied: Mapping[Card, frozenset[Placement] | None],
+    cards: Sequence[Card],
+    profile: str,
+    count: int,
+    distinct: bool,
+) -> tuple[tuple[Card, ...], Cost] | None:
+    """The card of each of ``count`` slices within a group, and what they cost together."""
+    there = {card: occupied[card] or frozenset() for card in cards}
+    chosen: list[Card] = []
+    costs: list[Cost] = []
+    for _ in range(count):
+        alike: dict[frozenset[Placement], Card] = {}
+        for card in cards:
+            if not (distinct and card in chosen):
+                alike.setdefault(there[card], card)
+        key = layouts.best_card(geometry, {card.key: state for state, card in alike.items()}, profile)
+        if key is None:
+            return None
+        card = next(card for card in alike.values() if card.key == key)
+        place = layouts.first_fit(geometry, there[card], profile)
+        assert place is not None
+        costs.append(layouts.loss(geometry, there[card], place))
+        there[card] |= {place}
+        chosen.append(card)
+    return tuple(chosen), tuple(map(sum, zip(*costs, strict=True)))
+
+
+def share_of(geometry: Geometry, device: str) -> Fraction:
+    """The part of its card that a device is: of compute or of memory slices, whichever is more."""
+    place = layouts.placement_of_device(geometry, device)[1]
+    if place is None:
+        return Fraction(1)
+    one = geometry.profile(place.profile)
+    return gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory))
