@@ -13,10 +13,11 @@ from allocations.reconcile.wants import FINISHED
 from portal.core import due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
+from quotas.catalog import dra, services
 from quotas.catalog import selectors as catalog
-from quotas.catalog import services
 from quotas.catalog.discovery import discover
 from quotas.catalog.facts import DeviceFact, Discovered, NodeFact, SliceFact
+from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.models import Cluster
 
 TARGET = "inventory"
@@ -78,12 +79,11 @@ def _device(device: Mapping[str, Any]) -> DeviceFact:
 def foreign_use(view: View, found: Discovered) -> dict[str, int]:
     """Units by pool that pods and claims use without an allocation: {pool key: units}.
 
-    Pods count by their device plugin resources on the node they are bound to; claims by the devices they were given, a
-    part of a card as the whole card (a unit of a slices pool), since nothing whole is left of it.
+    Pods count by their device plugin resources on the node they are bound to; claims by the devices they were given: a
+    part that was cut on demand as its whole card, since nothing whole is left of that.
     """
     node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor}
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
-    card_pools = {pool.flavor: pool.key for pool in found.pools if "gpu-portal.io/compute-slices" in pool.resources}
     use: Counter[str] = Counter()
     for pod in view.of("Pod", ""):
         if pod.facts["phase"] in FINISHED or not pod.facts["node"]:
@@ -92,12 +92,18 @@ def foreign_use(view: View, found: Discovered) -> dict[str, int]:
         for resource, amount in pod.facts["gpus"].items():
             if key := pools.get((flavor, resource)):
                 use[key] += amount
+    profiles = {(d.node, d.name): str(d.attributes["profile"]) for d in found.devices if "profile" in d.attributes}
     cards: set[tuple[str, str]] = set()
     for claim in view.of("ResourceClaim", ""):
         for device in claim.facts["devices"]:
-            cards.add((device["pool"], device["device"].split("-mig-")[0]))
+            node, name = device["pool"], device["device"]
+            flavor = node_flavor.get(node, "")
+            if (flavor, COMPUTE_SLICES) in pools:
+                cards.add((node, name.partition("-mig-")[0]))
+            elif key := pools.get((flavor, dra.GPU_SHARES)):
+                use[key] += int(device.get("consumed", {}).get("shares", 1))
+            elif key := pools.get((flavor, dra.resource_of(profiles.get((node, name), "")))):
+                use[key] += 1
     for node, _card in cards:
-        flavor = node_flavor.get(node, "")
-        if key := card_pools.get(flavor) or pools.get((flavor, "nvidia.com/gpu")):
-            use[key] += 1
+        use[pools[node_flavor[node], COMPUTE_SLICES]] += 1
     return dict(use)

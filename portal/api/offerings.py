@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.availability import Mine, Stock
+from allocations.isolation import of_slice
 from portal.api.allocations_out import NO_ESTIMATE, WaitOut
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
@@ -54,6 +55,11 @@ class OfferingOut(serializers.Serializer):
     kind = serializers.CharField()
     profile = serializers.CharField(help_text="Empty but for MIG.")
     isolation = serializers.CharField(help_text="full, hardware, or none: shared, not isolated.")
+    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    sharing = serializers.CharField(help_text="time-slicing, mps, consumable-shares, vgpu, or empty.")
+    replicas = serializers.IntegerField(help_text="How many slices share one card or MIG instance.")
+    memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
+    gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
     price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
     currency = serializers.CharField()
     capacity = CapacityOut()
@@ -129,6 +135,11 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "kind": row.kind,
             "profile": row.profile,
             "isolation": row.isolation,
+            "isolation_note": of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note,
+            "sharing": row.sharing,
+            "replicas": row.replicas,
+            "memory_mib": row.memory_mib,
+            "gpu_share": str(row.gpu_share),
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,
             "currency": currency,
             "capacity": vars(stock.capacity(row)),

@@ -1,4 +1,4 @@
-"""Clusters, nodes, devices and flavors, for operators and auditors."""
+"""Clusters, nodes and devices, for operators and auditors."""
 
 from typing import Any
 
@@ -12,24 +12,13 @@ from rest_framework.response import Response
 from portal.api.auth import person
 from portal.api.pagination import page_as, page_of
 from portal.tenants import access
-from quotas.catalog.models import Cluster, Device, Flavor, Node
+from quotas.catalog.models import Cluster, Device, Node
 
 
 class ClusterOut(serializers.ModelSerializer):
     class Meta:
         model = Cluster
         fields = ("slug", "name")
-
-
-class FlavorOut(serializers.ModelSerializer):
-    cluster = serializers.CharField(source="cluster.slug")
-
-    class Meta:
-        model = Flavor
-        fields = (
-            *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
-            *("partitionable", "node_selector", "tolerations", "hidden", "start_deadline_s"),
-        )
 
 
 class NodeOut(serializers.ModelSerializer):
@@ -55,13 +44,6 @@ class DeviceOut(serializers.ModelSerializer):
 def clusters(request: Request) -> Response:
     """Clusters the portal works on."""
     return _list(request, Cluster.objects.all(), ClusterOut, "slug")
-
-
-@extend_schema(responses=page_of(FlavorOut))
-@api_view(["GET"])
-def flavors(request: Request) -> Response:
-    """Flavors found, hidden ones too."""
-    return _list(request, Flavor.objects.select_related("cluster"), FlavorOut, "name")
 
 
 @extend_schema(responses=page_of(NodeOut))

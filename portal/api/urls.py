@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from portal.api import allocations, costs, me, offerings, platform, prices, problems, queues, structure
+from portal.api import allocations, costs, flavors, me, offerings, platform, prices, problems, queues, structure
 
 v1 = [
     path("schema", SpectacularAPIView.as_view(), name="api-schema"),
@@ -28,7 +28,8 @@ v1 = [
     path("costs", costs.costs),
     path("prices", prices.prices),
     path("clusters", platform.clusters),
-    path("flavors", platform.flavors),
+    path("flavors", flavors.flavors),
+    path("flavors/<str:name>", flavors.flavor),
     path("nodes", platform.nodes),
     path("devices", platform.devices),
 ]

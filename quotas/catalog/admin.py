@@ -18,12 +18,14 @@ class ClusterAdmin(ReadOnlyAdmin):
 
 @admin.register(Flavor)
 class FlavorAdmin(admin.ModelAdmin):
-    list_display = ("name", "product", "path", "strategy", "memory_mib", "hidden", "start_deadline_s")
-    list_filter = ("path", "hidden", "cluster")
-    decided = ("hidden", "start_deadline_s")
+    list_display = ("name", "product", "path", "strategy", "memory_mib", "accepted", "hidden", "group")
+    list_filter = ("accepted", "path", "hidden", "group", "cluster")
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
-        return [field.name for field in Flavor._meta.fields if field.name not in self.decided]
+        """A proposal may be renamed, and what was accepted stays so."""
+        is_accepted = isinstance(obj, Flavor) and obj.accepted
+        decided = {"name", *Flavor.DECIDED} - ({"name", "accepted"} if is_accepted else set())
+        return [field.name for field in Flavor._meta.fields if field.name not in decided]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -32,12 +34,8 @@ class FlavorAdmin(admin.ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Flavor, form: ModelForm, change: bool) -> None:
-        services.configure_flavor(
-            request.user.get_username(),
-            Flavor.objects.get(pk=obj.pk),
-            hidden=obj.hidden,
-            start_deadline_s=obj.start_deadline_s,
-        )
+        decided = {name: form.cleaned_data[name] for name in form.changed_data}
+        services.configure_flavor(request.user.get_username(), Flavor.objects.get(pk=obj.pk), decided)
 
 
 @admin.register(Offering)

@@ -160,8 +160,13 @@ def _made_beforehand(product: str, parts: Sequence[DeviceFact]) -> list[Supply]:
     return [_static(product, profile, devices) for profile, devices in sorted(by_profile.items())]
 
 
+def resource_of(profile: str) -> str:
+    """The resource by which devices are counted that are handed out as they are: as the device plugin names it."""
+    return "nvidia.com/mig-" + profile.replace("+", ".") if profile else "nvidia.com/gpu"
+
+
 def _static(product: str, profile: str, devices: Sequence[DeviceFact]) -> Supply:
-    resource = "nvidia.com/mig-" + profile.replace("+", ".")
+    resource = resource_of(profile)
     return Supply(
         pool=resource.removeprefix("nvidia.com/"),
         unit={resource: 1},

@@ -7,9 +7,12 @@ All but what operators decide (`Flavor.DECIDED`, `Offering.hidden`) is observed:
 from fractions import Fraction
 from typing import ClassVar
 
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from simple_history.models import HistoricalRecords
+
+from quotas.catalog import shortnames
 
 
 class Path(models.TextChoices):
@@ -68,7 +71,7 @@ class Flavor(models.Model):
     DECIDED = ("accepted", "hidden", "title", "group", "start_deadline_s", "fail_requests_greater_than_one")
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
-    name = models.CharField(max_length=63, unique=True)
+    name = models.CharField(max_length=shortnames.LONGEST, unique=True, validators=[RegexValidator(shortnames.NAME)])
     product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
     path = models.CharField(max_length=13, choices=Path)
     strategy = models.CharField(max_length=63)
@@ -222,10 +225,7 @@ class Node(models.Model):
 
 
 class Device(models.Model):
-    """A card, or a part made beforehand, that Kubernetes names; so by DRA only: a device plugin publishes a count.
-
-    `foreign` names the devices of the card that claims without an allocation have.
-    """
+    """A card, or a part made beforehand, that Kubernetes names; so by DRA only: a device plugin publishes a count."""
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
     name = models.CharField(max_length=63)
@@ -233,7 +233,6 @@ class Device(models.Model):
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="devices")
     healthy = models.BooleanField()
     attributes = models.JSONField(default=dict)
-    foreign = models.JSONField(default=list, blank=True)
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
 
     class Meta:

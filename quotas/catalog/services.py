@@ -8,9 +8,10 @@ from simple_history.utils import bulk_create_with_history, bulk_update_with_hist
 
 from portal.core import due
 from portal.core.audit import audit
+from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
-from quotas.catalog import published
+from quotas.catalog import published, shortnames
 from quotas.catalog.facts import (
     Discovered,
     FoundDevice,
@@ -45,33 +46,49 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
     return flavors_changed or pools_changed
 
 
-def configure_flavor(actor: str, flavor: Flavor, *, hidden: bool, start_deadline_s: int | None) -> Flavor:
-    """Set what people decide about a flavor: whether it is offered, and how long a start may take (None:
-    the default).
+def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
+    """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
+
+    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none.
     """
-    before = {"hidden": flavor.hidden, "start_deadline_s": flavor.start_deadline_s}
-    after = {"hidden": hidden, "start_deadline_s": start_deadline_s}
-    if before == after:
+    after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
+    if not after:
         return flavor
+    if after.get("accepted") is False:
+        raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
     with transaction.atomic():
-        flavor.hidden, flavor.start_deadline_s = hidden, start_deadline_s
-        flavor.save(update_fields=["hidden", "start_deadline_s"])
-        audit(actor, "flavor.configure", flavor.name, before=before, after=after)
-        due.mark("platform")
+        before = {name: getattr(flavor, name) for name in after}
+        if "name" in after:
+            _rename(flavor, after["name"])
+        for name, value in after.items():
+            setattr(flavor, name, value)
+        flavor.save(update_fields=list(after))
+        audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
+        due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
     return flavor
+
+
+def _rename(flavor: Flavor, name: str) -> None:
+    """Keys of pools and offerings follow. Only a proposal has a name that nothing else refers to."""
+    if flavor.accepted:
+        raise Refused(
+            "wrong_phase",
+            f"{flavor.name} was accepted under that name: limits, the ledger and the cluster refer to it.",
+            "Give it a title instead; a proposal can still be renamed.",
+        )
+    if not shortnames.is_name(name):
+        words = f"Lower-case letters, digits and hyphens, at most {shortnames.LONGEST}."
+        raise Invalid({"name": [words]})
+    if Flavor.objects.filter(name=name).exists():
+        raise Invalid({"name": [f"There is a flavor {name} already."]})
+    for row in (*flavor.pools.all(), *flavor.offerings.all()):
+        row.key = f"{name}/{row.key.partition('/')[2]}"
+        row.save(update_fields=["key"])
 
 
 def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
-    """Offer what discovery proposed: from now on Kueue knows the flavor, and limits on it count. For good: what is no
-    longer to be offered is hidden.
-    """
-    if not flavor.accepted:
-        with transaction.atomic():
-            flavor.accepted = True
-            flavor.save(update_fields=["accepted"])
-            audit(actor, "flavor.accept", flavor.name, before={"accepted": False}, after={"accepted": True})
-            due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
-    return flavor
+    """Offer what discovery proposed: from now on Kueue knows the flavor, and limits on it count."""
+    return configure_flavor(actor, flavor, {"accepted": True})
 
 
 def _live_projects() -> Iterable[str]:

@@ -13,7 +13,13 @@ from quotas.catalog.facts import Identity
 
 LONGEST = 47
 PLAIN = "plain"
+NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
+
+
+def is_name(text: str) -> bool:
+    """Whether a flavor may be called so: a DNS label of at most LONGEST characters."""
+    return len(text) <= LONGEST and bool(NAME.fullmatch(text))
 
 
 def short_name(product: str) -> str:

@@ -1,0 +1,88 @@
+"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped."""
+
+import hashlib
+import json
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api import etag
+from portal.api.auth import AdminScope, person
+from portal.api.pagination import page_as, page_of
+from portal.api.strict import Body, Flag, Text, Whole, read
+from portal.core.errors import NotVisible
+from portal.tenants import access
+from quotas.catalog import services
+from quotas.catalog.models import Flavor
+
+LONGEST_DEADLINE_S = 86_400
+
+
+class FlavorOut(serializers.ModelSerializer):
+    cluster = serializers.CharField(source="cluster.slug")
+    state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
+
+    class Meta:
+        model = Flavor
+        fields = (
+            *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
+            *("partitionable", "geometry", "node_selector", "tolerations", "state", *Flavor.DECIDED),
+        )
+
+    def get_state(self, flavor: Flavor) -> str:
+        return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
+
+
+class FlavorDecision(Body):
+    """What is left out stays as it is."""
+
+    name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
+    accepted = Flag(required=False, help_text="true offers a proposal; for good.")
+    hidden = Flag(required=False, help_text="Hidden ones are not offered; what is held of them stays held.")
+    title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product.")
+    group = Text(required=False, allow_blank=True, max_length=63, help_text="Heading in the catalogue.")
+    start_deadline_s = Whole(
+        required=False, allow_null=True, min_value=1, max_value=LONGEST_DEADLINE_S, help_text="null: the default."
+    )
+    fail_requests_greater_than_one = Flag(
+        required=False, allow_null=True, help_text="As the device plugin is set; null: NVIDIA's default (MPS only)."
+    )
+
+
+@extend_schema(operation_id="flavors_list", responses=page_of(FlavorOut))
+@api_view(["GET"])
+def flavors(request: Request) -> Response:
+    """Flavors found: offered, hidden, and those that discovery proposes. For operators and auditors."""
+    access.require(person(request), "platform.view", None)
+    return page_as(request, Flavor.objects.select_related("cluster"), FlavorOut, "name")
+
+
+@extend_schema(methods=["GET"], responses=FlavorOut)
+@extend_schema(
+    methods=["PUT"],
+    request=FlavorDecision,
+    responses=FlavorOut,
+    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def flavor(request: Request, name: str) -> Response:
+    """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
+    access.require(person(request), "platform.view", None)
+    row = Flavor.objects.select_related("cluster").filter(name=name).first()
+    if row is None:
+        raise NotVisible(f"There is no flavor {name}.")
+    if request.method == "PUT":
+        access.require(person(request), "catalog.manage", None)
+        etag.require_match(request, _version(row))
+        row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
+    return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+
+
+def _version(flavor: Flavor) -> str:
+    decided = [flavor.name, *(getattr(flavor, name) for name in Flavor.DECIDED)]
+    return hashlib.sha256(json.dumps(decided).encode()).hexdigest()[:16]

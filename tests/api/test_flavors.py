@@ -1,0 +1,113 @@
+"""Flavors are proposed by discovery and decided by operators."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from portal.tenants.models import PlatformRole
+from quotas.catalog import selectors
+from quotas.catalog import services as catalog
+from quotas.catalog.discovery import discover
+from quotas.catalog.models import Cluster, Flavor
+from tests.api.fleet import fleet
+from tests.builders import client, person
+from tests.gpu_facts import plugin_node
+
+pytestmark = pytest.mark.django_db
+A_TRY = {"title": "For a first try", "group": "Development", "hidden": False}
+
+
+@pytest.fixture
+def proposed(team) -> Cluster:
+    """The fleet, and a t4 that nobody has decided about."""
+    cluster = fleet(team)
+    nodes = [plugin_node("l40s-0"), plugin_node("l40s-1"), plugin_node("t4-0", "Tesla-T4", memory="15360")]
+    catalog.sync(cluster, discover(nodes, []), {})
+    return cluster
+
+
+@pytest.fixture
+def operator(proposed) -> APIClient:
+    return client(person(platform_role=PlatformRole.OPERATOR))
+
+
+def decide(api: APIClient, flavor: str, /, **decision: object):
+    tag = api.get(f"/api/v1/flavors/{flavor}")["ETag"]
+    return api.put(f"/api/v1/flavors/{flavor}", decision, format="json", headers={"If-Match": tag})
+
+
+def offered(api: APIClient) -> set[str]:
+    return {row["flavor"]["name"] for row in api.get("/api/v1/offerings").json()["results"]}
+
+
+def test_what_is_new_is_proposed_and_not_offered(operator):
+    states = {row["name"]: row["state"] for row in operator.get("/api/v1/flavors").json()["results"]}
+    assert states == {"h100": "offered", "l40s": "offered", "t4": "proposed"}
+    assert "t4" not in offered(operator)
+
+
+def test_a_proposal_that_is_accepted_is_offered(operator):
+    answer = decide(operator, "t4", accepted=True)
+    assert (answer.status_code, answer.json()["state"]) == (200, "offered")
+    assert "t4" in offered(operator)
+
+
+def test_a_new_node_of_a_known_kind_needs_nobody(operator, proposed):
+    nodes = [plugin_node(f"l40s-{n}") for n in range(3)]
+    catalog.sync(proposed, discover(nodes, []), {})
+    (row,) = [r for r in operator.get("/api/v1/offerings").json()["results"] if r["id"] == "l40s/whole"]
+    assert row["capacity"]["total"] == 12
+
+
+def test_a_proposal_takes_another_name_with_all_that_hangs_on_it(operator, proposed):
+    assert decide(operator, "t4", name="small").json()["name"] == "small"
+    flavor = Flavor.objects.get(name="small")
+    assert [pool.key for pool in flavor.pools.all()] == ["small/gpu"]
+    assert [offering.key for offering in flavor.offerings.all()] == ["small/whole"]
+    known, taken = selectors.known_names(proposed)
+    catalog.sync(proposed, discover([plugin_node("t4-0", "Tesla-T4", memory="15360")], [], known, taken), {})
+    assert not Flavor.objects.filter(name="t4").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "decision", "status", "words"),
+    [
+        ("l40s", {"name": "other"}, 409, "accepted under that name"),
+        ("l40s", {"accepted": False}, 409, "Hide it instead"),
+        ("t4", {"name": "l40s"}, 400, "There is a flavor l40s already."),
+        ("t4", {"name": "A B"}, 400, "Lower-case letters"),
+        ("t4", {"start_deadline_s": 0}, 400, "greater than or equal to 1"),
+        ("t4", {"memory_mib": 1}, 400, "There is no such field"),
+    ],
+)
+def test_what_cannot_be_decided_is_said(operator, name, decision, status, words):
+    answer = decide(operator, name, **decision)
+    assert answer.status_code == status
+    assert words in answer.content.decode()
+    assert Flavor.objects.get(name=name).history.count() == (2 if name == "l40s" else 1)
+
+
+def test_hidden_ones_keep_their_title_and_group(operator):
+    assert decide(operator, "l40s", **A_TRY).json()["group"] == "Development"
+    assert decide(operator, "l40s", hidden=True).json()["state"] == "hidden"
+    assert "l40s" not in offered(operator)
+    assert operator.get("/api/v1/flavors/l40s").json()["title"] == "For a first try"
+
+
+def test_a_change_names_what_it_changes(operator):
+    assert operator.put("/api/v1/flavors/t4", {"accepted": True}, format="json").status_code == 428
+    stale = {"If-Match": operator.get("/api/v1/flavors/t4")["ETag"]}
+    decide(operator, "t4", title="T4")
+    answer = operator.put("/api/v1/flavors/t4", {"accepted": True}, format="json", headers=stale)
+    assert answer.status_code == 412
+
+
+@pytest.mark.parametrize(("role", "status"), [(PlatformRole.AUDITOR, 403), ("", 403)])
+def test_only_operators_decide(operator, role, status):
+    other = client(person(platform_role=role))
+    answer = other.put("/api/v1/flavors/t4", {"accepted": True}, format="json", headers={"If-Match": "*"})
+    assert answer.status_code == status
+    assert not Flavor.objects.get(name="t4").accepted
+
+
+def test_a_flavor_that_is_none_is_404(operator):
+    assert operator.get("/api/v1/flavors/none").status_code == 404
