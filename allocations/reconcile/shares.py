@@ -34,7 +34,7 @@ def of(begins: Sequence[Begin]) -> list[Fraction]:
             on_card = there[held.node, placing.card_of(held.device)]
             if geometry := geometries.of_flavor(row.offering.flavor) if row.offering.flavor.partitionable else None:
                 _require_free(geometry, held, on_card)
-            left = 1 - sum(interval[2] for interval in on_card)
+            left = 1 - sum((part for _, _, part in on_card), Fraction(0))
             worth = min(worth, left) if left > 0 else worth
             on_card.append((held.device, row, worth))
         found.append(worth)

@@ -1,0 +1,242 @@
+"""MIG slices by DRA: which card they get, what binds them together, and how pods share what they get."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from allocations import cards, selectors
+from allocations.availability import Stock
+from allocations.cluster.client import connect
+from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.allocation import reconcile_allocation
+from allocations.selectors import HeldDevice
+from allocations.states import Phase
+from portal.core import clock, due
+from portal.core.errors import Refused
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from tests.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+def devices(row: Allocation) -> tuple[HeldDevice, ...]:
+    return selectors.details([row])[row.pk].devices
+
+
+def parent(row: Allocation) -> str:
+    (one,) = {device.parent_uuid or device.uuid for device in devices(row)}
+    return one
+
+
+def test_a_mig_slice_is_told_with_its_card_profile_and_placement(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/mig-3g.40gb", 2)
+    claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
+    given = {(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]}
+    assert {(d.node, d.device) for d in devices(row)} == given
+    assert {(d.profile, d.uuid) for d in devices(row)} == {("3g.40gb", "")}
+    assert {d.placement for d in devices(row)} <= {(0, 4), (4, 4)}
+    assert all(d.parent_uuid.startswith("GPU-") for d in devices(row))
+    assert [i.gpus for i in intervals(row)] == [row.offering.gpu_share] * 2
+
+
+def test_a_slice_goes_to_the_fuller_card_though_an_empty_one_comes_first(project: Project, member: User) -> None:
+    first = held(member, project, "h100/whole")
+    small = held(member, project, "h100/mig-1g.10gb")
+    ended(member, first)
+    second = held(member, project, "h100/mig-1g.10gb")
+    assert parent(second) == parent(small)
+    assert second.steer == {"cards": [parent(small)]}
+
+
+def test_slices_of_one_request_fill_one_card(project: Project, member: User) -> None:
+    row = held(member, project, "h100/mig-1g.10gb", 7)
+    assert len({d.parent_uuid for d in devices(row)}) == 1
+    assert {d.placement for d in devices(row)} == {(start, 1) for start in range(7)}
+
+
+def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile(
+    project: Project, member: User, kubectl: Kubectl, foreign: str
+) -> None:
+    row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=clock.now() + timedelta(seconds=2))
+    with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
+        eventually(lambda: clock.now() > row.starts_at)
+        reconcile_allocation(str(row.pk), connect())
+        lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
+        eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
+        Allocation.objects.filter(pk=row.pk).update(steer={"cards": [foreign]})
+    wait_for(row, Phase.ACTIVE)
+    row.refresh_from_db()
+    assert row.steer == {"given_up": True}
+    assert parent(row) != foreign
+    claim = json.loads(kubectl("get", "resourceclaim", "late", "-n", project.namespace, "-o", "json"))
+    assert "parentUUID" not in json.dumps(claim["spec"])
+    assert row.start_failures == 0
+    claims = [t.reason for t in row.transitions.filter(type="phase", to_phase="starting")]
+    assert "claim_deleted" not in claims
+
+
+def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
+    offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
+    there = cards.of([offering.flavor])[offering.flavor_id]
+    eventually(lambda: Stock().capacity(offering).free == len(there.cards) - 1)
+    small = held(member, project, "h100/mig-1g.10gb")
+    assert parent(small) != foreign
+
+
+def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
+    """A slice on each of two cards: half a card is in use, and two whole GPUs are gone."""
+    offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
+    before = Stock().capacity(offering).free
+    held(member, project, "h100/mig-1g.10gb", 2, constraints=("distinct_gpus",))
+    assert Stock().capacity(offering).free == before - 2
+
+
+@pytest.mark.parametrize(
+    ("offering", "count", "constraint"),
+    [
+        ("h100/mig-2g.20gb", 3, "same_gpu"),
+        ("h100/mig-1g.10gb", 3, "distinct_gpus"),
+        ("h100/mig-3g.40gb", 3, "same_pcie_root"),
+        ("h100/whole", 2, "same_pcie_root"),
+        ("h100/whole", 2, "distinct_gpus"),
+    ],
+)
+def test_slices_stand_to_each_other_as_the_request_wants(
+    offering: str, count: int, constraint: str, project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row = held(member, project, offering, count, constraints=(constraint,))
+    got = [device.parent_uuid or device.uuid for device in devices(row)]
+    roots = {card.uuid: card.pcie_root for card in cards.of([row.offering.flavor])[row.offering.flavor_id].cards}
+    assert {
+        "same_gpu": len(set(got)) == 1,
+        "distinct_gpus": len(set(got)) == count,
+        "same_pcie_root": len({roots[uuid] for uuid in got}) == 1,
+    }[constraint]
+
+
+@pytest.mark.parametrize(
+    ("offering", "count", "constraint", "most"),
+    [
+        ("h100/mig-1g.10gb", 8, "same_gpu", 7),
+        ("h100/whole", 3, "same_pcie_root", 2),
+        ("h100/whole", 2, "same_gpu", 1),
+        ("l40s/whole", 2, "same_pcie_root", 0),
+    ],
+)
+def test_a_constraint_that_never_holds_is_refused_with_what_would(
+    offering: str, count: int, constraint: str, most: int, project: Project, member: User
+) -> None:
+    with pytest.raises(Refused) as caught:
+        ask(member, project, offering, count, constraints=(constraint,))
+    found = next(d for d in caught.value.dimensions if d.dimension == f"node:{offering}")
+    assert (found.reason, found.limit) == ("never_fits", most)
+    assert f"constraints.{constraint}" in found.hint + found.detail
+
+
+def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "h100/whole", name="turns", sharing={"strategy": "TimeSlicing", "interval": "Long"})
+    claim = json.loads(kubectl("get", "resourceclaim", "turns", "-n", project.namespace, "-o", "json"))
+    (config,) = claim["status"]["allocation"]["devices"]["config"]
+    assert config["opaque"] == {
+        "driver": "gpu.nvidia.com",
+        "parameters": {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "GpuConfig",
+            "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}},
+        },
+    }
+    assert selectors.isolated(row).level == "none"
+    for name in ("one", "two"):
+        kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(labelled(name, row.name)))
+    seen = [eventually(lambda name=name: running(kubectl, project, name), AssertionError) for name in ("one", "two")]
+    assert {pod["spec"]["nodeName"] for pod in seen} == {devices(row)[0].node}
+
+
+def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
+    row = held(member, project, "h100/mig-2g.20gb", 2)
+    row.refresh_from_db()
+    steer, opened = row.steer, [i.key for i in intervals(row)]
+    Allocation.objects.filter(pk=row.pk).delete()
+    due.mark("adoption")
+    eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
+    row = Allocation.objects.get(pk=row.pk)
+    assert row.steer == steer
+    assert [i.key for i in intervals(row)] == opened
+
+
+def labelled(name: str, allocation: str) -> dict[str, Any]:
+    """A pod with nothing but the label."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"gpu-portal.io/allocation": allocation}},
+        "spec": {
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65535,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.k8s.io/pause:3.10",
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
+        },
+    }
+
+
+def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any] | None:
+    seen: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", project.namespace, "-o", "json"))
+    return seen if seen["status"].get("phase") == "Running" else None
+
+
+@pytest.fixture
+def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
+    """UUID of a whole h100 that a claim beside the portal has, for one test."""
+    name = f"foreign-{uuid4().hex[:6]}"
+    kubectl("create", "namespace", name)
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": name},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}},
+    }
+    pod = labelled("user", "none")
+    pod["metadata"] = {"name": "user", "namespace": name}
+    pod["spec"] |= {
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        "tolerations": [{"operator": "Exists"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+    }
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    try:
+        kubectl("create", "-f", "-", stdin=json.dumps(claim))
+        kubectl("create", "-f", "-", stdin=json.dumps(pod))
+
+        def given() -> list[dict[str, Any]]:
+            seen = json.loads(kubectl("get", "resourceclaim", name, "-n", name, "-o", "json"))
+            results: list[dict[str, Any]] = (
+                seen.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+            )
+            return results
+
+        (device,) = eventually(given)
+        flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
+        eventually(lambda: any(c.taken for c in cards.of([flavor])[flavor.pk].cards))
+        uuid_of = {card.key: card.uuid for card in cards.of([flavor])[flavor.pk].cards}
+        yield uuid_of[device["pool"], device["device"]]
+    finally:
+        kubectl("delete", "namespace", name, "--wait=false")
+        kubectl("delete", "pod", "user", "-n", name, "--force", "--ignore-not-found")
