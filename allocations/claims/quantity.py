@@ -3,6 +3,7 @@
 Source: k8s.io/apimachinery pkg/api/resource, quantity.go (the grammar in the comment of type Quantity).
 """
 
+import functools
 import re
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 LONGEST = 40
 
 
+@functools.lru_cache(4096)
 def value(text: str) -> Fraction:
     """The amount as a number; ValueError for what Kubernetes would not read."""
     match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None

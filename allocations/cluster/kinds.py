@@ -228,6 +228,7 @@ def _slice(raw: Raw) -> Mapping[str, Any] | None:
             {
                 "name": d["name"],
                 "attributes": {k: _plain(v) for k, v in d.get("attributes", {}).items()},
+                "versions": sorted(k for k, v in d.get("attributes", {}).items() if "version" in v),
                 "capacity": {k: v["value"] for k, v in d.get("capacity", {}).items()},
                 "counters": [
                     {"set": c["counterSet"], "counters": {k: v["value"] for k, v in c["counters"].items()}}

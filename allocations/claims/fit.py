@@ -1,0 +1,188 @@
+"""Whether published devices can hold a claim: on some node, by the scheduler's own way of trying. Pure.
+
+Devices are tried in published order, requests and alternatives in theirs, going back where it leads nowhere, as the
+allocator of kube-scheduler does (k8s.io/dynamic-resource-allocation, structured). It ends after ``STEPS`` trials:
+then nobody knows, and the scheduler is left to say. An operator's own CEL is not evaluated: a yes may be too kind.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+
+from allocations.claims import quantity
+from allocations.claims.matching import is_tolerated, matching, shares
+from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request
+
+STEPS = 20_000
+
+
+class Answer(StrEnum):
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Devices in published order. ``counters``: (node, counter set, counter) → what the card has of it. ``taken``:
+    (node, device) → shares of it that claims have; one that serves a single claim counts 1."""
+
+    devices: tuple[Device, ...]
+    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    taken: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def empty(self) -> "Fleet":
+        """The same cards, healthy and with nothing on them."""
+        return Fleet(tuple(replace(device, taints=()) for device in self.devices), self.counters)
+
+    def nodes(self) -> list[list[Device]]:
+        by_name = sorted(self.devices, key=lambda device: device.node)
+        return [list(there) for _, there in groupby(by_name, key=lambda device: device.node)]
+
+
+def fits(claim: Claim, fleet: Fleet) -> Answer:
+    """Whether some node of the fleet, as it is given, can hold the whole claim."""
+    budget = [STEPS]
+    answers = [_Node(devices, fleet, budget).holds(claim) for devices in fleet.nodes()]
+    if True in answers:
+        return Answer.YES
+    return Answer.NO if budget[0] > 0 else Answer.UNKNOWN
+
+
+Pick = tuple[Request, Choice, Device]
+
+
+class _Node:
+    """One trial: the devices of a node, and what is left of them while the claim is filled."""
+
+    def __init__(self, devices: Sequence[Device], fleet: Fleet, budget: list[int]) -> None:
+        self.devices, self.budget = devices, budget
+        self.taken: Counter[tuple[str, str]] = Counter(fleet.taken)
+        self.left: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+        for (node, counter_set, name), amount in fleet.counters.items():
+            if node == devices[0].node:
+                self.left[counter_set, name] = quantity.value(amount)
+        for device in devices:
+            if self.taken[device.node, device.name]:
+                self._move(device, -1)
+        self.picks: list[Pick] = []
+
+    def holds(self, claim: Claim) -> bool:
+        return self._requests(claim, 0)
+
+    def _requests(self, claim: Claim, index: int) -> bool:
+        if index == len(claim.requests):
+            return True
+        request = claim.requests[index]
+        return any(self._choice(claim, index, choice) for choice in request.choices)
+
+    def _choice(self, claim: Claim, index: int, choice: Choice) -> bool:
+        candidates = matching(choice, self.devices)
+        if not choice.admin_access:
+            candidates = [device for device in candidates if is_tolerated(device, choice)]
+        if choice.count is None:
+            everything = matching(choice, self.devices)
+            return (
+                bool(everything)
+                and len(everything) == len(candidates)
+                and self._devices(claim, index, choice, candidates, 0, len(candidates))
+            )
+        if choice.count > len(candidates):
+            return False
+        return self._devices(claim, index, choice, candidates, 0, choice.count)
+
+    def _devices(
+        self, claim: Claim, index: int, choice: Choice, candidates: Sequence[Device], start: int, missing: int
+    ) -> bool:
+        """Fill the rest of one choice from the candidates at ``start`` and later, then the requests after it."""
+        if missing == 0:
+            return self._requests(claim, index + 1)
+        for at in range(start, len(candidates) - missing + 1):
+            device = candidates[at]
+            if self.budget[0] <= 0:
+                return False
+            self.budget[0] -= 1
+            pick = (claim.requests[index], choice, device)
+            if self._is_free(device, choice) and self._agrees(claim, pick):
+                self._take(pick)
+                if self._devices(claim, index, choice, candidates, at + 1, missing - 1):
+                    return True
+                self._give_back()
+            if choice.count is None:
+                return False
+        return False
+
+    def _is_free(self, device: Device, choice: Choice) -> bool:
+        if choice.admin_access:
+            return True
+        taken = self.taken[device.node, device.name]
+        if device.shareable:
+            return taken + shares(choice) <= quantity.value(device.capacity.get(SHARES, "0"))
+        return not taken and all(quantity.value(amount) <= self.left[name] for name, amount in device.counters.items())
+
+    def _agrees(self, claim: Claim, pick: Pick) -> bool:
+        """Whether the device agrees with those picked already, and publishes what binds them (else nothing would)."""
+        request, choice, device = pick
+        for constraint in claim.constraints:
+            if not _concerns(constraint, request, choice):
+                continue
+            if constraint.attribute not in device.attributes:
+                return False
+            value = device.attributes[constraint.attribute]
+            others = [d.attributes[constraint.attribute] for r, c, d in self.picks if _concerns(constraint, r, c)]
+            if constraint.distinct and value in others:
+                return False
+            if not constraint.distinct and others and others[0] != value:
+                return False
+        return True
+
+    def _take(self, pick: Pick) -> None:
+        _, choice, device = pick
+        self.picks.append(pick)
+        if not choice.admin_access:
+            self.taken[device.node, device.name] += shares(choice) if device.shareable else 1
+            self._move(device, -1)
+
+    def _give_back(self) -> None:
+        _, choice, device = self.picks.pop()
+        if not choice.admin_access:
+            self.taken[device.node, device.name] -= shares(choice) if device.shareable else 1
+            self._move(device, 1)
+
+    def _move(self, device: Device, sign: int) -> None:
+        for name, amount in device.counters.items():
+            self.left[name] += sign * quantity.value(amount)
+
+
+def _concerns(constraint: Constraint, request: Request, choice: Choice) -> bool:
+    return (
+        not constraint.requests
+        or request.name in constraint.requests
+        or f"{request.name}/{choice.name}" in constraint.requests
+    )
+
+
+def most_of(claim: Claim, index: int, fleet: Fleet) -> int:
+    """The largest count with which the claim's request of that index would fit, all else as it is; 0 when none does."""
+    request = claim.requests[index]
+    asked = max((choice.count or 1 for choice in request.choices), default=1)
+    for count in range(asked - 1, 0, -1):
+        smaller = replace(request, choices=tuple(replace(choice, count=count) for choice in request.choices))
+        others = (*claim.requests[:index], smaller, *claim.requests[index + 1 :])
+        if fits(replace(claim, requests=others), fleet) is Answer.YES:
+            return count
+    return 0
+
+
+def without(claim: Claim, dropped: Iterable[Constraint]) -> Claim:
+    gone = set(dropped)
+    return replace(claim, constraints=tuple(constraint for constraint in claim.constraints if constraint not in gone))
+
+
+def each_alone(claim: Claim) -> Iterator[tuple[int, Claim]]:
+    """Every request as a claim of its own, without what binds it to others."""
+    for index, request in enumerate(claim.requests):
+        yield index, replace(claim, requests=(request,), constraints=())

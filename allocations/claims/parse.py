@@ -1,0 +1,306 @@
+"""The document of a claim, read against what devices publish; everything wrong with it is told at once, by its path."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from allocations.claims import config, quantity
+from allocations.claims.cel import OPERATORS
+from allocations.claims.model import (
+    CLASSES,
+    MOST_DEVICES,
+    PROFILE,
+    SHARES,
+    Choice,
+    Claim,
+    Condition,
+    Config,
+    Constraint,
+    Request,
+    Toleration,
+    qualified,
+)
+from allocations.claims.reading import Errors, Node
+from allocations.claims.vocabulary import Vocabulary, Word, problem
+
+MOST = 32
+"""Requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
+MOST_CHOICES = 8
+MOST_TOLERATIONS = 16
+MOST_CONDITIONS = 14
+MOST_CEL = 2
+LONGEST_VALUE = 64
+LONGEST_CEL = 10 * 1024
+EFFECTS = ("", "NoSchedule", "NoExecute")
+CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_./]{0,316}[A-Za-z0-9])?)?", re.ASCII)
+_INT64 = 2**63
+ORDERED = frozenset({"int", "version", "quantity"})
+
+
+def parse(document: Any, words: Vocabulary, *, path: str = "claim") -> Claim:
+    """The claim of the document; raises Invalid with what is wrong, by path as in ``claim.requests[0].count``."""
+    errors = Errors()
+    node = Node(document, path, errors, ("requests", "constraints", "config"))
+    requests = node.each("requests", MOST, lambda item, at: _request(item, at, errors, words))
+    if node.is_object and not requests and node.at("requests") not in errors.found:
+        node.error("requests", "Give at least one request.")
+    _check_names(requests, errors)
+    claim = Claim(
+        requests=tuple(requests),
+        constraints=tuple(
+            node.each("constraints", MOST, lambda item, at: _constraint(item, at, errors, words, requests))
+        ),
+        config=tuple(node.each("config", MOST, lambda item, at: _config(item, at, errors, requests))),
+    )
+    least = sum(min((choice.count or 1 for choice in request.choices), default=0) for request in requests)
+    if least > MOST_DEVICES:
+        node.error(
+            "requests",
+            f"A claim gets at most {MOST_DEVICES} devices, and these are {least}; make it several allocations.",
+        )
+    errors.raise_any()
+    return claim
+
+
+def _check_names(requests: list[Request], errors: Errors) -> None:
+    seen: set[str] = set()
+    for request in requests:
+        if request.name in seen:
+            errors.add(f"{request.path}.name", f"Another request is named {request.name}.")
+        seen.add(request.name)
+        names = [choice.name for choice in request.choices]
+        for choice in request.choices:
+            if request.is_list and names.count(choice.name) > 1:
+                errors.add(f"{choice.path}.name", f"Another alternative is named {choice.name}.")
+
+
+def _request(document: Any, path: str, errors: Errors, words: Vocabulary) -> Request:
+    has_list = isinstance(document, Mapping) and document.get("alternatives") is not None
+    index = path[path.rindex("[") + 1 : -1]
+    if not has_list:
+        node = Node(document, path, errors, ("name", *CHOICE, "admin_access", "alternatives"))
+        name = _name(node, f"slice-{index}")
+        return Request(path, name, (_choice(node, name, words),))
+    node = Node(document, path, errors, ("name", "alternatives"))
+    choices = node.each(
+        "alternatives",
+        MOST_CHOICES,
+        lambda item, at: _alternative(Node(item, at, errors, ("name", *CHOICE)), words),
+    )
+    if not choices:
+        node.error("alternatives", "Give at least one, the best first.")
+    return Request(path, _name(node, f"slice-{index}"), tuple(choices), is_list=True)
+
+
+def _alternative(node: Node, words: Vocabulary) -> Choice:
+    return _choice(node, _name(node, f"choice-{node.path[node.path.rindex('[') + 1 : -1]}"), words)
+
+
+def _name(node: Node, default: str) -> str:
+    name = node.text("name") or default
+    if not _NAME.fullmatch(name):
+        node.error("name", "Use lower-case letters, digits and hyphens, at most 63, no hyphen at either end.")
+        return default
+    return name
+
+
+def _choice(node: Node, name: str, words: Vocabulary) -> Choice:
+    device = node.choice("device", tuple(CLASSES), "gpu")
+    if device not in words.devices and node.is_object:
+        node.error("device", f"There is no {device} here. Devices are: {', '.join(words.devices) or 'none'}.")
+    conditions = [
+        *_profile(node, device, words),
+        *node.each(
+            "attributes",
+            MOST_CONDITIONS,
+            lambda item, at: _condition(item, at, node.errors, words.attributes, "attribute"),
+        ),
+        *node.each(
+            "capacities",
+            MOST_CONDITIONS,
+            lambda item, at: _condition(item, at, node.errors, words.capacities, "capacity"),
+        ),
+    ]
+    return Choice(
+        path=node.path,
+        name=name,
+        device=device,
+        count=_count(node),
+        conditions=tuple(condition for condition in conditions if condition is not None),
+        capacity=_capacity(node, words),
+        tolerations=tuple(
+            node.each("tolerations", MOST_TOLERATIONS, lambda item, at: _toleration(item, at, node.errors))
+        ),
+        cel=_cel(node),
+        admin_access=node.flag("admin_access"),
+    )
+
+
+def _count(node: Node) -> int | None:
+    given = node.fields.get("count", 1)
+    if given == "all":
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_DEVICES:
+        node.error("count", f'Give a whole number from 1 to {MOST_DEVICES}, or "all" for all of a node.')
+        return 1
+    return given
+
+
+def _profile(node: Node, device: str, words: Vocabulary) -> list[Condition]:
+    profile = node.text("profile")
+    if not profile:
+        return []
+    if device != "mig":
+        node.error("profile", "A whole GPU has no profile; ask for device mig, or leave it out.")
+    elif profile not in words.profiles:
+        node.error("profile", f"No device here has this profile. There are: {', '.join(words.profiles) or 'none'}.")
+    return [Condition(PROFILE, "string", "==", (profile,))]
+
+
+def _condition(document: Any, path: str, errors: Errors, words: Mapping[str, Word], what: str) -> Condition | None:
+    node = Node(document, path, errors, ("name", "operator", "value"))
+    if not node.is_object:
+        return None
+    name, operator = node.text("name"), node.choice("operator", OPERATORS, "==")
+    if wrong := problem(name, words, what):
+        node.error("name", wrong)
+        return None
+    type_ = words[qualified(name)].type
+    if operator in (">", ">=", "<", "<=") and type_ not in ORDERED:
+        node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
+    given = node.fields.get("value")
+    values = given if operator == "in" else [given]
+    if not isinstance(values, list) or not 1 <= len(values) <= MOST:
+        node.error("value", f"Give a list of 1 to {MOST} values.")
+        return None
+    for value in values:
+        if wrong := _wrong_value(value, type_):
+            node.error("value", wrong)
+            return None
+    return Condition(qualified(name), type_, operator, tuple(values))
+
+
+def _wrong_value(value: Any, type_: str) -> str:
+    if type_ == "bool":
+        return "" if isinstance(value, bool) else "Give true or false."
+    if type_ == "int":
+        is_int = isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64
+        return "" if is_int else "Give a whole number, as a JSON number."
+    if not isinstance(value, str):
+        return "Give a string."
+    if type_ == "quantity":
+        return _wrong_amount(value)
+    if len(value) > LONGEST_VALUE or not _is_text(value):
+        return f"Give at most {LONGEST_VALUE} characters, all of them real ones."
+    if type_ == "version" and not _VERSION.fullmatch(value):
+        return "Give a version of three numbers, such as 9.0.0."
+    return ""
+
+
+def _wrong_amount(value: Any) -> str:
+    if not isinstance(value, str):
+        return "Give an amount as a string, such as 40Gi."
+    try:
+        quantity.value(value)
+    except ValueError as error:
+        return f"{error}."
+    return ""
+
+
+def _is_text(value: str) -> bool:
+    """No NUL, which PostgreSQL cannot keep, and no half of a surrogate pair."""
+    return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value)
+
+
+def _capacity(node: Node, words: Vocabulary) -> dict[str, str]:
+    taken: dict[str, str] = {}
+    for name, amount in node.mapping("capacity").items():
+        path = f"{node.at('capacity')}[{str(name)[:64]}]"
+        if wrong := problem(str(name), words.capacities, "capacity") or _wrong_amount(amount):
+            node.errors.add(path, wrong)
+        elif not words.shareable:
+            node.errors.add(
+                path, "Devices here serve one claim at a time, so no part of one can be taken; leave it out."
+            )
+        elif qualified(name) == SHARES and (quantity.value(amount).denominator != 1 or quantity.value(amount) < 1):
+            node.errors.add(path, "Shares are whole: give 1 or more.")
+        else:
+            taken[qualified(name)] = amount
+    return taken
+
+
+def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
+    node = Node(document, path, errors, ("key", "operator", "value", "effect", "seconds"))
+    key, value = node.text("key"), node.text("value")
+    operator = node.choice("operator", ("Exists", "Equal"), "Equal" if value else "Exists")
+    effect = node.choice("effect", EFFECTS, "")
+    seconds = node.whole("seconds", 0, 2**31)
+    for name, given in (("key", key), ("value", value)):
+        if not _LABEL.fullmatch(given):
+            node.error(name, "Use letters, digits, hyphens, underscores, dots and one slash, as a taint has them.")
+    if operator == "Exists" and value:
+        node.error("value", "With Exists there is no value; leave it out.")
+    if operator == "Equal" and not key:
+        node.error("key", "Give the key of the taint.")
+    if seconds is not None and effect != "NoExecute":
+        node.error("seconds", "It goes with the effect NoExecute only.")
+    return Toleration(key, operator, value, effect, seconds)
+
+
+def _cel(node: Node) -> tuple[str, ...]:
+    found = node.texts("cel", MOST_CEL)
+    for index, expression in enumerate(found):
+        if not expression.strip() or len(expression) > LONGEST_CEL or not _is_text(expression):
+            node.error(f"cel[{index}]", f"Give 1 to {LONGEST_CEL} characters, all of them real ones.")
+    return tuple(found)
+
+
+def _named(node: Node, requests: list[Request], *, choices: bool) -> tuple[str, ...]:
+    """Names of requests, and of a request's alternatives as ``request/alternative`` where these may be named."""
+    known = [request.name for request in requests]
+    if choices:
+        known += [
+            f"{request.name}/{choice.name}" for request in requests if request.is_list for choice in request.choices
+        ]
+    named = node.texts("requests", MOST)
+    for index, name in enumerate(named):
+        if name not in known:
+            node.error(f"requests[{index}]", f"There is no such request. Requests are: {', '.join(known) or 'none'}.")
+    return tuple(named)
+
+
+def _constraint(document: Any, path: str, errors: Errors, words: Vocabulary, requests: list[Request]) -> Constraint:
+    node = Node(document, path, errors, ("match_attribute", "distinct_attribute", "requests"))
+    match, distinct = node.text("match_attribute"), node.text("distinct_attribute")
+    if node.is_object and bool(match) == bool(distinct):
+        errors.add(path, "Give match_attribute or distinct_attribute, one of them.")
+    for field, name in (("match_attribute", match), ("distinct_attribute", distinct)):
+        if name and (wrong := problem(name, words.attributes, "attribute")):
+            node.error(field, wrong)
+    return Constraint(path, qualified(match or distinct), bool(distinct), _named(node, requests, choices=True))
+
+
+def _config(document: Any, path: str, errors: Errors, requests: list[Request]) -> Config:
+    node = Node(document, path, errors, ("requests", "sharing"))
+    named = _named(node, requests, choices=True)
+    concerned = [
+        choice
+        for request in requests
+        for choice in request.choices
+        if not named or request.name in named or f"{request.name}/{choice.name}" in named
+    ]
+    kinds = sorted({choice.device for choice in concerned})
+    if len(kinds) > 1:
+        node.error("requests", "GPUs and MIG devices take different configurations; name requests of one kind.")
+    counts = [choice.count for choice in concerned]
+    most = sum(count for count in counts if count is not None) if None not in counts else config.MOST_DEVICES
+    sharing = config.read(
+        node.fields.get("sharing"), node.at("sharing"), errors, kinds[0] if kinds else "gpu", max(1, most)
+    )
+    return Config(named, sharing)

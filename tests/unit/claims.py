@@ -1,0 +1,65 @@
+"""Published devices of the simulated fleet, for tests of claims."""
+
+import functools
+from typing import Any
+
+from allocations.claims import published, vocabulary
+from allocations.claims.fit import Fleet
+from allocations.claims.model import Claim
+from allocations.claims.parse import parse
+from allocations.claims.units import Draw, Draws
+from allocations.cluster import kinds
+from deploy.local.fleet import slices, spec
+from portal.core.errors import Invalid
+from quotas.catalog.geometry import Slices, gpu_share
+from quotas.catalog.mig_tables import TABLES
+
+
+@functools.cache
+def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
+    """The mirrored ResourceSlices of so many nodes of a kind in deploy/local/fleet.yaml."""
+    fleet = spec.load(spec.FLEET_FILE)
+    (found,) = [each for each in fleet.kinds if each.name == kind]
+    pools = [slices.pool(fleet, found, f"{kind}-{index}", {}) for index in range(nodes)]
+    specs = [one | {"pool": one["pool"] | {"generation": 1}} for pool in pools for one in pool.values()]
+    return tuple(kinds.KINDS["ResourceSlice"].project({"spec": one}) for one in specs)
+
+
+@functools.cache
+def fleet(kind: str = "h100", *taken: str) -> Fleet:
+    """``taken``: devices that claims have, as node/device."""
+    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in taken]
+    return published.fleet(facts(kind), [{"devices": devices}])
+
+
+@functools.cache
+def words(kind: str = "h100") -> vocabulary.Vocabulary:
+    return vocabulary.of(fleet(kind).devices)
+
+
+def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:
+    return parse({"requests": list(requests), **parts}, words(kind))
+
+
+def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
+    """What is said to be wrong with a document; nothing where it is right."""
+    try:
+        parse(document, words(kind))
+    except Invalid as error:
+        return error.errors
+    return {}
+
+
+def draws() -> Draws:
+    """What an H100 with dynamic MIG draws on its pool, as the catalogue has it."""
+    cut = TABLES["H100-80GB"]
+    whole = Slices(cut.compute, cut.memory)
+    return Draws(
+        whole=_draw(whole, whole),
+        profiles={p.name: _draw(Slices(p.compute, p.size), whole) for p in cut.profiles},
+    )
+
+
+def _draw(slices_: Slices, whole: Slices) -> Draw:
+    amounts = {"gpu-portal.io/compute-slices": slices_.compute, "gpu-portal.io/memory-slices": slices_.memory}
+    return Draw(amounts, gpu_share(slices_, whole))

@@ -1,0 +1,128 @@
+"""Text from people enters CEL as literals only, whatever it is: judged by a CEL parser that is not ours."""
+
+import ast
+import random
+import re
+from collections.abc import Iterator
+
+import lark
+import pytest
+from celpy.celparser import CELParser
+
+from allocations.claims import cel
+from allocations.claims.model import PRODUCT, Choice, Condition
+from tests.unit.claims import wrong
+
+PARSER = CELParser()
+HOSTILE = 10_000
+FRAGMENTS = (
+    '"', "'", "\\", "\\\\", '\\"', "\n", "\r", "\t", "\x00", "\x7f", "\u2028", "\u202e", "\ufeff", "\U0001f600", "é",
+    '" || true || "', '" == "" || "x" != "', "') || ('", '"""', "'''", 'r"', "b'", "//", "/*", "${", "{{", "%s",
+    "\\x22", "\\042", "\\", "]", ")", "}", ".all(x, true)", "device", "has(", "quantity(", "&&", "||", "?", ":", "true",
+)  # fmt: skip
+
+
+def hostile() -> Iterator[str]:
+    """What breaks out of literals in one language or another, and what else random characters come to."""
+    chance = random.Random(20260721)
+    yield from FRAGMENTS
+    for _ in range(HOSTILE - len(FRAGMENTS)):
+        if chance.random() < 0.5:
+            yield "".join(chance.choice(FRAGMENTS) for _ in range(chance.randint(1, 8)))
+        else:
+            yield "".join(chr(_character(chance)) for _ in range(chance.randint(1, 64)))
+
+
+def _character(chance: random.Random) -> int:
+    top = chance.choice((0x7F, 0xFF, 0xFFFF, 0x10FFFF))
+    code = chance.randint(0, top)
+    return code if not 0xD800 <= code <= 0xDFFF else code - 0x800
+
+
+def built(product: str, profile: str, name: str, value: str) -> list[str]:
+    """The expressions of a choice in which each of these stands."""
+    conditions = (
+        Condition("gpu.nvidia.com/profile", "string", "==", (profile,)),
+        Condition(f"gpu.nvidia.com/{name}", "string", "!=", (value,)),
+        Condition(f"{name}/memory", "quantity", ">=", (value,)),
+        Condition("gpu.nvidia.com/driverVersion", "version", "in", (value, profile)),
+        Condition("gpu.nvidia.com/brand", "string", "in", (value, product)),
+    )
+    return cel.selectors(Choice("", "", "mig", 1, conditions), [product])
+
+
+def shape(tree: lark.Tree[lark.Token] | lark.Token) -> object:
+    """The tree, with every string literal replaced by one and the same."""
+    if isinstance(tree, lark.Token):
+        return "a string" if tree.type == "STRING_LIT" else (tree.type, str(tree))
+    return tree.data, tuple(shape(child) for child in tree.children)
+
+
+def literals(tree: lark.Tree[lark.Token]) -> list[str]:
+    """What the string literals say, read as Python reads them: these escapes mean the same in both."""
+    tokens = tree.scan_values(lambda token: isinstance(token, lark.Token) and token.type == "STRING_LIT")
+    return [ast.literal_eval(str(token)) for token in tokens]
+
+
+def trees(expressions: list[str]) -> list[lark.Tree[lark.Token]]:
+    return [PARSER.parse(expression) for expression in expressions]
+
+
+def test_ten_thousand_hostile_strings_leave_the_tree_as_it_is():
+    plain = list(map(shape, trees(built("product", "profile", "name", "value")[:3])))
+    for text in hostile():
+        found = trees(built(text, text, text, text)[:3])
+        assert list(map(shape, found)) == plain, repr(text)
+        assert all(text in literals(tree) for tree in found), repr(text)
+
+
+@pytest.mark.parametrize("text", FRAGMENTS)
+def test_hostile_amounts_versions_and_lists_leave_the_tree_as_it_is(text: str):
+    plain = list(map(shape, trees(built("product", "profile", "name", "value"))))
+    assert list(map(shape, trees(built(text, text, text, text)))) == plain
+
+
+def test_an_expression_is_plain_ascii():
+    assert all(
+        expression.isascii() and expression.isprintable() for text in FRAGMENTS for expression in built(*[text] * 4)
+    )
+
+
+def test_half_a_surrogate_pair_is_no_text():
+    with pytest.raises(ValueError, match="surrogate"):
+        cel.text("\ud83d")
+
+
+@pytest.mark.parametrize("text", ["x", *FRAGMENTS])
+def test_a_hostile_name_or_profile_never_comes_so_far(text: str):
+    request = {"device": "mig", "profile": text, "attributes": [{"name": text, "operator": "==", "value": "x"}]}
+    found = wrong({"requests": [request]})
+    assert list(found) == ["claim.requests[0].profile", "claim.requests[0].attributes[0].name"]
+
+
+def test_every_condition_is_guarded():
+    names = re.compile(r'device\.(?:attributes|capacity)\["[^"]+"\]\["([^"]+)"\]')
+    for expression in built("a", "b", "c", "d"):
+        assert expression.startswith(f'"{names.findall(expression)[0]}" in device.')
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression"),
+    [
+        (Condition(PRODUCT, "string", "==", ("NVIDIA H100",)), '["productName"] == "NVIDIA H100"'),
+        (
+            Condition("gpu.nvidia.com/memory", "quantity", ">=", ("40Gi",)),
+            '["memory"].compareTo(quantity("40Gi")) >= 0',
+        ),
+        (
+            Condition("gpu.nvidia.com/driverVersion", "version", "<", ("600.0.0",)),
+            '["driverVersion"].compareTo(semver("600.0.0")) < 0',
+        ),
+        (Condition("resource.kubernetes.io/numaNode", "int", "in", (0, 1)), '["numaNode"] in [0, 1]'),
+        (Condition("gpu.nvidia.com/iommu", "bool", "!=", (True,)), '["iommu"] != true'),
+    ],
+)
+def test_each_type_is_compared_as_its_own(condition: Condition, expression: str):
+    built = cel.condition(condition)
+    assert built.endswith(expression)
+    PARSER.parse(built)

@@ -1,0 +1,163 @@
+"""What a claim's lease counts, whether a fleet can hold it, and what is said when it never can."""
+
+from fractions import Fraction
+
+import pytest
+
+from allocations.claims import fit, units, why_not
+from allocations.claims.fit import Answer
+from allocations.claims.units import Draw, Draws
+from tests.unit.claims import claim, draws, fleet
+
+COMPUTE, MEMORY = "gpu-portal.io/compute-slices", "gpu-portal.io/memory-slices"
+ROOT = "resource.kubernetes.io/pcieRoot"
+
+
+def most(*requests, **parts) -> tuple[int, int]:
+    drawn = units.most(claim(*requests, **parts), fleet("h100").devices, draws()).amounts
+    return drawn.get(COMPUTE, 0), drawn.get(MEMORY, 0)
+
+
+@pytest.mark.parametrize(
+    ("requests", "amounts"),
+    [
+        ([{"device": "gpu"}], (7, 8)),
+        ([{"device": "gpu", "count": 2}], (14, 16)),
+        ([{"device": "mig", "profile": "1g.20gb", "count": 3}], (3, 6)),
+        ([{"device": "mig"}], (7, 8)),
+        ([{"device": "mig", "capacities": [{"name": "memory", "operator": "<", "value": "30Gi"}]}], (2, 2)),
+        ([{"device": "gpu", "count": "all"}], (56, 64)),
+        ([{"device": "gpu"}, {"device": "mig", "profile": "1g.10gb"}], (8, 9)),
+        (
+            [
+                {
+                    "alternatives": [
+                        {"device": "mig", "profile": "1g.20gb", "count": 3},
+                        {"device": "mig", "profile": "3g.40gb"},
+                    ]
+                }
+            ],
+            (3, 6),
+        ),
+        ([{"device": "gpu", "count": 8, "admin_access": True}], (0, 0)),
+    ],
+)
+def test_counts_the_most_that_it_can_take(requests, amounts):
+    assert most(*requests) == amounts
+
+
+def test_counts_the_price_of_the_dearest_too():
+    assert units.most(claim({"device": "gpu", "count": 2}), fleet("h100").devices, draws()).share == 2
+
+
+def test_counts_shares():
+    asked = claim({"device": "gpu", "count": 2, "capacity": {"shares": "3"}}, kind="l40s-shares")
+    shared = Draws(share=Draw({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4)))
+    found = units.most(asked, fleet("l40s-shares").devices, shared)
+    assert found == Draw({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
+
+
+def test_says_what_it_cannot_count():
+    with pytest.raises(units.Uncountable) as caught:
+        units.most(claim({"device": "mig"}), fleet("h100").devices, Draws(whole=Draw({"x": 1})))
+    assert caught.value.path == "claim.requests[0]"
+    assert "in no pool" in caught.value.detail
+
+
+def fits(*requests, taken: tuple[str, ...] = (), kind: str = "h100", **parts) -> Answer:
+    return fit.fits(claim(*requests, kind=kind, **parts), fleet(kind, *taken))
+
+
+def test_a_node_of_eight_holds_eight_and_not_nine():
+    assert fits({"count": 8}) is Answer.YES
+    assert fits({"count": 9}) is Answer.NO
+
+
+def test_what_claims_have_is_not_given_again():
+    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    assert fits({"count": 1}, taken=first[:-1]) is Answer.YES
+    assert fits({"count": 1}, taken=first) is Answer.NO
+    assert fits({"count": 2}, taken=first[:-1]) is Answer.NO
+
+
+def test_a_card_with_a_slice_on_it_is_whole_no_more():
+    sliced = tuple(f"h100-{node}/gpu-{card}-mig-1g10gb-19-6" for node in range(2) for card in range(8))
+    assert fits({"device": "gpu"}, taken=sliced) is Answer.NO
+    assert fits({"device": "mig", "profile": "7g.80gb"}, taken=sliced) is Answer.NO
+    assert fits({"device": "mig", "profile": "4g.40gb", "count": 8}, taken=sliced) is Answer.YES
+
+
+def test_slices_of_one_card_are_as_many_as_fit_on_it():
+    same = [{"match_attribute": "parentUUID"}]
+    assert fits({"device": "mig", "profile": "1g.10gb", "count": 7}, constraints=same) is Answer.YES
+    assert fits({"device": "mig", "profile": "1g.20gb", "count": 5}, constraints=same) is not Answer.YES
+    mixed = [{"device": "mig", "profile": "4g.40gb"}, {"device": "mig", "profile": "3g.40gb"}]
+    assert fits(*mixed, constraints=same) is Answer.YES
+
+
+def test_gpus_below_one_root():
+    root = [{"match_attribute": ROOT}]
+    assert fits({"count": 2}, constraints=root) is Answer.YES
+    assert fits({"count": 8}, constraints=root) is Answer.NO
+    assert fits({"count": 2}, constraints=[{"distinct_attribute": ROOT}]) is Answer.YES
+
+
+def test_the_next_alternative_is_tried():
+    asked = {"alternatives": [{"device": "gpu", "count": 9}, {"device": "mig", "profile": "1g.10gb"}]}
+    assert fits(asked) is Answer.YES
+
+
+def test_all_are_all_of_a_node_or_none():
+    assert fits({"count": "all"}) is Answer.YES
+    one_each = ("h100-0/gpu-0", "h100-1/gpu-7")
+    assert fits({"count": "all"}, taken=one_each) is Answer.NO
+    assert fits({"device": "mig", "count": "all"}) is Answer.NO
+
+
+def test_shares_are_taken_until_there_are_no_more():
+    def asked(n: int) -> dict:
+        return {"device": "gpu", "capacity": {"shares": str(n)}}
+
+    assert fits(asked(4), kind="l40s-shares") is Answer.YES
+    assert fits(asked(5), kind="l40s-shares") is Answer.NO
+
+
+def test_admin_access_sees_what_others_have():
+    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    assert fits({"count": "all", "admin_access": True}, taken=first) is Answer.YES
+
+
+def never(*requests, **parts) -> why_not.Never:
+    found = why_not.never(claim(*requests, **parts), fleet("h100"))
+    assert found is not None
+    return found
+
+
+def test_says_that_a_node_has_fewer():
+    found = never({"count": 9})
+    assert (found.path, found.most) == ("claim.requests[0]", 8)
+    assert found.hint == "Ask for at most 8."
+
+
+def test_says_what_devices_publish_instead():
+    found = never({"capacities": [{"name": "memory", "operator": ">=", "value": "200Gi"}]})
+    assert "memory >= 200Gi" in found.detail
+    assert "Mi" in found.hint
+    other = never({"attributes": [{"name": "architecture", "operator": "==", "value": "Ampere"}]})
+    assert other.hint == "Here it is: Hopper."
+
+
+def test_says_which_constraint_binds():
+    found = never({"name": "gpu", "count": 8}, constraints=[{"match_attribute": ROOT, "requests": ["gpu"]}])
+    assert found.path == "claim.constraints[0]"
+    assert 1 < found.most < 8
+    assert f"at most {found.most} as gpu" in found.hint
+
+
+def test_says_that_a_claim_is_on_one_node():
+    found = never({"count": 8}, {"count": 1})
+    assert "several allocations" in found.hint
+
+
+def test_says_nothing_where_it_could_be_held():
+    assert why_not.never(claim({"count": 8}), fleet("h100", "h100-0/gpu-0", "h100-1/gpu-0")) is None
