@@ -1,0 +1,163 @@
+"""What still fits on cards, how much of it together, and to which card a slice is steered."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from allocations.placing import Card, Cards, Piece, share_of
+from quotas.catalog import layouts
+from quotas.catalog.mig_tables import TABLES
+
+H100 = TABLES["H100-80GB"]
+WHOLE = Piece("whole")
+
+
+def mig(profile: str) -> Piece:
+    return Piece("mig", profile)
+
+
+def device(card: str, profile: str, start: int) -> str:
+    one = H100.profile(profile)
+    return f"{card}-mig-{layouts.device_label(one)}-{one.gi_id}-{start}"
+
+
+def card(number: int, *taken: tuple[str, int], node: str = "h100-0", clique: str = "") -> Card:
+    name = f"gpu-{number}"
+    return Card(
+        node=node,
+        name=name,
+        uuid=f"GPU-{node}-{number}",
+        pcie_root=f"pci{number // 2}",
+        clique=clique,
+        taken=tuple(device(name, profile, start) for profile, start in taken),
+    )
+
+
+def node(count: int, name: str = "h100-0", clique: str = "") -> list[Card]:
+    return [card(number, node=name, clique=clique) for number in range(count)]
+
+
+def cut(*cards: Card) -> Cards:
+    return Cards(cards, H100)
+
+
+class TestRoom:
+    def test_of_an_empty_card_a_whole_or_the_most_of_a_profile(self) -> None:
+        empty = cut(card(0))
+        assert empty.total(WHOLE) == 1
+        assert {p.name: empty.total(mig(p.name)) for p in H100.profiles} == {p.name: p.most for p in H100.profiles}
+
+    def test_what_stands_in_the_way_counts_not_what_is_left(self) -> None:
+        """Two slices of seven are taken, and neither a 3g nor a 4g fits any more."""
+        there = cut(card(0, ("1g.10gb", 0), ("1g.10gb", 4)))
+        assert there.total(WHOLE) == there.total(mig("4g.40gb")) == there.total(mig("3g.40gb")) == 0
+        assert there.total(mig("1g.10gb")) == 5
+        assert there.total(mig("3g.40gb"), empty=True) == 2
+
+    def test_nothing_fits_on_a_card_that_somebody_has_whole(self) -> None:
+        taken = cut(replace(card(0), taken=("gpu-0",)))
+        assert [taken.total(piece) for piece in (WHOLE, mig("1g.10gb"))] == [0, 0]
+
+    def test_a_card_that_is_not_cut_is_taken_or_free(self) -> None:
+        assert Cards([card(0), replace(card(1), taken=("gpu-1",))]).total(WHOLE) == 1
+
+    def test_shares_of_a_card_are_counted_once_for_each_claim(self) -> None:
+        share = Piece("shared", replicas=4)
+        there = Cards([replace(card(0), taken=("gpu-0",) * 3), card(1)])
+        assert (there.total(share), there.total(share, empty=True)) == (5, 8)
+
+    def test_parts_made_beforehand_are_there_or_taken(self) -> None:
+        parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-1g10gb-19-4": "1g.10gb"}
+        there = Cards([replace(card(0), parts=parts, taken=("gpu-0-mig-3g40gb-9-0",))])
+        assert [there.total(mig(profile)) for profile in ("3g.40gb", "1g.10gb")] == [0, 1]
+
+
+class TestTogether:
+    CARDS = (*node(4, "a", "c1"), *node(4, "b", "c2"), *node(4, "c", "c2"))
+
+    @pytest.mark.parametrize(
+        ("piece", "constraints", "spread", "most"),
+        [
+            (WHOLE, (), False, 4),
+            (WHOLE, (), True, 12),
+            (WHOLE, ("same_pcie_root",), False, 2),
+            (WHOLE, ("same_gpu",), False, 1),
+            (WHOLE, ("same_clique",), False, 4),
+            (WHOLE, ("same_clique",), True, 8),
+            (mig("1g.10gb"), ("same_gpu",), False, 7),
+            (mig("1g.10gb"), ("same_pcie_root",), False, 14),
+            (mig("1g.10gb"), ("distinct_gpus",), False, 4),
+            (mig("3g.40gb"), ("same_pcie_root", "distinct_gpus"), False, 2),
+        ],
+    )
+    def test_the_most_that_a_request_can_have(
+        self, piece: Piece, constraints: tuple[str, ...], spread: bool, most: int
+    ) -> None:
+        assert cut(*self.CARDS).together(piece, constraints, spread=spread) == most
+
+    @pytest.mark.parametrize("constraint", ["same_clique", "same_pcie_root"])
+    def test_nothing_where_the_hardware_does_not_tell(self, constraint: str) -> None:
+        untold = cut(*(replace(card, clique="", pcie_root="") for card in self.CARDS))
+        assert untold.together(WHOLE, (constraint,), spread=False) == 0
+
+    def test_what_is_taken_counts_now_and_not_ever(self) -> None:
+        there = cut(replace(card(0), taken=("gpu-0",)), card(1))
+        assert there.together(WHOLE, (), spread=False) == 1
+        assert there.together(WHOLE, (), spread=False, empty=True) == 2
+
+    def test_the_clique_with_the_most_room_is_chosen(self) -> None:
+        assert cut(*self.CARDS).clique(WHOLE, 6, ("same_clique",), spread=True) == "c2"
+        assert cut(*self.CARDS).clique(WHOLE, 9, ("same_clique",), spread=True) == ""
+
+
+class TestSteer:
+    def chosen(
+        self, there: Cards, profile: str, count: int = 1, *constraints: str, spread: bool = False
+    ) -> list[str] | None:
+        found = there.steer(profile, count, constraints, spread=spread)
+        return None if found is None else [f"{card.node}/{card.name}" for card in found]
+
+    def test_the_fuller_card_though_an_empty_one_comes_first(self) -> None:
+        there = cut(card(0), card(1, ("1g.10gb", 0)))
+        assert self.chosen(there, "1g.10gb") == ["h100-0/gpu-1"]
+
+    def test_not_the_card_that_still_has_room_for_a_large_one(self) -> None:
+        """On gpu-0 the scheduler would put it at 0, where it costs the 4g; on gpu-1 that is lost already."""
+        there = cut(card(0, ("3g.40gb", 4)), card(1, ("1g.10gb", 0)))
+        assert self.chosen(there, "2g.20gb") == ["h100-0/gpu-1"]
+
+    def test_slices_of_one_claim_are_on_one_node(self) -> None:
+        there = cut(card(0, ("4g.40gb", 0), node="a"), card(0, node="b"))
+        assert self.chosen(there, "3g.40gb", 2) == ["b/gpu-0"] * 2
+        assert self.chosen(there, "3g.40gb", 2, spread=True) == ["a/gpu-0", "b/gpu-0"]
+
+    def test_the_node_where_they_cost_least(self) -> None:
+        there = cut(card(0, node="a"), card(0, ("1g.10gb", 0), node="b"))
+        assert self.chosen(there, "1g.10gb", 3) == ["b/gpu-0"] * 3
+
+    def test_each_on_a_card_of_its_own(self) -> None:
+        there = cut(card(0), card(1, ("1g.10gb", 0)))
+        assert self.chosen(there, "1g.10gb", 2, "distinct_gpus") == ["h100-0/gpu-1", "h100-0/gpu-0"]
+
+    def test_nowhere(self) -> None:
+        assert self.chosen(cut(card(0, ("4g.40gb", 0))), "4g.40gb") is None
+        assert self.chosen(Cards([card(0)]), "1g.10gb") is None
+
+    def test_what_is_under_way_stands_where_the_scheduler_will_put_it(self) -> None:
+        there = cut(card(0), card(1)).expecting([("4g.40gb", "GPU-h100-0-0"), ("3g.40gb", "GPU-h100-0-0")])
+        assert there.total(mig("3g.40gb")) == 2
+        assert self.chosen(there, "3g.40gb") == ["h100-0/gpu-1"]
+
+    def test_a_large_fleet_is_no_matter_of_seconds(self) -> None:
+        """64 nodes of 8 cards: alike nodes and cards are looked at once."""
+        there = cut(*(card for number in range(64) for card in node(8, f"n{number:02}")))
+        assert self.chosen(there, "1g.10gb", 56) == [f"n00/gpu-{slot // 7}" for slot in range(56)]
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("gpu-0", 1), (device("gpu-0", "1g.10gb", 3), Fraction(1, 7)), (device("gpu-0", "3g.40gb", 4), Fraction(1, 2))],
+)
+def test_a_device_is_worth_its_larger_part(name: str, share: Fraction) -> None:
+    assert share_of(H100, name) == share
