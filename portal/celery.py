@@ -4,16 +4,29 @@ Messages are hints: losing or repeating any of them changes nothing (see `portal
 """
 
 import os
+from functools import partial
 
 from celery import Celery
 from celery.signals import task_prerun
+from celery.worker.consumer import Consumer
 from django.db import close_old_connections
+from kombu import Connection
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 app = Celery("portal")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+class SwiftConsumer(Consumer):
+    """Finds a broker that is back within two seconds: kombu's own pauses grow to 30, and hints wait for them."""
+
+    def ensure_connected(self, conn: Connection) -> Connection:
+        conn.ensure_connection = partial(
+            conn.ensure_connection, interval_start=0.5, interval_step=0.5, interval_max=2.0
+        )
+        return super().ensure_connected(conn)
 
 
 @task_prerun.connect
