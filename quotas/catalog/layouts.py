@@ -10,7 +10,7 @@ Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuIn
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from quotas.catalog.mig_tables import Geometry, Profile
@@ -117,13 +117,24 @@ def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -
 
     Cards with equal losses: the fuller one, then the first by name. None when it fits nowhere.
     """
-    found = [(key, occupied, first_fit(geometry, occupied, profile)) for key, occupied in cards.items()]
     costs = [
-        (loss(geometry, occupied, place), -sum(p.size for p in occupied), key)
-        for key, occupied, place in found
-        if place is not None
+        (*cost, key)
+        for key, occupied in cards.items()
+        if (cost := _cost_of_next(geometry, frozenset(occupied), profile)) is not None
     ]
     return min(costs)[2] if costs else None
+
+
+@lru_cache(maxsize=10_000)
+def _cost_of_next(
+    geometry: Geometry, occupied: frozenset[Placement], profile: str
+) -> tuple[tuple[int, ...], int] | None:
+    """What the scheduler's next placement on such a card costs, then minus the card's fullness; None when it is full.
+
+    Remembered, since a fleet has many cards and few ways in which they are cut.
+    """
+    place = first_fit(geometry, occupied, profile)
+    return (loss(geometry, occupied, place), -sum(p.size for p in occupied)) if place else None
 
 
 @cache

@@ -11,7 +11,7 @@ driver's log.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Geometry:
     name: str
     compute: int
     memory: int
-    profiles: tuple[Profile, ...]
+    profiles: tuple[Profile, ...] = field(hash=False)
     source: str = ""
     estimated: tuple[str, ...] = ()
 
