@@ -1,0 +1,208 @@
+"""Every way in which a card can be cut: asked largest first it is admitted by Kueue and placed by the scheduler.
+
+The portal is not in the way here: plain Workloads, each in a queue of one card, and plain claims, one card each.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from quotas.catalog import layouts
+from quotas.catalog.mig_tables import TABLES
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+H100 = TABLES["H100-80GB"]
+UNITS = {"gpu-portal.io/compute-slices": "compute", "gpu-portal.io/memory-slices": "size"}
+CARD = {"gpu-portal.io/compute-slices": H100.compute, "gpu-portal.io/memory-slices": H100.memory}
+EVERY = tuple(layouts.layouts(H100))
+FULL = tuple(
+    layout
+    for layout in EVERY
+    if any(sum(getattr(H100.profile(p), of) * n for p, n in layout.items()) == CARD[u] for u, of in UNITS.items())
+)
+AT_ONCE = 16
+"""Cards of this model in the simulated fleet."""
+SELECT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+TOO_LARGE = ({"7g.80gb": 1}, {"4g.40gb": 1, "3g.40gb": 1}, {"3g.40gb": 2}, {"2g.20gb": 3, "1g.10gb": 1})
+Manifest = dict[str, Any]
+
+
+def largest_first(layout: Mapping[str, int]) -> list[str]:
+    by_size = sorted(layout, key=lambda name: (-H100.profile(name).size, -H100.profile(name).compute, name))
+    return [name for name in by_size for _ in range(layout[name])]
+
+
+@pytest.fixture
+def place(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace beside the portal, whose name all that is made for one test has as its label."""
+    name = f"layouts-{uuid4().hex[:6]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "pods", "--all", "-n", name, "--force", "--ignore-not-found")
+    kubectl("delete", "workloads,resourceclaims,localqueues", "--all", "-n", name, "--wait=false")
+    kubectl("delete", "clusterqueues", "-l", f"layouts={name}", "--wait=false")
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, place: str) -> None:
+    """All wait in the queue of one card; what was admitted leaves and lets others in, until each was."""
+    wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(EVERY)}
+    made = [*queue_of_one_card(place), *(workload(place, *item) for item in wanted.items())]
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
+
+    def all_left() -> bool:
+        there, admitted = workloads(kubectl, place)
+        if admitted:
+            kubectl("delete", "workloads.kueue.x-k8s.io", "-n", place, "--wait=false", *admitted)
+        return not there
+
+    eventually(all_left, within_s=120)
+
+
+def test_kueue_admits_none_with_a_slice_more(kubectl: Kubectl, place: str) -> None:
+    wanted = {f"more-{n}": [*largest_first(layout), "1g.10gb"] for n, layout in enumerate(FULL)}
+    made = [*queue_of_one_card(place), *(workload(place, *item) for item in wanted.items())]
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
+
+    def decided() -> set[str | None]:
+        rows = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", place, "-o", "json"))["items"]
+        return {condition(row, "QuotaReserved") for row in rows} if len(rows) == len(wanted) else {None}
+
+    eventually(lambda: decided() == {"False"}, within_s=60)
+
+
+def workloads(kubectl: Kubectl, place: str) -> tuple[list[str], list[str]]:
+    """Names of all that are there, and of those that are admitted."""
+    rows = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", place, "-o", "json"))["items"]
+    admitted = [row["metadata"]["name"] for row in rows if condition(row, "Admitted") == "True"]
+    return [row["metadata"]["name"] for row in rows], admitted
+
+
+def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, place: str) -> None:
+    for first in range(0, len(EVERY), AT_ONCE):
+        some = {f"layout-{n}": layout for n, layout in enumerate(EVERY[first : first + AT_ONCE], first)}
+        made = [part for name, layout in some.items() for part in claimed(place, name, largest_first(layout))]
+        kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
+        given = eventually(lambda names=set(some): allocated(kubectl, place, names), within_s=60)
+        for name, layout in some.items():
+            on = {(r["pool"], r["device"].partition("-mig-")[0]) for r in given[name]}
+            placed = [layouts.placement_of_device(H100, r["device"])[1] for r in given[name]]
+            assert len(on) == 1
+            assert Counter(one.profile for one in placed if one) == Counter(layout)
+            assert layouts.is_valid(H100, [one for one in placed if one])
+        kubectl("delete", "pods", "--all", "-n", place, "--force")
+        kubectl("delete", "resourceclaims", "--all", "-n", place, "--timeout=30s")
+
+
+def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, place: str) -> None:
+    names = {f"more-{n}": layout for n, layout in enumerate(TOO_LARGE)}
+    made = [p for name, layout in names.items() for p in claimed(place, name, [*largest_first(layout), "1g.10gb"])]
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
+
+    def reasons() -> set[str]:
+        pods = json.loads(kubectl("get", "pods", "-n", place, "-o", "json"))["items"]
+        of = [c for pod in pods for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
+        return {c.get("reason", "") for c in of} if len(of) == len(names) else set()
+
+    eventually(lambda: reasons() == {"Unschedulable"}, within_s=60)
+
+
+def condition(row: Manifest, type_: str) -> str | None:
+    return next((c["status"] for c in row.get("status", {}).get("conditions", ()) if c["type"] == type_), None)
+
+
+def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]] | None:
+    """What each claim was given, once all of them were."""
+    rows = json.loads(kubectl("get", "resourceclaims", "-n", place, "-o", "json"))["items"]
+    given = {
+        row["metadata"]["name"]: row.get("status", {}).get("allocation", {}).get("devices", {}).get("results")
+        for row in rows
+    }
+    return given if set(given) == names and all(given.values()) else None
+
+
+def listed(items: Sequence[Manifest]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def queue_of_one_card(place: str) -> list[Manifest]:
+    kueue = "kueue.x-k8s.io/v1beta2"
+    quota = [{"name": resource, "nominalQuota": str(amount)} for resource, amount in CARD.items()]
+    group = {"coveredResources": list(CARD), "flavors": [{"name": "h100", "resources": quota}]}
+    return [
+        {
+            "apiVersion": kueue,
+            "kind": "ClusterQueue",
+            "metadata": {"name": place, "labels": {"layouts": place}},
+            "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
+        },
+        {
+            "apiVersion": kueue,
+            "kind": "LocalQueue",
+            "metadata": {"name": "card", "namespace": place},
+            "spec": {"clusterQueue": place},
+        },
+    ]
+
+
+def workload(place: str, name: str, profiles: Sequence[str]) -> Manifest:
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": place},
+        "spec": {
+            "queueName": "card",
+            "priority": 0,
+            "podSets": [pod_set(profile, count) for profile, count in Counter(profiles).items()],
+        },
+    }
+
+
+def pod_set(profile: str, count: int) -> Manifest:
+    amounts = {resource: str(getattr(H100.profile(profile), of)) for resource, of in UNITS.items()}
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "slice", "image": "registry.k8s.io/pause:3.10", "resources": resources}
+    spec = {"restartPolicy": "Never", "nodeSelector": SELECT, "tolerations": [{"operator": "Exists"}]}
+    name = "p-" + profile.replace(".", "-").replace("+", "-")
+    return {"name": name, "count": count, "template": {"spec": {**spec, "containers": [container]}}}
+
+
+def claimed(place: str, name: str, profiles: Sequence[str]) -> list[Manifest]:
+    """A claim of all the slices on one card, and a pod that uses it."""
+    requests = [
+        {
+            "name": f"slice-{n}",
+            "exactly": {
+                "deviceClassName": "mig.nvidia.com",
+                "selectors": [{"cel": {"expression": f'device.attributes["gpu.nvidia.com"].profile == "{profile}"'}}],
+            },
+        }
+        for n, profile in enumerate(profiles)
+    ]
+    devices = {"requests": requests, "constraints": [{"matchAttribute": "gpu.nvidia.com/parentUUID"}]}
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"claims": [{"name": "gpu"}]}}
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": place},
+            "spec": {"devices": devices},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": place},
+            "spec": {
+                "nodeSelector": SELECT,
+                "tolerations": [{"operator": "Exists"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+                "containers": [container],
+            },
+        },
+    ]
