@@ -23,9 +23,8 @@ class SwiftConsumer(Consumer):
     """Finds a broker that is back within two seconds: kombu's own pauses grow to 30, and hints wait for them."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
-        conn.ensure_connection = partial(
-            conn.ensure_connection, interval_start=0.5, interval_step=0.5, interval_max=2.0
-        )
+        swift = partial(conn.ensure_connection, interval_start=1, interval_step=1, interval_max=2)
+        conn.ensure_connection = swift  # type: ignore[method-assign]  # the pauses are no setting of Celery's
         return super().ensure_connected(conn)
 
 
