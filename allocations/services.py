@@ -1,7 +1,7 @@
 """The only doors to change an allocation from outside: request, preview, release, extend, retry.
 
 Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
-transaction. Nothing here talks to the cluster, except a person's kubeconfig (``allocations.connect``).
+transaction. Nothing here talks to the cluster, except to try an operator's own CEL (``allocations.own_claims``).
 """
 
 import secrets
@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations import advice, alternatives, options, placing, rules, transitions
+from allocations import advice, alternatives, options, own_claims, placing, rules, transitions
 from allocations.alternatives import Alternative, Near
 from allocations.availability import Stock
 from allocations.cluster import names
@@ -68,7 +68,8 @@ class Warning:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price."""
+    """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price; those of a
+    ``claim`` are of the most it can take. The claim is as the row keeps it (``own_claims``)."""
 
     project: Project
     offering: Offering
@@ -83,6 +84,7 @@ class Preview:
     isolation: Isolation
     alternatives: list[Alternative] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
+    claim: Mapping[str, Any] | None = None
 
 
 def preview(user: User, wish: Wish) -> Preview:
@@ -96,7 +98,8 @@ def preview(user: User, wish: Wish) -> Preview:
     stock = Stock([project.team], cliques=placing.SAME_CLIQUE in wish.constraints)
     live = Allocation.objects.filter(project=project, ended_at=None).count()
     ask = stock.ask(project, offering, wish.count, live=live, spread=wish.spread, constraints=wish.constraints)
-    found = rules.bindings(ask)
+    own = own_claims.prepare(user, project, offering, wish.claim) if wish.claim is not None else None
+    found = rules.bindings(ask) if own is None else own_claims.bindings(stock, project, ask, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     apart = _isolation(offering, wish)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
@@ -104,20 +107,24 @@ def preview(user: User, wish: Wish) -> Preview:
     near = Near(project, offering, wish.count, hours, live, wish.spread, wish.constraints)
     better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
     price = prices.get(offering.key)
+    if price is not None:
+        price *= wish.count if own is None else own.draw.share
+    instead = alternatives.stand_ins(stock, offering) if found and own is None else []
     return Preview(
         project=project,
         offering=offering,
         wish=wish,
         starts_at=span.starts_at,
         ends_at=span.ends_at,
-        fits=rules.fits(ask),
+        fits=rules.fits(ask) if own is None else own_claims.fits(stock, project, offering, own, found),
         bindings=found,
-        price_per_hour=None if price is None else price * wish.count,
-        price_total=None if price is None else price * wish.count * hours,
+        price_per_hour=price,
+        price_total=None if price is None else price * hours,
         currency=costs.currency(),
-        alternatives=alternatives.ranked(stock, near, alternatives.stand_ins(stock, offering), prices) if found else [],
+        alternatives=alternatives.ranked(stock, near, instead, prices),
         warnings=[Warning(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
+        claim=None if own is None else own.stored,
     )
 
 
@@ -216,6 +223,8 @@ def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None
     errors: dict[str, list[str]] = options.problems(
         offering, wish.count, spread=wish.spread, constraints=wish.constraints, sharing=wish.sharing
     )
+    is_constrained = wish.spread or bool(wish.constraints)
+    errors |= own_claims.problems(offering, wish.count, wish.claim, is_constrained=is_constrained)
     if not 1 <= wish.count <= rules.MOST_SLICES:
         errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
     if wish.mode != "hold":
@@ -246,7 +255,7 @@ def draft(user: User, seen: Preview) -> Allocation:
         count=wish.count,
         constraints=dict.fromkeys((*(["spread"] if wish.spread else []), *wish.constraints), True),
         sharing=dict(wish.sharing),
-        claim=None if wish.claim is None else dict(wish.claim),
+        claim=None if seen.claim is None else dict(seen.claim),
         priority=wish.priority,
         purpose=wish.purpose,
         requeue=wish.requeue,

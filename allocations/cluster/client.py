@@ -178,4 +178,5 @@ def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefuse
     code = int(error.status or 0)
     if code in PATIENCE or code == 0:
         return ClusterUnavailable(f"{code}: {message}")
-    return ClusterRefused(code, status.get("reason", ""), message)
+    causes = (status.get("details") or {}).get("causes") or ()
+    return ClusterRefused(code, status.get("reason", ""), message, causes)

@@ -1,5 +1,7 @@
 """What the cluster can answer, as two errors: worth trying again, or not."""
 
+from collections.abc import Mapping, Sequence
+
 from portal.core.errors import Permanent, Retryable
 
 
@@ -8,10 +10,11 @@ class ClusterUnavailable(Retryable):
 
 
 class ClusterRefused(Permanent):
-    """The API server answered no. ``status`` and ``message`` are its own."""
+    """The API server answered no. ``status``, ``message`` and ``causes`` (meta/v1 StatusCause) are its own."""
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, causes: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
         self.reason = reason
         self.message = message
+        self.causes = tuple(causes)

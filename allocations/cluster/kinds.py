@@ -93,19 +93,25 @@ def _workload(raw: Raw) -> Mapping[str, Any]:
 
 def _claim(raw: Raw) -> Mapping[str, Any]:
     """``devices`` as they were given; one that serves several claims with its ``share`` and what is taken of it.
-    ``cards``: the UUID that each request is steered to, in their order, "" for one that is not."""
+    ``admin_devices`` are only looked at: whoever has them keeps them. ``cards``: the UUID that each request is steered
+    to, in their order, "" for one that is not."""
     allocation = raw.get("status", {}).get("allocation", {})
     requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
+    results = allocation.get("devices", {}).get("results", ())
+    looked_at = [_given(r) for r in results if r.get("adminAccess")]
     return {
-        "devices": [
-            {"request": r["request"], "driver": r["driver"], "pool": r["pool"], "device": r["device"]}
-            | ({"share": r["shareID"], "consumed": r.get("consumedCapacity", {})} if r.get("shareID") else {})
-            for r in allocation.get("devices", {}).get("results", ())
-            if not r.get("adminAccess")
-        ],
+        "devices": [_given(r) for r in results if not r.get("adminAccess")],
+        **({"admin_devices": looked_at} if looked_at else {}),
         "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
         "cards": [_steered_to(request.get("exactly", {}).get("selectors", ())) for request in requests],
     }
+
+
+def _given(result: Raw) -> dict[str, Any]:
+    shared = (
+        {"share": result["shareID"], "consumed": result.get("consumedCapacity", {})} if result.get("shareID") else {}
+    )
+    return {name: result[name] for name in ("request", "driver", "pool", "device")} | shared
 
 
 def _steered_to(selectors: Iterable[Raw]) -> str:

@@ -139,3 +139,5 @@ class Slice:
     since: datetime | None = None
     """When the cluster says it began (1 s grain), for holds whose beginning nobody watched."""
     evidence: Ref | None = None
+    is_charged: bool = True
+    """Whether it is the allocation's own: not when it is only looked at, by admin access."""

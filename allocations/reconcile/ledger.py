@@ -84,10 +84,10 @@ def _open_held(
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
         path = paths.of(asked)
-        if {_slot(s.slot) for s in path.occupied(asked, view)} - already.keys():
+        if {_slot(s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
             missed = {s.slot for s in path.held(asked, before)} if before is not None else set()
             for s in path.held(asked, view):
-                if _slot(s.slot) not in already:
+                if s.is_charged and _slot(s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
     devices = _devices(s for _, s, _ in begins)
     parts = shares.of([(row, held) for row, held, _ in begins])

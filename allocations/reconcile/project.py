@@ -71,6 +71,7 @@ def facts(project: Project, view: View) -> ProjectFacts:
         cluster_queue=queue_names.cluster_queue(project.team.slug),
         pod_security=project.pod_security,
         egress=project.egress,
+        admin_access=project.admin_access,
         people=_people(project),
         guards=guards,
         holds=holds,

@@ -36,7 +36,7 @@ def of(row: Allocation) -> Request:
         count=row.count,
         spread=row.constraints.get("spread", False),
         priority=PRIORITIES[row.priority],
-        requests=offering.requests,
+        requests=row.claim["built"]["units"] if row.claim else offering.requests,
         resource=offering.resource,
         device_class=offering.device_class,
         selectors=tuple(offering.selectors),

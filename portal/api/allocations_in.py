@@ -8,6 +8,7 @@ from rest_framework import serializers
 from allocations.placing import CONSTRAINTS
 from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
 from allocations.services import Wish
+from portal.api.claims_in import ClaimField
 from portal.api.strict import Amount, Body, Flag, Moment, Text, Whole
 
 NO_MODE_YET = "It is not offered yet. Use mode hold: run the job yourself with the label that /connect names."
@@ -62,8 +63,9 @@ class AllocationRequest(Body):
     constraints = Constraints(required=False, allow_null=True)
     sharing = Sharing(required=False, allow_null=True, help_text="How pods share its devices; whole and MIG by DRA.")
 
+    claim = ClaimField(required=False, allow_null=True)
+
     not_offered: ClassVar = {
-        "claim": "Own DRA claims are not offered yet. Ask for an offering that GET /offerings lists.",
         "job": NO_MODE_YET,
         "workspace": NO_MODE_YET,
     }

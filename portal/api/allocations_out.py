@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from rest_framework import serializers
 
-from allocations import queueing, selectors
+from allocations import own_claims, queueing, selectors
 from allocations.cluster.kinds import KINDS
 from allocations.connect import Connection
 from allocations.isolation import Isolation
@@ -241,7 +241,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "requeue": row.requeue,
         "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
         "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
-        "claim": row.claim,
+        "claim": own_claims.asked(row.claim),
         **_isolation(selectors.isolated(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,

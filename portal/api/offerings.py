@@ -10,6 +10,7 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations import claim_fleet
 from allocations.availability import Mine, Stock
 from allocations.isolation import of_slice
 from portal.api.allocations_out import NO_ESTIMATE, WaitOut
@@ -17,7 +18,7 @@ from portal.api.auth import person
 from portal.api.pagination import page, page_of
 from portal.api.strict import flag, word, words
 from portal.core import clock
-from portal.core.errors import Invalid
+from portal.core.errors import Invalid, NotVisible
 from portal.core.money import text
 from portal.tenants import access
 from portal.tenants.models import Team, User
@@ -98,6 +99,33 @@ def offerings(request: Request) -> Response:
             ]
         )
     return page(request, rows, lambda found: _render(found, stock, teams), "key")
+
+
+class WordOut(serializers.Serializer):
+    name = serializers.CharField(help_text="Without the domain where it is the driver's own.")
+    type = serializers.ChoiceField(["string", "int", "bool", "version", "quantity"])
+    values = serializers.ListField(help_text="Some that are published now.")
+    devices = serializers.ListField(child=serializers.CharField(), help_text="Kinds of device that have it.")
+
+
+class VocabularyOut(serializers.Serializer):
+    devices = serializers.ListField(child=serializers.CharField(), help_text="gpu, mig.")
+    profiles = serializers.ListField(child=serializers.CharField())
+    attributes = WordOut(many=True)
+    capacities = WordOut(many=True)
+    shareable = serializers.BooleanField(help_text="Whether a device serves several claims, so that a part is taken.")
+
+
+@extend_schema(responses=VocabularyOut)
+@api_view(["GET"])
+def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
+    """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
+    row = catalog.offerings().filter(key=f"{flavor}/{slice_}", kind=Kind.CLAIM).first()
+    if row is None:
+        raise NotVisible(
+            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."
+        )
+    return Response(claim_fleet.of(row.flavor).words.document())
 
 
 def _teams(request: Request, user: User) -> list[Team]:

@@ -15,6 +15,7 @@ v1 = [
     path("projects", structure.projects),
     path("members", structure.members),
     path("offerings", offerings.offerings),
+    path("offerings/<str:flavor>/<str:slice_>/vocabulary", offerings.vocabulary),
     path("allocations", allocations.allocations),
     path("allocations/preview", allocations.preview),
     path("allocations/<str:id_>", allocations.allocation),

@@ -36,6 +36,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "limit.manage": OPERATORS,
     "catalog.manage": OPERATORS,
     "price.manage": OPERATORS,
+    "claim.raw": OPERATORS,  # CEL of one's own, and access to devices that others hold
     "platform.view": frozenset({"operator", "auditor"}),
 }
 

@@ -51,7 +51,7 @@ class TeamAdmin(StructureAdmin):
 @admin.register(Project)
 class ProjectAdmin(StructureAdmin):
     fixed = ("slug", "namespace", "team")
-    list_display = ("slug", "name", "team", "namespace", "pod_security", "egress", "archived_at")
+    list_display = ("slug", "name", "team", "namespace", "pod_security", "egress", "admin_access", "archived_at")
     exclude = ("archived_at",)
     list_filter = ("team", "pod_security", "egress")
 

@@ -100,6 +100,9 @@ class Project(models.Model):
     namespace = models.CharField(max_length=63, unique=True, validators=[is_slug])
     pod_security = models.CharField(max_length=10, choices=PodSecurity, default=PodSecurity.RESTRICTED)
     egress = models.CharField(max_length=10, choices=Egress, default=Egress.NONE)
+    admin_access = models.BooleanField(
+        default=False, help_text="operators' claims here may look at devices others hold"
+    )
     archived_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -57,6 +57,7 @@ def create_project(
     namespace: str = "",
     pod_security: str = PodSecurity.RESTRICTED,
     egress: str = Egress.NONE,
+    admin_access: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
     """A new project; its namespace is named as the project unless given."""
@@ -69,6 +70,7 @@ def create_project(
                 namespace=namespace or slug,
                 pod_security=pod_security,
                 egress=egress,
+                admin_access=admin_access,
             )
         )
         after = {
@@ -76,6 +78,7 @@ def create_project(
             "namespace": project.namespace,
             "pod_security": pod_security,
             "egress": egress,
+            "admin_access": admin_access,
         }
         audit(actor, "project.create", slug, after=after)
         due.mark(f"project:{slug}")

@@ -9,6 +9,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from quotas.catalog import deviceplugin, dra, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
@@ -216,7 +217,31 @@ def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
 
 
 def _offerings(flavor: str, group: Sequence[_Site]) -> list[FoundOffering]:
-    return [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
+    found = [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
+    return [*found, _own_claim(found)] if group[0].reading.path == "dra" else found
+
+
+def _own_claim(offered: Sequence[FoundOffering]) -> FoundOffering:
+    """By DRA a person's own request too, for any of the flavor's devices. What it takes is counted claim by claim, so
+    it draws nothing here; its price is that of a whole GPU."""
+    main = min(offered, key=lambda offering: (offering.kind != "whole", -offering.gpu_share, offering.key))
+    return FoundOffering(
+        key=f"{main.flavor}/claim",
+        flavor=main.flavor,
+        pool=main.pool,
+        kind="claim",
+        profile="",
+        isolation=main.isolation,
+        requests={},
+        resource="",
+        device_class=main.device_class,
+        selectors=(),
+        gpu_share=Fraction(1),
+        per_node=1,
+        sharing=main.sharing,
+        replicas=main.replicas,
+        memory_mib=max(offering.memory_mib for offering in offered),
+    )
 
 
 def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:

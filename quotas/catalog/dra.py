@@ -47,7 +47,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
             continue
         devices += [device for piece in pieces for device in piece.devices if device.attributes.get("type") in _TYPES]
     product = node.labels.get("nvidia.com/gpu.product", "")
-    named = [device for device in devices if _as_label(str(device.attributes.get("productName", ""))) == product]
+    named = [device for device in devices if as_label(str(device.attributes.get("productName", ""))) == product]
     problems += [
         f"device {device.name} is a {device.attributes.get('productName', 'card without productName')}, "
         f"but the node is labelled {product}; it is not offered"
@@ -247,7 +247,7 @@ def _memory(device: DeviceFact) -> int:
     return mib(device.capacity.get("memory", "0"))
 
 
-def _as_label(product_name: str) -> str:
+def as_label(product_name: str) -> str:
     """A product name the way GPU feature discovery writes it into a label."""
     return re.sub(r"[^A-Za-z0-9\-_. ]", "", product_name).strip().replace(" ", "-")
 

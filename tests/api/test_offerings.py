@@ -86,8 +86,8 @@ def test_who_is_in_no_team_has_nothing(member):
 
 def test_only_what_is_free_is_listed_when_asked(api, member, project):
     hold(allocate(member, project, count=4), "a")
-    assert set(rows(api, "free=true&project=vision-train")) == {"h100/whole"}
-    assert set(rows(api, "free=true")) == {"h100/whole", "l40s/whole"}
+    assert set(rows(api, "free=true&project=vision-train")) == {"h100/whole", "h100/claim"}
+    assert set(rows(api, "free=true")) == {"h100/whole", "h100/claim", "l40s/whole"}
 
 
 def test_kinds_are_filtered(api):
@@ -97,7 +97,7 @@ def test_kinds_are_filtered(api):
 
 def test_a_hidden_offering_is_not_listed(api):
     catalog.hide_offering("test", Offering.objects.get(key="l40s/whole"), hidden=True)
-    assert set(rows(api)) == {"h100/whole"}
+    assert set(rows(api)) == {"h100/whole", "h100/claim"}
 
 
 @pytest.mark.parametrize("query", ["kind=big", "free=yes", "limit=0", "project=%00"])

@@ -21,6 +21,7 @@ EXPECTED = {
     "limit.manage": "operator",
     "catalog.manage": "operator",
     "price.manage": "operator",
+    "claim.raw": "operator",
     "platform.view": "operator auditor",
 }
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,9 @@ from allocations.claims import config, quantity
 from portal.core.errors import Invalid
 
 
-def wrong(document: object, device: str = "gpu", **kwargs: int) -> dict[str, list[str]]:
+def wrong(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> dict[str, list[str]]:
     with pytest.raises(Invalid) as caught:
-        config.parse(document, device, **kwargs)
+        config.parse(document, device, devices=devices)
     return caught.value.errors
 
 

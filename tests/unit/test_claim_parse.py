@@ -1,5 +1,7 @@
 """What a claim may say, and how it is told what is wrong with it."""
 
+from typing import Any
+
 import pytest
 
 from allocations.claims import spec, vocabulary
@@ -161,7 +163,7 @@ def test_tells_all_that_is_wrong_at_once_and_what_was_meant():
 
 
 def test_any_json_is_answered():
-    values = [None, True, 1, 1.5, "x", [], {}, [[]], [{}], {"requests": [[]]}, {"requests": [{"count": []}]}]
+    values: list[Any] = [None, True, 1, 1.5, "x", [], {}, [[]], [{}], {"requests": [[]]}, {"requests": [{"count": []}]}]
     for value in values:
         for name in ("requests", "constraints", "config"):
             assert wrong({"requests": [WHOLE], name: value}) or value in (None, []) or name == "requests"

@@ -4,12 +4,23 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
-from quotas.catalog.discovery import Identity, discover
+from quotas.catalog.discovery import Discovered, Identity, discover
 from quotas.catalog.dra import product_selector
 from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def slices_in(found: Discovered) -> list[FoundOffering]:
+    """Offerings but for own claims, which every flavor by DRA has."""
+    return [offering for offering in found.offerings if offering.kind != "claim"]
+
+
+def test_every_flavor_by_dra_takes_claims_of_ones_own():
+    found = discover([dra_node(), plugin_node()], [slices_of("h100-0", card(0))])
+    (claim,) = [offering for offering in found.offerings if offering.kind == "claim"]
+    assert (claim.key, claim.pool, claim.requests, claim.gpu_share) == ("h100/claim", "h100/gpu", {}, 1)
 
 
 def test_whole_gpus_by_device_plugin():
@@ -54,7 +65,7 @@ def test_whole_gpus_by_device_plugin():
 def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
     found = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
     assert found.pools == (FoundPool("h100/gpu", "h100", {"nvidia.com/gpu": 1}, 2),)
-    (offering,) = found.offerings
+    (offering,) = slices_in(found)
     assert offering == FoundOffering(
         key="h100/whole",
         flavor="h100",
@@ -82,7 +93,7 @@ def test_divisible_cards_are_counted_in_compute_and_memory_slices():
     unit = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
     assert found.pools == (FoundPool("h100/slices", "h100", unit, 2),)
     one = {"gpu-portal.io/compute-slices": 1, "gpu-portal.io/memory-slices": 1}
-    assert [(o.key, o.pool, o.requests, o.per_node) for o in found.offerings] == [
+    assert [(o.key, o.pool, o.requests, o.per_node) for o in slices_in(found)] == [
         ("h100/mig-1g.10gb", "h100/slices", one, 2),
         ("h100/mig-7g.80gb", "h100/slices", unit, 2),
         ("h100/whole", "h100/slices", unit, 2),
@@ -100,7 +111,7 @@ def test_mig_by_device_plugin_gives_one_pool_and_offering_per_profile():
         ("a100/mig-1g.10gb.me", {"nvidia.com/mig-1g.10gb.me": 1}, 1),
         ("a100/mig-3g.40gb", {"nvidia.com/mig-3g.40gb": 1}, 8),
     ]
-    assert [(o.key, o.kind, o.profile, o.isolation, o.gpu_share) for o in found.offerings] == [
+    assert [(o.key, o.kind, o.profile, o.isolation, o.gpu_share) for o in slices_in(found)] == [
         ("a100/mig-1g.10gb", "mig", "1g.10gb", "hardware", Fraction(1, 7)),
         ("a100/mig-1g.10gb+me", "mig", "1g.10gb+me", "hardware", Fraction(1, 7)),
         ("a100/mig-3g.40gb", "mig", "3g.40gb", "hardware", Fraction(1, 2)),
@@ -116,7 +127,7 @@ def test_time_slices_are_shared_and_not_isolated():
         gpu_sharing__strategy="time-slicing",
     )
     found = discover([node], [])
-    (offering,) = found.offerings
+    (offering,) = slices_in(found)
     assert (offering.key, offering.pool, offering.kind) == ("t4/shared", "t4/gpu.shared", "shared")
     assert (offering.isolation, offering.gpu_share, offering.per_node) == ("none", Fraction(1, 4), 16)
     assert found.flavors[0].identity.strategy == "time-slicing-4"
@@ -183,7 +194,9 @@ def test_a_node_without_a_product_label_is_a_problem_and_not_offered():
 def test_both_paths_on_a_node_are_a_problem_and_offered_once():
     node = plugin_node("h100-0", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 1}, "81559")
     found = discover([node], [slices_of("h100-0", card(0))])
-    assert [(offering.key, offering.device_class) for offering in found.offerings] == [("h100/whole", "gpu.nvidia.com")]
+    assert [(offering.key, offering.device_class) for offering in slices_in(found)] == [
+        ("h100/whole", "gpu.nvidia.com")
+    ]
     assert [pool.total for pool in found.pools] == [1]
     assert "both" in found.problems[0][1]
 
@@ -199,7 +212,7 @@ def test_what_is_not_ready_cordoned_or_unhealthy_is_not_in_the_total_but_stays_o
 
     sick = replace(nodes[0], allocatable={"nvidia.com/gpu": 3})
     found = discover([sick], [])
-    assert (found.pools[0].total, found.offerings[0].per_node) == (3, 4)
+    assert (found.pools[0].total, slices_in(found)[0].per_node) == (3, 4)
 
 
 def test_a_tainted_device_is_unhealthy_and_not_in_the_total():
@@ -207,7 +220,7 @@ def test_a_tainted_device_is_unhealthy_and_not_in_the_total():
     noted = card(2, taints=(("gpu-portal.io/unhealthy", "", "None"),))
     found = discover([dra_node()], [slices_of("h100-0", card(0), sick, noted)])
     assert [device.healthy for device in found.devices] == [True, False, True]
-    assert (found.pools[0].total, found.offerings[0].per_node) == (2, 3)
+    assert (found.pools[0].total, slices_in(found)[0].per_node) == (2, 3)
 
 
 def test_only_the_newest_complete_generation_counts():
@@ -236,7 +249,7 @@ def test_where_the_driver_announces_parts_only_a_card_is_known_by_them():
     parts = [*divisible_card(0)[1:], *divisible_card(1)[1:]]
     found = discover([dra_node()], [slices_of("h100-0", *parts)])
     assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 2)]
-    assert "h100/whole" not in [o.key for o in found.offerings]
+    assert "h100/whole" not in [o.key for o in slices_in(found)]
     assert [(d.name, d.uuid) for d in found.devices] == [("gpu-0", "GPU-0"), ("gpu-1", "GPU-1")]
 
 

@@ -72,6 +72,7 @@ def test_the_demo_fleet_is_found_whole():
         ("a100/mig-1g.10gb", "a100/mig-1g.10gb", "hardware", Fraction(1, 7), 16),
         ("a100/mig-2g.20gb", "a100/mig-2g.20gb", "hardware", Fraction(2, 7), 8),
         ("a100/mig-3g.40gb", "a100/mig-3g.40gb", "hardware", Fraction(1, 2), 8),
+        ("h100/claim", "h100/slices", "full", Fraction(1), 1),
         ("h100/mig-1g.10gb", "h100/slices", "hardware", Fraction(1, 7), 56),
         ("h100/mig-1g.10gb+me", "h100/slices", "hardware", Fraction(1, 7), 8),
         ("h100/mig-1g.20gb", "h100/slices", "hardware", Fraction(1, 4), 32),
@@ -122,7 +123,7 @@ def test_a_kind_that_is_switched_on_is_found(kind):
     flavor, pools, offerings = SWITCHED_ON[kind]
     found = found_on(FLEET.with_extra({kind: 1}))
     assert {p.key: p.total for p in found.pools if p.flavor == flavor} == {f"{flavor}/{k}": n for k, n in pools.items()}
-    mine = [o for o in found.offerings if o.flavor == flavor]
+    mine = [o for o in found.offerings if o.flavor == flavor and o.kind != "claim"]
     assert [(o.key, o.sharing, o.replicas, o.gpu_share, o.memory_mib) for o in mine] == [
         (f"{flavor}/{key}", *rest) for key, *rest in offerings
     ]

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from allocations.cluster import names
-from allocations.cluster.manifests import claim_spec, lease
+from allocations.cluster.manifests import claim_spec, lease, own_claim
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen, Slice, View
 
 CLIQUE = "nvidia.com/gpu.clique"
@@ -47,7 +47,7 @@ def claim(request: Request, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": claim_spec.build(request, part.slices),
+        "spec": claim_spec.build(request, part.slices) if request.claim is None else own_claim.spec(request.claim),
     }
 
 
@@ -178,8 +178,10 @@ def _devices(part: Part, view: View) -> list[Slice]:
             identity=f"{seen.uid}/{holder_uid}",
             since=since,
             evidence=seen.ref,
+            is_charged=is_charged,
         )
-        for device in seen.facts.get("devices", ())
+        for listed, is_charged in (("devices", True), ("admin_devices", False))
+        for device in seen.facts.get(listed, ())
     ]
 
 
@@ -216,11 +218,19 @@ def guard(request: Request) -> dict[str, object]:
         "mode": "dra",
         **({"claims": claims} if request.spread else {"claim": claims[0]}),
         "resource": request.device_class,
-        "count": request.count,
+        **_addressed(request),
         "priorityClassName": names.hold_class(request.flavor),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],
     }
+
+
+def _addressed(request: Request) -> dict[str, object]:
+    """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
+    if request.claim is None:
+        return {"count": request.count}
+    named = own_claim.requests(request.claim)
+    return {"count": len(named), "requests": named}
 
 
 def annotations(request: Request) -> dict[str, str]:

@@ -11,6 +11,9 @@ from allocations.cluster import names
 from allocations.cluster.manifests import device_plugin
 from allocations.reconcile.facts import Manifest
 
+ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
+"""Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
+
 
 @dataclass(frozen=True)
 class ProjectFacts:
@@ -24,6 +27,7 @@ class ProjectFacts:
     cluster_queue: str
     pod_security: str = "restricted"
     egress: str = "none"
+    admin_access: bool = False
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
@@ -61,10 +65,11 @@ def _object(project: ProjectFacts, api_version: str, kind: str, name: str, **bod
 def namespace(project: ProjectFacts) -> Manifest:
     level = project.pod_security
     pod_security = {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
+    admin = {ADMIN_ACCESS: "true"} if project.admin_access else {}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": project.namespace, "labels": {**labels(project), **pod_security}},
+        "metadata": {"name": project.namespace, "labels": {**labels(project), **pod_security, **admin}},
     }
 
 

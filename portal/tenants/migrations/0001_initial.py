@@ -96,6 +96,7 @@ class Migration(migrations.Migration):
                 ('namespace', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z]([-a-z0-9]*[a-z0-9])?$', 'Use lower-case letters, digits and hyphens, starting with a letter.')])),
                 ('pod_security', models.CharField(choices=[('restricted', 'Restricted'), ('baseline', 'Baseline')], default='restricted', max_length=10)),
                 ('egress', models.CharField(choices=[('none', 'None'), ('cluster', 'Cluster'), ('internet', 'Internet')], default='none', max_length=10)),
+                ('admin_access', models.BooleanField(default=False, help_text="operators' claims here may look at devices others hold")),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='projects', to='tenants.team')),
             ],
