@@ -1,0 +1,139 @@
+"""The claim of a hold: a request per slice, the card it is steered to, what binds the slices, how pods share them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from allocations.cluster import cel
+from allocations.cluster.kinds import KINDS
+from allocations.cluster.manifests import claim_spec
+from tests import asked
+
+MIG = replace(
+    asked.WHOLE,
+    offering="h100/mig-1g.10gb",
+    kind="mig",
+    profile="1g.10gb",
+    count=2,
+    device_class="mig.nvidia.com",
+    selectors=("true",),
+)
+SHARES = replace(asked.WHOLE, offering="l40s/shared", kind="shared", is_shared=True, count=2, capacity={"shares": "1"})
+UUID = "GPU-e6542525-917b-59be-84e0-64ef5525029c"
+
+
+def built(request: Any) -> dict[str, Any]:
+    devices: dict[str, Any] = claim_spec.build(request, range(request.count))["devices"]
+    return devices
+
+
+def test_an_unsteered_slice_is_any_device_of_its_offering():
+    assert built(replace(MIG, count=1)) == {
+        "requests": [
+            {
+                "name": "slice-0",
+                "exactly": {
+                    "deviceClassName": "mig.nvidia.com",
+                    "allocationMode": "ExactCount",
+                    "count": 1,
+                    "selectors": [{"cel": {"expression": "true"}}],
+                },
+            }
+        ]
+    }
+
+
+def test_each_slice_is_steered_to_its_own_card():
+    requests = built(replace(MIG, cards=(UUID, "")))["requests"]
+    assert [[s["cel"]["expression"] for s in r["exactly"]["selectors"]] for r in requests] == [
+        [
+            "true",
+            '"parentUUID" in device.attributes["gpu.nvidia.com"] && '
+            f'device.attributes["gpu.nvidia.com"].parentUUID == "{UUID}"',
+        ],
+        ["true"],
+    ]
+
+
+def test_what_a_claim_is_steered_to_can_be_read_from_it():
+    raw = {"metadata": {"name": "train"}, "spec": claim_spec.build(replace(MIG, cards=("", UUID)), range(2))}
+    facts = KINDS["ResourceClaim"].project(raw)
+    assert facts is not None
+    assert facts["cards"] == ["", UUID]
+
+
+def test_no_uuid_breaks_out_of_its_literal():
+    assert cel.in_card('x" || true || "').endswith(r'parentUUID == "x\" || true || \""')
+
+
+@pytest.mark.parametrize(
+    ("request_", "constraints", "bound"),
+    [
+        (MIG, ("same_gpu",), [{"matchAttribute": "gpu.nvidia.com/parentUUID"}]),
+        (MIG, ("distinct_gpus",), [{"distinctAttribute": "gpu.nvidia.com/parentUUID"}]),
+        (SHARES, ("same_gpu",), [{"matchAttribute": "gpu.nvidia.com/uuid"}]),
+        (SHARES, ("distinct_gpus",), [{"distinctAttribute": "gpu.nvidia.com/uuid"}]),
+        (replace(asked.WHOLE, count=2), ("distinct_gpus",), None),
+        (replace(asked.WHOLE, count=2), ("same_pcie_root",), [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}]),
+        (replace(MIG, count=1), ("same_gpu",), None),
+        (MIG, ("same_clique",), None),
+        (MIG, (), None),
+    ],
+)
+def test_slices_are_bound_as_the_request_says(request_, constraints, bound):
+    assert built(replace(request_, constraints=constraints)).get("constraints") == bound
+
+
+def test_a_share_takes_its_part_of_a_device():
+    assert [r["exactly"]["capacity"] for r in built(SHARES)["requests"]] == [{"requests": {"shares": "1"}}] * 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "sharing", "parameters"),
+    [
+        (
+            asked.WHOLE,
+            {"strategy": "TimeSlicing", "interval": "Long"},
+            {"kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}},
+        ),
+        (MIG, {"strategy": "TimeSlicing"}, {"kind": "MigDeviceConfig", "sharing": {"strategy": "TimeSlicing"}}),
+        (
+            asked.WHOLE,
+            {
+                "strategy": "MPS",
+                "active_thread_percentage": 50,
+                "pinned_memory_limit": "10Gi",
+                "per_device_pinned_memory_limit": {"0": "8Gi"},
+            },
+            {
+                "kind": "GpuConfig",
+                "sharing": {
+                    "strategy": "MPS",
+                    "mpsConfig": {
+                        "defaultActiveThreadPercentage": 50,
+                        "defaultPinnedDeviceMemoryLimit": "10Gi",
+                        "defaultPerDevicePinnedMemoryLimit": {"0": "8Gi"},
+                    },
+                },
+            },
+        ),
+    ],
+)
+def test_pods_share_its_devices_as_the_driver_reads_it(request_, sharing, parameters):
+    (config,) = built(replace(request_, sharing=sharing))["config"]
+    assert config == {
+        "opaque": {
+            "driver": "gpu.nvidia.com",
+            "parameters": {"apiVersion": "resource.nvidia.com/v1beta1", **parameters},
+        }
+    }
+
+
+def test_shares_of_one_device_are_told_apart():
+    given = {"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "l40s-0", "device": "gpu-0"}
+    results = [{**given, "shareID": "a", "consumedCapacity": {"shares": "1"}}, {**given, "adminAccess": True}]
+    raw = {"metadata": {"name": "x"}, "spec": {}, "status": {"allocation": {"devices": {"results": results}}}}
+    facts = KINDS["ResourceClaim"].project(raw)
+    assert facts is not None
+    assert facts["devices"] == [{**given, "share": "a", "consumed": {"shares": "1"}}]

@@ -1,0 +1,91 @@
+"""A claim that is steered otherwise than is wanted goes with its holder, and is made again once it is seen gone."""
+
+from dataclasses import replace
+from typing import Any
+
+from allocations.cluster.manifests import dra
+from allocations.reconcile import wants
+from allocations.reconcile.facts import Applied, Ref, Seen, View
+from allocations.reconcile.plan import DELETED, Apply, Delete, digest, plan
+from tests import asked
+from tests.unit.test_wants import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
+
+CARD, OTHER = "GPU-1", "GPU-2"
+STEERED = replace(asked.WHOLE, kind="mig", profile="1g.10gb", device_class="mig.nvidia.com", cards=(CARD,))
+GIVEN_UP = replace(STEERED, cards=())
+
+
+def claim(cards: tuple[str, ...], *, devices: int = 0, deleting: bool = False) -> Seen:
+    found = [{"pool": "h100-0", "device": f"gpu-{n}-mig-1g10gb-19-0"} for n in range(devices)]
+    facts = {"devices": found, "allocated_at": "", "cards": list(cards)}
+    return Seen(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
+
+
+def holder(**facts: Any) -> Seen:
+    return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
+
+
+def wanted(request: Any, *seen: Seen) -> tuple[wants.Situation, wants.Wanted]:
+    view = View([lease(ready=False), *seen])
+    situation = wants.assess(request, wants.Intent(), view, {}, at(1), DEADLINES)
+    return situation, wants.wanted(request, situation, view, {})
+
+
+def kinds(found: wants.Wanted) -> list[str]:
+    return [manifest["kind"] for manifest in found.objects]
+
+
+def test_a_claim_that_is_steered_as_wanted_stays():
+    _, found = wanted(STEERED, claim((CARD,)), holder())
+    assert kinds(found) == ["Workload", "ResourceClaim", "Pod"]
+    assert found.unwanted == []
+
+
+def test_one_that_is_given_up_goes_holder_first_and_nothing_is_made_meanwhile():
+    for old in (claim((CARD,)), claim((CARD,), deleting=True)):
+        situation, found = wanted(GIVEN_UP, old, holder())
+        assert kinds(found) == ["Workload"]
+        assert found.unwanted == [[HOLDER], [CLAIM]]
+        assert not situation.facts.claim_deleted
+
+
+def test_it_is_made_again_once_it_is_seen_gone():
+    assert kinds(wanted(GIVEN_UP)[1]) == ["Workload", "ResourceClaim", "Pod"]
+
+
+def test_what_is_held_stays_whatever_it_was_steered_to():
+    _, found = wanted(replace(STEERED, cards=(OTHER,)), claim((CARD,), devices=1), holder(phase="Running"))
+    assert found.unwanted == []
+    assert "ResourceClaim" in kinds(found)
+
+
+def test_claims_of_slices_that_are_spread_are_told_apart():
+    spread = replace(STEERED, spread=True, count=2, cards=("", OTHER))
+    first = Ref("ResourceClaim", "vision-train", "train.0")
+    view = View([Seen(first, "u", 1, allocation="train", facts={"devices": [], "cards": [CARD]})])
+    assert dra.outdated(spread, view) == [[Ref("Pod", "vision-train", "train.0-holder")], [first]]
+    assert [m["metadata"]["name"] for m in dra.objects(spread, view)] == ["train.1", "train.1-holder"]
+
+
+def test_the_plan_needs_to_know_nothing_of_it():
+    """Holder, then claim, then the claim anew: three looks of the same generic difference."""
+    old, at_first = claim((CARD,)), holder()
+    made = {Ref.of(m): m for m in dra.objects(STEERED, View())}
+    done = {ref: Applied(ref, uid, 1, digest(made[ref]), "") for ref, uid in ((CLAIM, "u-claim"), (HOLDER, "u-holder"))}
+    done[LEASE] = Applied(LEASE, "u-lease", 1, "lease", "")
+
+    def steps(*seen: Seen, synced: int = 0) -> list[Any]:
+        view = View([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
+        situation = wants.assess(GIVEN_UP, wants.Intent(), view, done, at(1), DEADLINES)
+        actions = plan(wants.wanted(GIVEN_UP, situation, view, done), view, done)
+        return [action for action in actions if not (isinstance(action, Apply) and action.ref == LEASE)]
+
+    assert steps(old, at_first) == [Delete(HOLDER, "u-holder")]
+    done[HOLDER] = replace(done[HOLDER], intent=DELETED)
+    assert steps(old, at_first) == []
+    assert steps(old, synced=20) == [Delete(CLAIM, "u-claim")]
+    done[CLAIM] = replace(done[CLAIM], intent=DELETED)
+    assert steps(replace(old, deleting=True), synced=20) == []
+    again = steps(synced=30)
+    assert [action.ref for action in again] == [CLAIM, HOLDER]
+    assert "parentUUID" not in str(again[0].manifest)
