@@ -19,6 +19,14 @@ LEAST_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
 LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
 NO_OFFERING = "Choose what you need."
+TOGETHER = {
+    "same_gpu": "all on one GPU",
+    "same_pcie_root": "all under one PCIe root",
+    "same_clique": "all in one NVLink clique",
+    "distinct_gpus": "each on a GPU of its own",
+}
+STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
+INTERVALS = ("Default", "Short", "Medium", "Long")
 
 
 class Renderer(DjangoTemplates):
@@ -102,6 +110,22 @@ class RequestForm(LengthForm):
         help_text="For more than a node has, by DRA; a pod then gets one slice. Over REST: "
         "<code>constraints.spread</code>.",
     )
+    constraints = forms.MultipleChoiceField(
+        required=False,
+        label="Slices together",
+        choices=TOGETHER.items(),
+        widget=forms.CheckboxSelectMultiple,
+        help_text="By DRA. Over REST: <code>constraints</code>.",
+    )
+    strategy = forms.ChoiceField(
+        required=False,
+        label="Your pods share a device",
+        choices=STRATEGIES.items(),
+        help_text="Several of your pods on the devices of one claim, by DRA: shared, not isolated from each other.",
+    )
+    interval = forms.ChoiceField(required=False, label="Time slice", choices=[(i, i) for i in ("", *INTERVALS)])
+    threads = forms.IntegerField(required=False, label="Threads of each, %", min_value=0, max_value=100)
+    pinned = forms.CharField(required=False, label="Memory of each", help_text="Such as 10Gi.")
     key = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, projects: Iterable[Project], *args: Any, **kwargs: Any) -> None:
@@ -121,7 +145,20 @@ class RequestForm(LengthForm):
             priority=values["priority"] or "normal",
             purpose=values["purpose"],
             spread=values["spread"],
+            constraints=tuple(values["constraints"]),
+            sharing=self._sharing(),
         )
+
+    def _sharing(self) -> dict[str, Any]:
+        """As the body of a REST request has it: only what was said."""
+        values = self.cleaned_data
+        said = {
+            "strategy": values["strategy"],
+            "interval": values["interval"],
+            "active_thread_percentage": values["threads"],
+            "pinned_memory_limit": values["pinned"],
+        }
+        return {name: value for name, value in said.items() if value not in ("", None)} if said["strategy"] else {}
 
 
 class ExtendForm(LengthForm):

@@ -15,8 +15,9 @@ def as_curl(wish: Wish) -> str:
     body |= {name: value for name in ("name", "purpose") if (value := getattr(wish, name))}
     if wish.priority != "normal":
         body["priority"] = wish.priority
-    if wish.spread:
-        body["constraints"] = {"spread": True}
+    if wanted := dict.fromkeys([*(["spread"] if wish.spread else []), *wish.constraints], True):
+        body["constraints"] = wanted
+    body |= {name: value for name in ("sharing", "claim") if (value := getattr(wish, name))}
     return " \\\n  ".join(
         [
             f"curl -sS {shlex.quote(f'{settings.PORTAL_URL}/api/v1/allocations')}",

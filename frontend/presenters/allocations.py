@@ -8,11 +8,12 @@ from uuid import UUID
 from allocations.connect import USABLE
 from allocations.models import Allocation, Transition
 from allocations.queueing import Place
-from allocations.selectors import Detail, reservation
+from allocations.selectors import Detail, HeldDevice, isolated, reservation, warnings
 from allocations.states import Phase
 from frontend.presenters import amounts, offerings, phases
 from frontend.presenters.phases import Look
 from portal.tenants.access import Standing
+from quotas.catalog.models import Isolation
 
 RUNNING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.SUSPENDED, Phase.RELEASING)
 TYPES = {
@@ -23,6 +24,35 @@ TYPES = {
     "retried": "Queues again",
     "recovered": "Recovered",
 }
+
+
+@dataclass(frozen=True)
+class DeviceLine:
+    """A held device; ``part`` says which part of which card a MIG device is, empty for a whole one."""
+
+    node: str
+    device: str
+    uuid: str
+    part: str
+
+
+def _line(device: HeldDevice) -> DeviceLine:
+    part = device.profile
+    if device.placement:
+        start, size = device.placement
+        last = start + size - 1
+        part += f" on memory slice {start}" if size == 1 else f" on memory slices {start} to {last}"
+    if device.parent_uuid:
+        part += f" of {device.parent_uuid}"
+    return DeviceLine(device.node, device.device, device.uuid, part)
+
+
+def _wishes(row: Allocation) -> str:
+    """Constraints and sharing in words; empty when nothing was said."""
+    words = [name.replace("_", " ") for name, wanted in sorted(row.constraints.items()) if wanted]
+    if row.sharing:
+        words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in row.sharing.items()))
+    return "; ".join(words)
 
 
 @dataclass(frozen=True)
@@ -39,6 +69,11 @@ class Card:
     per_hour: str
     detail: Detail
     devices_named: bool
+    devices: list[DeviceLine]
+    isolation: str
+    isolation_note: str
+    wishes: str
+    warnings: list[str]
     can_release: bool
     can_extend: bool
     can_retry: bool
@@ -74,6 +109,11 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         per_hour=amounts.money(detail.per_hour, detail.currency),
         detail=detail,
         devices_named=reservation(row) == "device",
+        devices=[_line(device) for device in detail.devices],
+        isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
+        isolation_note=isolated(row).note,
+        wishes=_wishes(row),
+        warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and standing.can("allocation.release", team, owner),
         can_extend=goes_on and standing.can("allocation.extend", team, owner),
         can_retry=goes_on and row.asks_owner and standing.can("allocation.release", team, owner),

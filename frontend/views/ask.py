@@ -37,7 +37,7 @@ def ask(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         return _send(request, projects)
     values = _values(request, projects)
-    form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=values.dict())
+    form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
     return _page(request, projects, form, values)
 
 
@@ -157,12 +157,16 @@ def _projects(request: PageRequest) -> list[Project]:
 
 def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
     """The form's values: the address', else the defaults, in the project of the person's last request."""
-    values = QueryDict(mutable=True)
-    for name, value in (DEFAULTS | request.GET.dict()).items():
-        values[name] = value
+    values = request.GET.copy()
+    for name, value in DEFAULTS.items():
+        values.setdefault(name, value)
     if not values.get("project") and projects:
         values["project"] = _last_project(request) or projects[0].slug
     return values
+
+
+def _initial(values: QueryDict) -> dict[str, Any]:
+    return {**values.dict(), "constraints": values.getlist("constraints")}
 
 
 def _who_to_ask(request: PageRequest) -> list[str]:

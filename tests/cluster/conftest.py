@@ -20,6 +20,11 @@ from tests.cluster.waiting import eventually
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
     raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
+
+
 Kubectl = Callable[..., str]
 
 

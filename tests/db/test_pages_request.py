@@ -4,13 +4,15 @@ import pytest
 
 from allocations.models import Allocation
 from portal.tenants.services import create_project
-from quotas.catalog.models import Pool
+from quotas.catalog import services as catalog
+from quotas.catalog.discovery import discover
+from quotas.catalog.models import Cluster, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.builders import person
 from tests.db.builders_pages import asked, browser_of, held, text
 from tests.db.builders_quotas import cluster
-from tests.gpu_facts import plugin_node
+from tests.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -202,3 +204,42 @@ def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member,
     assert browser.get("/request").context["form"]["project"].value() == "vision-train"
     asked(member, other)
     assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
+
+
+@pytest.fixture
+def cut_on_demand(team, fleet):
+    """Two cards that DRA cuts on demand, all of them the team's."""
+    made = Cluster.objects.get()
+    slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
+    catalog.sync(made, discover([dra_node()], slices), {})
+    catalog.accept_flavor("operator", made.flavors.get(name="h100"))
+    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
+
+
+def test_slices_are_asked_for_together_or_apart_in_words_that_rest_knows(cut_on_demand, browser):
+    query = {"offering": "h100/mig-1g.10gb", "count": "2", "constraints": ["distinct_gpus"], "strategy": "TimeSlicing"}
+    part = text(browser.get("/request/preview", {"project": "vision-train", "length": "8", **query}, headers=HTMX))
+    assert "Fits now" in part
+    assert "&quot;distinct_gpus&quot;: true" in part
+    assert "&quot;strategy&quot;: &quot;TimeSlicing&quot;" in part
+
+
+def test_constraints_that_exclude_each_other_are_said_to(cut_on_demand, browser):
+    query = {"offering": "h100/mig-1g.10gb", "count": "2", "constraints": ["distinct_gpus", "same_gpu"]}
+    part = text(browser.get("/request/preview", {"project": "vision-train", "length": "8", **query}, headers=HTMX))
+    assert "same_gpu and distinct_gpus exclude each other" in part
+
+
+def test_slices_of_a_flavor_are_listed_the_largest_first(cut_on_demand, browser):
+    (h100,) = [choice for choice in browser.get("/request").context["choices"] if choice.name == "h100"]
+    kinds = [offer.kind for offer in h100.offers]
+    assert kinds[:3] == ["Whole GPU", "MIG slice 7g.80gb", "MIG slice 1g.10gb"]
+    assert [offer.isolation for offer in h100.offers[:2]] == ["a card of its own", "isolated in hardware"]
+
+
+def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, browser):
+    limits.set_limit("operator", team, Pool.objects.get(key="t4/gpu.shared"), 2)
+    query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
+    part = text(browser.get("/request/preview", query, headers=HTMX))
+    assert "Think twice" in part
+    assert "For training take a slice of its own" in part

@@ -1,0 +1,132 @@
+"""Every slice kind, by every path: requested over REST, held, used by a tenant's pod, released without a trace.
+
+    python -m tests.stack tests/cluster/test_every_slice.py --slices-table docs/guide/slices.md
+
+writes what was seen into the guide.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Node
+from tests.builders import client
+from tests.cluster import slices
+from tests.cluster.asking import ended, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.guide import write_table
+from tests.cluster.hardware import Switch
+from tests.cluster.test_connect import Tenant, running, tenant  # noqa: F401 (a fixture)
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was seen of one row: the request's body, objects by kind, devices or a count, seconds, the pod's node."""
+
+    row: slices.Row
+    body: dict[str, Any]
+    objects: list[str]
+    device: str
+    seconds: float
+    node: str
+
+
+@pytest.fixture(scope="module")
+def told(request: pytest.FixtureRequest) -> Iterator[list[Told]]:
+    """Gathers the rows; at the end they go into the guide, where the command line names it."""
+    found: list[Told] = []
+    yield found
+    if path := request.config.getoption("--slices-table"):
+        write_table(Path(path), sorted(found, key=lambda one: slices.ROWS.index(one.row)))
+
+
+@pytest.fixture(scope="module")
+def nodes(one_more: Switch) -> dict[str, str]:
+    """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
+    names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
+    eventually(lambda: Node.objects.filter(name__in=names.values(), flavor__isnull=False).count() == len(names))
+    call_command("accept_flavors", "--all", "--share")
+    return names
+
+
+def offering_of(row: slices.Row, node: str) -> str:
+    flavor = Node.objects.select_related("flavor").get(name=node).flavor
+    assert flavor is not None
+    return f"{flavor.name}/{row.slice}"
+
+
+@pytest.mark.parametrize("row", slices.ROWS, ids=lambda row: row.key)
+def test_a_slice_is_held_used_and_given_back(
+    row: slices.Row,
+    nodes: dict[str, str],
+    member: User,
+    project: Project,
+    kubectl: Kubectl,
+    tenant: Callable[[dict[str, Any]], Tenant],  # noqa: F811
+    told: list[Told],
+) -> None:
+    api = client(member)
+    body = {"offering": offering_of(row, nodes[row.nodes]), "count": row.count, **row.wish}
+    began = time.monotonic()
+    asked = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
+    assert asked.status_code == 201, asked.json()
+    allocation = wait_for(Allocation.objects.get(pk=asked.json()["id"]), Phase.ACTIVE)
+    seconds = time.monotonic() - began
+    shown = api.get(f"/api/v1/allocations/{allocation.pk}").json()
+    assert shown["isolation"] == row.isolation
+    assert bool(shown["devices"]) == row.named
+    given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
+    use = tenant(given)
+    pod = yaml.safe_load(given["pod_yaml"])
+    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
+    assert made.returncode == 0, made.stderr
+    node = running(use, pod["metadata"]["name"])["spec"]["nodeName"]
+    assert node.startswith(f"{row.nodes}-")
+    if row.named:
+        assert node == shown["devices"][0]["node"]
+    stranger = without_label(given["pod_yaml"], kubectl, project.namespace)
+    refused = use("apply", "-f", "-", stdin=yaml.safe_dump(stranger))
+    assert refused.returncode != 0
+    assert "gpu-portal.io/allocation" in refused.stderr
+    ended(member, allocation)
+    eventually(lambda: not left(kubectl, project, allocation.name))
+    told.append(Told(row, body, [o["kind"] for o in shown["objects"]], device(shown), seconds, node))
+
+
+def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
+    """The same pod as the policies dressed it, less the label, under another name."""
+    pod: dict[str, Any] = yaml.safe_load(pod_yaml)
+    dressed = json.loads(kubectl("get", "pod", pod["metadata"]["name"], "-n", namespace, "-o", "json"))["spec"]
+    spec = pod["spec"]
+    for field in ("resourceClaims", "tolerations", "nodeSelector"):
+        if field in dressed:
+            spec[field] = dressed[field]
+    for plain, got in zip(spec["containers"], dressed["containers"], strict=True):
+        plain["resources"] = got["resources"]
+    return {**pod, "metadata": {"name": "stranger", "namespace": namespace}}
+
+
+def left(kubectl: Kubectl, project: Project, name: str) -> list[str]:
+    """Objects of the allocation that are still there, tenants' pods included."""
+    mine = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
+    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *mine).split()
+
+
+def device(shown: dict[str, Any]) -> str:
+    """The devices' names with placement, or the count on the flavor."""
+    if not shown["devices"]:
+        return f"{shown['count']} on the flavor; none is named"
+    return ", ".join(f"{d['node']}/{d['device']}" for d in shown["devices"])

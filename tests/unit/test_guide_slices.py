@@ -1,0 +1,12 @@
+"""The guide's table of slices has what the cluster tests try."""
+
+from pathlib import Path
+
+from tests.cluster.slices import ROWS
+
+GUIDE = Path(__file__).parents[2] / "docs/guide/slices.md"
+
+
+def test_the_guide_has_a_row_for_each_kind_of_slice():
+    guide = GUIDE.read_text()
+    assert [row.key for row in ROWS if f"| {row.title} | {row.path} |" not in guide] == []
