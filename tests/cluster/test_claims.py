@@ -1,0 +1,235 @@
+"""Claims of one's own on the real control plane: asked over REST, given by the scheduler, used by a tenant's pod."""
+
+import json
+from typing import Any
+
+import pytest
+
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.tenants.models import Project, User
+from portal.tenants.services import save_structure
+from tests.builders import client
+from tests.cluster.asking import ended, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import Command
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+ROOT = "resource.kubernetes.io/pcieRoot"
+OFFERING = "h100/claim"
+UNIT = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
+
+
+@pytest.fixture
+def operator() -> User:
+    return User.objects.get(username="operator")
+
+
+class Asking:
+    """A person who asks for claims in a project."""
+
+    def __init__(self, user: User, project: Project, kubectl: Kubectl) -> None:
+        self.api, self.project, self.kubectl = client(user), project, kubectl
+
+    def post(self, *requests: dict[str, Any], path: str = "allocations", **parts: Any) -> Any:
+        body = {"project": self.project.slug, "offering": OFFERING, "claim": {"requests": list(requests), **parts}}
+        return self.api.post(f"/api/v1/{path}", body, format="json")
+
+    def preview(self, *requests: dict[str, Any], **parts: Any) -> dict[str, Any]:
+        answer = self.post(*requests, path="allocations/preview", **parts)
+        assert answer.status_code == 200, answer.json()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def held(self, *requests: dict[str, Any], **parts: Any) -> Allocation:
+        answer = self.post(*requests, **parts)
+        assert answer.status_code == 201, answer.json()
+        return wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
+
+    def refused(self, *requests: dict[str, Any], **parts: Any) -> dict[str, Any]:
+        answer = self.post(*requests, **parts)
+        assert answer.status_code in (400, 403, 409), answer.json()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def devices(self, row: Allocation) -> list[dict[str, Any]]:
+        """What the scheduler gave: the claim's results, each with the attributes that its slice publishes."""
+        claim = json.loads(self.kubectl("get", "resourceclaim", row.name, "-n", self.project.namespace, "-o", "json"))
+        slices = json.loads(self.kubectl("get", "resourceslices", "-o", "json"))["items"]
+        published = {(s["spec"].get("nodeName"), d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
+        results = claim["status"]["allocation"]["devices"]["results"]
+        return [result | {"published": published[result["pool"], result["device"]]} for result in results]
+
+    def lease(self, row: Allocation) -> dict[str, int]:
+        name, at = f"{row.name}-lease", ".spec.podSets[0].template.spec.containers[0].resources.requests"
+        amounts = self.kubectl("get", "workload", name, "-n", self.project.namespace, "-o", f"jsonpath={{{at}}}")
+        return {resource: int(amount) for resource, amount in json.loads(amounts or "{}").items()}
+
+
+@pytest.fixture
+def asking(member: User, project: Project, kubectl: Kubectl) -> Asking:
+    return Asking(member, project, kubectl)
+
+
+@pytest.fixture
+def operating(operator: User, project: Project, kubectl: Kubectl) -> Asking:
+    return Asking(operator, project, kubectl)
+
+
+def attribute(device: dict[str, Any], name: str) -> Any:
+    return next(iter(device["published"]["attributes"][name].values()))
+
+
+def test_two_gpus_below_one_pcie_root(asking: Asking, member: User) -> None:
+    pair = {"name": "pair", "device": "gpu", "count": 2}
+    row = asking.held(pair, constraints=[{"match_attribute": ROOT, "requests": ["pair"]}])
+    devices = asking.devices(row)
+    assert len(devices) == 2
+    assert len({attribute(device, ROOT) for device in devices}) == 1
+    assert asking.lease(row) == {resource: 2 * amount for resource, amount in UNIT.items()}
+    assert [interval.gpus for interval in intervals(row)] == [1, 1]
+    assert asking.api.get(f"/api/v1/allocations/{row.pk}").json()["claim"]["requests"] == [pair]
+    ended(member, row)
+
+
+def test_a_mig_slice_and_a_whole_gpu_in_one_claim(asking: Asking) -> None:
+    row = asking.held({"device": "gpu"}, {"name": "small", "device": "mig", "profile": "1g.10gb"})
+    found = sorted(str(attribute(device, "type")) for device in asking.devices(row))
+    assert found == ["gpu", "mig"]
+    assert asking.lease(row) == {"gpu-portal.io/compute-slices": 8, "gpu-portal.io/memory-slices": 9}
+    assert float(sum(interval.gpus for interval in intervals(row))) == pytest.approx(1 + 1 / 7)
+
+
+def test_the_first_alternative_that_can_be_had(asking: Asking) -> None:
+    best = {
+        "name": "best",
+        "alternatives": [
+            {"device": "gpu", "tolerations": [], "attributes": [{"name": "brand", "operator": "==", "value": "Tesla"}]},
+            {"name": "slice", "device": "mig", "profile": "2g.20gb"},
+        ],
+    }
+    row = asking.held(best)
+    (device,) = asking.devices(row)
+    assert (device["request"], attribute(device, "profile")) == ("best/slice", "2g.20gb")
+
+
+def test_all_gpus_of_a_node(asking: Asking) -> None:
+    row = asking.held({"device": "gpu", "count": "all"})
+    devices = asking.devices(row)
+    assert len(devices) == 8
+    assert len({device["pool"] for device in devices}) == 1
+    assert asking.lease(row) == {resource: 8 * amount for resource, amount in UNIT.items()}
+
+
+def test_enough_memory_whatever_the_profile(asking: Asking) -> None:
+    enough = [
+        {"name": "memory", "operator": ">=", "value": "30Gi"},
+        {"name": "multiprocessors", "operator": "<=", "value": "60"},
+    ]
+    row = asking.held({"device": "mig", "capacities": enough})
+    (device,) = asking.devices(row)
+    assert attribute(device, "profile") == "3g.40gb"
+    assert asking.lease(row) == {"gpu-portal.io/compute-slices": 3, "gpu-portal.io/memory-slices": 4}
+
+
+def test_every_type_of_condition_is_taken_by_the_scheduler(asking: Asking) -> None:
+    conditions = [
+        {"name": "driverVersion", "operator": ">=", "value": "500.0.0"},
+        {"name": "cudaComputeCapability", "operator": "in", "value": ["8.0.0", "9.0.0"]},
+        {"name": "architecture", "operator": "!=", "value": "Ampere"},
+        {"name": "resource.kubernetes.io/numaNode", "operator": ">=", "value": 1},
+    ]
+    row = asking.held({"device": "gpu", "attributes": conditions})
+    (device,) = asking.devices(row)
+    assert attribute(device, "resource.kubernetes.io/numaNode") == 1
+
+
+def test_a_tainted_device_is_given_to_who_tolerates_it(asking: Asking, fleet: Command) -> None:
+    slices = json.loads(asking.kubectl("get", "resourceslice", "h100-1-gpu.nvidia.com-gpu-7", "-o", "json"))
+    uuid = slices["spec"]["devices"][0]["attributes"]["uuid"]["string"]
+    sick = {"device": "gpu", "attributes": [{"name": "uuid", "operator": "==", "value": uuid}]}
+    fleet("taint", "h100-1/gpu-7", "--xid", "79")
+    try:
+        eventually(lambda: asking.preview(sick)["fits"] == "queue", AssertionError)
+        row = asking.held(sick | {"tolerations": [{"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}]})
+        assert [device["device"] for device in asking.devices(row)] == ["gpu-7"]
+    finally:
+        fleet("heal", "h100-1/gpu-7")
+
+
+def test_sharing_reaches_the_claim_as_nvidias_driver_reads_it(asking: Asking) -> None:
+    sharing = {"strategy": "TimeSlicing", "interval": "Long"}
+    row = asking.held({"name": "gpu", "device": "gpu"}, config=[{"requests": ["gpu"], "sharing": sharing}])
+    claim = json.loads(asking.kubectl("get", "resourceclaim", row.name, "-n", row.project.namespace, "-o", "json"))
+    (config,) = claim["status"]["allocation"]["devices"]["config"]
+    assert config["source"] == "FromClaim"
+    assert config["opaque"]["parameters"]["sharing"] == {
+        "strategy": "TimeSlicing",
+        "timeSlicingConfig": {"interval": "Long"},
+    }
+    assert asking.api.get(f"/api/v1/allocations/{row.pk}").json()["isolation"] == "none"
+
+
+@pytest.mark.parametrize("text", ['" || true || "', "\\", "') || ('", "\u202e", "x\n&& true"])
+def test_hostile_text_is_a_value_that_no_device_has(asking: Asking, text: str) -> None:
+    condition = {"name": "productName", "operator": "==", "value": text}
+    found = asking.refused({"device": "gpu", "attributes": [condition]})
+    assert found["reason"] == "never_fits"
+    assert "NVIDIA H100 80GB HBM3" in found["hint"]
+
+
+def test_what_can_never_be_held_is_refused_with_what_would(asking: Asking) -> None:
+    root = [{"match_attribute": ROOT}]
+    assert asking.refused({"name": "gpu", "count": 8}, constraints=root)["hint"].startswith("Ask for at most")
+    found = asking.refused({"count": 9})
+    assert (found["reason"], found["limit"], found["requested"]) == ("never_fits", 8, 9)
+
+
+def test_the_preview_tells_now_from_queue(asking: Asking, member: User) -> None:
+    assert asking.preview({"count": 8})["fits"] == "now"
+    row = asking.held({"count": 8})
+    assert asking.preview({"count": 1})["fits"] == "queue"
+    ended(member, row)
+
+
+def test_a_tenants_pod_may_pick_one_request_by_its_number(asking: Asking, kubectl: Kubectl) -> None:
+    row = asking.held({"name": "big", "device": "gpu"}, {"name": "small", "device": "mig", "profile": "1g.10gb"})
+    pod = asking.api.get(f"/api/v1/allocations/{row.pk}/connect").json()["pod_yaml"]
+    picked = pod.replace("metadata:\n", "metadata:\n  annotations: {gpu-portal.io/slices: '1'}\n", 1)
+    kubectl("apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
+    query = ("get", "pod", f"{row.name}-pod", "-n", row.project.namespace, "-o")
+    claims = kubectl(*query, "jsonpath={.spec.containers[0].resources.claims}")
+    assert json.loads(claims) == [{"name": "gpu-portal", "request": "small"}]
+    eventually(lambda: kubectl(*query, "jsonpath={.status.phase}") == "Running", AssertionError)
+
+
+def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Asking, operator: User) -> None:
+    good = 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"'
+    assert asking.refused({"cel": [good]})["reason"] == "role_missing"
+    bad = operating.refused({"device": "gpu", "cel": ["true", "device.nonsense =="]})
+    assert list(bad["errors"]) == ["claim.requests[0].cel[1]"]
+    assert "Syntax error" in bad["detail"]
+    row = operating.held({"device": "gpu", "cel": [good]})
+    assert len(operating.devices(row)) == 1
+    ended(operator, row)
+
+
+def test_admin_access_costs_nothing_and_needs_a_marked_project(
+    asking: Asking, operating: Asking, operator: User, member: User, project: Project, kubectl: Kubectl
+) -> None:
+    look = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
+    assert asking.refused(look)["reason"] == "role_missing"
+    assert "not marked" in operating.refused(look)["detail"]
+    project.admin_access = True
+    save_structure(project, ["admin_access"], actor="operator")
+    label = r"jsonpath={.metadata.labels.resource\.kubernetes\.io/admin-access}"
+    eventually(lambda: kubectl("get", "namespace", project.namespace, "-o", label) == "true", AssertionError)
+    mine = asking.held({"count": 1})
+    row = operating.held(look)
+    assert len(operating.devices(row)) == 8
+    assert operating.lease(row) == {}
+    assert intervals(row) == []
+    ended(operator, row)
+    assert asking.devices(mine)
+    ended(member, mine)
