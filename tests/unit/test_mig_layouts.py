@@ -112,6 +112,18 @@ def test_by_hand_a_small_slice_goes_where_nothing_large_can_begin() -> None:
     assert layouts.best_placement(H100, [], "1g.10gb") == at("1g.10gb", 6)
 
 
+@CARDS
+def test_by_hand_and_largest_first_every_layout_is_reached(geometry: Geometry) -> None:
+    for layout in layouts.layouts(geometry):
+        largest_first = sorted(layout, key=lambda p: (-geometry.profile(p).size, -geometry.profile(p).compute, p))
+        placed: list[Placement] = []
+        for profile in itertools.chain(*([name] * layout[name] for name in largest_first)):
+            place = layouts.best_placement(geometry, placed, profile)
+            assert place is not None, layout
+            placed.append(place)
+        assert layouts.is_valid(geometry, placed)
+
+
 def test_a_small_slice_joins_the_card_that_is_broken_already() -> None:
     cards = {"a": [], "b": [at("1g.10gb", 0)], "c": [at("3g.40gb", 0), at("1g.10gb", 4)]}
     assert layouts.best_card(H100, cards, "1g.10gb") == "c"
@@ -191,3 +203,22 @@ def test_no_card_would_have_cost_less(cards: dict[str, list[Placement]], profile
     assert (chosen is None) == (not costs)
     if chosen is not None:
         assert costs[chosen] == min(costs.values())
+
+
+@given(occupations(), PROFILES)
+def test_no_placement_would_have_cost_less(occupied: list[Placement], profile: str) -> None:
+    chosen = layouts.best_placement(H100, occupied, profile)
+    costs = {place: layouts.loss(H100, occupied, place) for place in layouts.fitting(H100, occupied, profile)}
+    assert (chosen is None) == (not costs)
+    if chosen is not None:
+        assert costs[chosen] == min(costs.values())
+
+
+@given(occupations(), PROFILES)
+def test_what_a_placement_blocks_is_what_fits_no_more(occupied: list[Placement], profile: str) -> None:
+    for place in layouts.fitting(H100, occupied, profile):
+        before, after = layouts.room(H100, occupied), layouts.room(H100, [*occupied, place])
+        fewer = layouts.blocks(H100, occupied, place)
+        assert {name: after[name] + fewer[name] for name in before} == before
+        assert fewer[profile] >= 1
+        assert min(fewer.values()) >= 0
