@@ -16,6 +16,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
+from allocations.cluster.names import hold_quota
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.tenants.models import Project, User
@@ -88,6 +89,7 @@ def test_a_slice_is_held_used_and_given_back(
     shown = api.get(f"/api/v1/allocations/{allocation.pk}").json()
     assert shown["isolation"] == row.isolation
     assert bool(shown["devices"]) == row.named
+    objects = [o["kind"] for o in shown["objects"]] + shared(kubectl, allocation)
     given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
     use = tenant(given)
     pod = yaml.safe_load(given["pod_yaml"])
@@ -103,7 +105,7 @@ def test_a_slice_is_held_used_and_given_back(
     assert "gpu-portal.io/allocation" in refused.stderr
     ended(member, allocation)
     eventually(lambda: not left(kubectl, project, allocation.name))
-    told.append(Told(row, body, [o["kind"] for o in shown["objects"]], device(shown), seconds, node))
+    told.append(Told(row, body, objects, device(shown), seconds, node))
 
 
 def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
@@ -117,6 +119,17 @@ def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, 
     for plain, got in zip(spec["containers"], dressed["containers"], strict=True):
         plain["resources"] = got["resources"]
     return {**pod, "metadata": {"name": "stranger", "namespace": namespace}}
+
+
+def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
+    """The hold quota that counts the allocation's slices, where the device plugin gives them."""
+    resource = allocation.offering.resource
+    if not resource:
+        return []
+    name, namespace = hold_quota(allocation.offering.flavor.name), allocation.project.namespace
+    hard = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))["status"]["hard"]
+    assert int(hard[f"requests.{resource}"]) == allocation.count
+    return ["ResourceQuota"]
 
 
 def left(kubectl: Kubectl, project: Project, name: str) -> list[str]:
