@@ -11,6 +11,7 @@ from django.forms.renderers import DjangoTemplates
 from allocations.cluster import names
 from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
 from allocations.services import Wish
+from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
 
@@ -42,7 +43,8 @@ class Form(forms.Form):
     def refuse(self, problem: Problem) -> None:
         """Say what a service refused, at its field if the form has it."""
         for name, messages in problem.errors.items():
-            self.add_error(name if name in self.fields else None, messages)
+            known = name in self.fields
+            self.add_error(name if known else None, [f"{'' if known else claim_form.where(name)}{m}" for m in messages])
         if not problem.errors:
             self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
 
@@ -136,17 +138,19 @@ class RequestForm(LengthForm):
 
     def wish(self) -> Wish:
         values = self.cleaned_data
+        is_claim = claim_form.is_claim(values["offering"])
         return Wish(
             project=values["project"],
             offering=values["offering"],
-            count=values["count"],
+            count=1 if is_claim else values["count"],
             name=values["name"],
             hours=self.chosen_hours(),
             priority=values["priority"] or "normal",
             purpose=values["purpose"],
             spread=values["spread"],
             constraints=tuple(values["constraints"]),
-            sharing=self._sharing(),
+            sharing={} if is_claim else self._sharing(),
+            claim=claim_form.document(self.data, self._sharing()) if is_claim else None,
         )
 
     def _sharing(self) -> dict[str, Any]:

@@ -8,20 +8,21 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations import selectors, services
+from allocations import claim_fleet, selectors, services
 from allocations.availability import Stock
 from allocations.models import Allocation
 from allocations.services import Preview, Wish
-from frontend import once
+from frontend import claim_form, once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, phases, refusals
 from frontend.presenters.offerings import choices
 from frontend.rest import as_curl
 from portal.core import clock
-from portal.core.errors import Invalid, Refused
+from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
 from portal.tenants.models import PlatformRole, Project, Role, User
+from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
 NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
@@ -102,6 +103,7 @@ def _page(
         stock = Stock([team])
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
         context |= {"team": team, "choices": choices(team, stock, prices, costs.currency())}
+    context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
     context["key"] = values.get("key") or once.new_key()
@@ -119,8 +121,22 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         wish = form.wish()
         seen = services.preview(request.user, wish)
     except Invalid as problem:
-        return NOTHING_CHOSEN | {"unclear": " ".join(m for found in problem.errors.values() for m in found)}
+        words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
+        return NOTHING_CHOSEN | {"unclear": " ".join(words)}
+    except (Forbidden, Refused) as problem:
+        return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
     return NOTHING_CHOSEN | _summary(seen, wish, values)
+
+
+def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
+    """The fields of an own claim, from what the chosen flavor publishes; None where none is chosen."""
+    if not claim_form.is_claim(values.get("offering", "")):
+        return None
+    offering = catalog.offerings().filter(key=values["offering"]).first()
+    if offering is None:
+        return None
+    is_operator = access.can(request.user, "claim.raw", None)
+    return claim_form.context(values, claim_fleet.of(offering.flavor).words, is_operator=is_operator)
 
 
 def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
