@@ -81,7 +81,8 @@ def _rename(flavor: Flavor, name: str) -> None:
         raise Invalid({"name": [words]})
     if Flavor.objects.filter(name=name).exists():
         raise Invalid({"name": [f"There is a flavor {name} already."]})
-    for row in (*flavor.pools.all(), *flavor.offerings.all()):
+    rows: list[Pool | Offering] = [*flavor.pools.all(), *flavor.offerings.all()]
+    for row in rows:
         row.key = f"{name}/{row.key.partition('/')[2]}"
         row.save(update_fields=["key"])
 

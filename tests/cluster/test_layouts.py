@@ -84,7 +84,7 @@ def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, place: 
         some = {f"layout-{n}": layout for n, layout in enumerate(EVERY[first : first + AT_ONCE], first)}
         made = [part for name, layout in some.items() for part in claimed(place, name, largest_first(layout))]
         kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
-        given = eventually(lambda names=set(some): allocated(kubectl, place, names), within_s=60)
+        given = allocated(kubectl, place, set(some))
         for name, layout in some.items():
             on = {(r["pool"], r["device"].partition("-mig-")[0]) for r in given[name]}
             placed = [layouts.placement_of_device(H100, r["device"])[1] for r in given[name]]
@@ -108,14 +108,16 @@ def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, place: st
     eventually(lambda: reasons() == {"Unschedulable"}, within_s=60)
 
 
-def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]] | None:
+def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
     """What each claim was given, once all of them were."""
-    rows = json.loads(kubectl("get", "resourceclaims", "-n", place, "-o", "json"))["items"]
-    given = {
-        row["metadata"]["name"]: row.get("status", {}).get("allocation", {}).get("devices", {}).get("results")
-        for row in rows
-    }
-    return given if set(given) == names and all(given.values()) else None
+
+    def look() -> dict[str, list[dict[str, str]]]:
+        rows = json.loads(kubectl("get", "resourceclaims", "-n", place, "-o", "json"))["items"]
+        of = {row["metadata"]["name"]: row.get("status", {}).get("allocation", {}) for row in rows}
+        given = {name: found.get("devices", {}).get("results", []) for name, found in of.items()}
+        return given if set(given) == names and all(given.values()) else {}
+
+    return eventually(look, within_s=60)
 
 
 def listed(items: Sequence[Manifest]) -> Manifest:

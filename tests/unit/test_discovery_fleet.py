@@ -132,6 +132,7 @@ def test_a_kind_that_is_switched_on_is_found(kind):
 
 def test_a_driver_publishes_what_the_table_says():
     (flavor,) = [f for f in found_on(FLEET).flavors if f.name == "h100"]
+    assert flavor.geometry is not None
     told = [
         (p.name, p.gi_id, p.compute, p.memory_mib, p.multiprocessors, p.starts, p.size, p.most)
         for p in flavor.geometry.profiles
