@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from allocations.claims import config, quantity
+from allocations.claims import config, quantity, values
 from allocations.claims.cel import OPERATORS
 from allocations.claims.model import (
     CLASSES,
@@ -29,17 +29,11 @@ MOST_CHOICES = 8
 MOST_TOLERATIONS = 16
 MOST_CONDITIONS = 14
 MOST_CEL = 2
-LONGEST_VALUE = 64
 LONGEST_CEL = 10 * 1024
 EFFECTS = ("", "NoSchedule", "NoExecute")
 CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_VERSION = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
-    re.ASCII,
-)
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_./]{0,316}[A-Za-z0-9])?)?", re.ASCII)
-_INT64 = 2**63
 ORDERED = frozenset({"int", "version", "quantity"})
 
 
@@ -175,54 +169,22 @@ def _condition(document: Any, path: str, errors: Errors, words: Mapping[str, Wor
     if operator in (">", ">=", "<", "<=") and type_ not in ORDERED:
         node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
     given = node.fields.get("value")
-    values = given if operator == "in" else [given]
-    if not isinstance(values, list) or not 1 <= len(values) <= MOST:
+    compared = given if operator == "in" else [given]
+    if not isinstance(compared, list) or not 1 <= len(compared) <= MOST:
         node.error("value", f"Give a list of 1 to {MOST} values.")
         return None
-    for value in values:
-        if wrong := _wrong_value(value, type_):
+    for value in compared:
+        if wrong := values.problem(value, type_):
             node.error("value", wrong)
             return None
-    return Condition(qualified(name), type_, operator, tuple(values))
-
-
-def _wrong_value(value: Any, type_: str) -> str:
-    if type_ == "bool":
-        return "" if isinstance(value, bool) else "Give true or false."
-    if type_ == "int":
-        is_int = isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64
-        return "" if is_int else "Give a whole number, as a JSON number."
-    if not isinstance(value, str):
-        return "Give a string."
-    if type_ == "quantity":
-        return _wrong_amount(value)
-    if len(value) > LONGEST_VALUE or not _is_text(value):
-        return f"Give at most {LONGEST_VALUE} characters, all of them real ones."
-    if type_ == "version" and not _VERSION.fullmatch(value):
-        return "Give a version of three numbers, such as 9.0.0."
-    return ""
-
-
-def _wrong_amount(value: Any) -> str:
-    if not isinstance(value, str):
-        return "Give an amount as a string, such as 40Gi."
-    try:
-        quantity.value(value)
-    except ValueError as error:
-        return f"{error}."
-    return ""
-
-
-def _is_text(value: str) -> bool:
-    """No NUL, which PostgreSQL cannot keep, and no half of a surrogate pair."""
-    return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value)
+    return Condition(qualified(name), type_, operator, tuple(compared))
 
 
 def _capacity(node: Node, words: Vocabulary) -> dict[str, str]:
     taken: dict[str, str] = {}
     for name, amount in node.mapping("capacity").items():
         path = f"{node.at('capacity')}[{str(name)[:64]}]"
-        if wrong := problem(str(name), words.capacities, "capacity") or _wrong_amount(amount):
+        if wrong := problem(str(name), words.capacities, "capacity") or values.amount_problem(amount):
             node.errors.add(path, wrong)
         elif not words.shareable:
             node.errors.add(
@@ -256,7 +218,7 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
 def _cel(node: Node) -> tuple[str, ...]:
     found = node.texts("cel", MOST_CEL)
     for index, expression in enumerate(found):
-        if not expression.strip() or len(expression) > LONGEST_CEL or not _is_text(expression):
+        if not expression.strip() or len(expression) > LONGEST_CEL or not values.is_text(expression):
             node.error(f"cel[{index}]", f"Give 1 to {LONGEST_CEL} characters, all of them real ones.")
     return tuple(found)
 

@@ -1,6 +1,7 @@
 """Claims of one's own on the real control plane: asked over REST, given by the scheduler, used by a tenant's pod."""
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -233,3 +234,40 @@ def test_admin_access_costs_nothing_and_needs_a_marked_project(
     ended(operator, row)
     assert asking.devices(mine)
     ended(member, mine)
+
+
+def random_claim(chance: random.Random) -> dict[str, Any]:
+    """Up to two requests for a few devices, some of them bound to each other."""
+
+    def choice() -> dict[str, Any]:
+        if chance.random() < 0.4:
+            return {"device": "gpu", "count": chance.randint(1, 4)}
+        profile = chance.choice(["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb"])
+        return {"device": "mig", "profile": profile, "count": chance.randint(1, 4)}
+
+    requests = [choice() for _ in range(chance.randint(1, 2))]
+    if chance.random() < 0.3:
+        requests[0] = {"alternatives": [requests[0], choice()]}
+    bound = chance.choice(["", "", "parentUUID", ROOT])
+    kinds = {one.get("device", "mixed") for one in requests}
+    if bound == "parentUUID" and kinds != {"mig"}:
+        bound = ""
+    constraints = [{chance.choice(["match_attribute", "distinct_attribute"]): bound}] if bound else []
+    return {"requests": requests, "constraints": constraints}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_fits_now_is_held_by_the_scheduler(asking: Asking, member: User, seed: int) -> None:
+    """Claim after claim beside those that are held already: our own search and the scheduler's agree."""
+    chance = random.Random(seed)
+    rows: list[Allocation] = []
+    held = 0
+    for _ in range(8):
+        document = random_claim(chance)
+        parts = {"constraints": document["constraints"]}
+        if asking.preview(*document["requests"], **parts)["fits"] == "now":
+            rows.append(asking.held(*document["requests"], **parts))
+            held += 1
+        elif rows:
+            ended(member, rows.pop(0))
+    assert held >= 3

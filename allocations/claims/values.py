@@ -1,0 +1,48 @@
+"""Whether what a condition compares with is a value of the type that devices publish. Pure."""
+
+import re
+from typing import Any
+
+from allocations.claims import quantity
+
+LONGEST_VALUE = 64
+"""Of strings and versions (resource.k8s.io/v1, DeviceAttributeMaxValueLength)."""
+_INT64 = 2**63
+_VERSION = re.compile(
+    r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+
+
+def problem(value: Any, type_: str) -> str:
+    """Why the value is none of the type (``vocabulary.Word``); "" when it is one."""
+    if type_ == "bool":
+        return "" if isinstance(value, bool) else "Give true or false."
+    if type_ == "int":
+        is_int = isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64
+        return "" if is_int else "Give a whole number, as a JSON number."
+    if not isinstance(value, str):
+        return "Give a string."
+    if type_ == "quantity":
+        return amount_problem(value)
+    if len(value) > LONGEST_VALUE or not is_text(value):
+        return f"Give at most {LONGEST_VALUE} characters, all of them real ones."
+    if type_ == "version" and not _VERSION.fullmatch(value):
+        return "Give a version of three numbers, such as 9.0.0."
+    return ""
+
+
+def amount_problem(value: Any) -> str:
+    """Why the value is no amount; "" when it is one."""
+    if not isinstance(value, str):
+        return "Give an amount as a string, such as 40Gi."
+    try:
+        quantity.value(value)
+    except ValueError as error:
+        return f"{error}."
+    return ""
+
+
+def is_text(value: str) -> bool:
+    """No NUL, which PostgreSQL cannot keep, and no half of a surrogate pair."""
+    return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,59 @@
+"""The objects of a claim of one's own: as it was built, addressed by its requests, not charged for what it looks at."""
+
+from dataclasses import replace
+from typing import Any
+
+from allocations.claims import spec
+from allocations.cluster.kinds import KINDS
+from allocations.cluster.manifests import dra, own_claim, project
+from allocations.reconcile.facts import Ref, Seen, View
+from tests import asked
+from tests.unit.claims import claim, words
+
+BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
+REQUEST = replace(asked.WHOLE, kind="claim", claim={"requests": [], "built": {"spec": BUILT, "units": {}}})
+(PART,) = dra.parts(REQUEST)
+
+
+def seen(ref: Ref, **facts: Any) -> Seen:
+    return Seen(ref, f"{ref.kind}-uid", 1, facts=facts)
+
+
+def raw(**result: Any) -> dict[str, Any]:
+    """A claim to which one device was given."""
+    given = {"request": "big", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-0"} | result
+    return {"spec": {"devices": {}}, "status": {"allocation": {"devices": {"results": [given]}}}}
+
+
+def test_the_claim_is_applied_as_it_was_built():
+    assert dra.claim(REQUEST, PART)["spec"] == BUILT
+    assert own_claim.requests(REQUEST.claim or {}) == ["big", "slice-1"]
+
+
+def test_pods_pick_its_requests_by_number():
+    guard = dra.guard(REQUEST)
+    assert (guard["count"], guard["requests"]) == (2, ["big", "slice-1"])
+    assert "requests" not in dra.guard(replace(REQUEST, claim=None))
+
+
+def test_what_is_only_looked_at_is_held_but_not_charged():
+    facts = KINDS["ResourceClaim"].project(raw(adminAccess=True))
+    assert facts is not None
+    assert facts["devices"] == []
+    (held,) = dra.held(REQUEST, View([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
+    assert (held.device, held.is_charged) == ("gpu-0", False)
+
+
+def test_what_is_given_is_charged():
+    facts = KINDS["ResourceClaim"].project(raw())
+    assert facts is not None
+    assert "admin_devices" not in facts
+    (held,) = dra.held(REQUEST, View([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
+    assert held.is_charged
+
+
+def test_a_marked_project_has_the_label_for_admin_access():
+    facts = project.ProjectFacts("p", "p", "vision", "research", "queue")
+    assert project.ADMIN_ACCESS not in project.namespace(facts)["metadata"]["labels"]
+    marked = project.namespace(replace(facts, admin_access=True))
+    assert marked["metadata"]["labels"][project.ADMIN_ACCESS] == "true"
