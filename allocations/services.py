@@ -57,7 +57,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Warning:
+class Advised:
     """Of a request that is allowed. ``alternative`` is what would serve it better, None where nothing is to be had."""
 
     reason: str
@@ -83,7 +83,7 @@ class Preview:
     currency: str
     isolation: Isolation
     alternatives: list[Alternative] = field(default_factory=list)
-    warnings: list[Warning] = field(default_factory=list)
+    warnings: list[Advised] = field(default_factory=list)
     claim: Mapping[str, Any] | None = None
 
 
@@ -122,7 +122,7 @@ def preview(user: User, wish: Wish) -> Preview:
         price_total=None if price is None else price * hours,
         currency=costs.currency(),
         alternatives=alternatives.ranked(stock, near, instead, prices),
-        warnings=[Warning(**vars(one), alternative=better[0] if better else None) for one in warned],
+        warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
         claim=None if own is None else own.stored,
     )

@@ -14,6 +14,7 @@ from allocations.connect import connect as connect_to
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.api import allocations_out as out
+from portal.api import preview_out
 from portal.api.allocations_in import AllocationRequest, ExtendRequest, Nothing, ReleaseRequest, wish
 from portal.api.auth import RequestScope, person
 from portal.api.idempotency import idempotent
@@ -30,13 +31,13 @@ FILTERS = [
 ]
 
 
-@extend_schema(request=AllocationRequest, responses=out.PreviewOut)
+@extend_schema(request=AllocationRequest, responses=preview_out.PreviewOut)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
     """What a request would come to, by the very rules that decide it. Nothing is written."""
     seen = services.preview(person(request), wish(read(AllocationRequest, request)))
     planned = [content for content, _ in selectors.manifests(services.draft(person(request), seen))]
-    return Response(out.preview(seen, planned))
+    return Response(preview_out.preview(seen, planned))
 
 
 @extend_schema(methods=["POST"], parameters=[KEY], request=AllocationRequest, responses={201: out.AllocationOut})

@@ -1,4 +1,4 @@
-"""An allocation, its preview, events and manifests as the REST contract has them (design: REST contract).
+"""An allocation, its events and manifests as the REST contract has them (design: REST contract).
 
 The serializers describe the answers for the schema; the answers themselves are plain dictionaries.
 """
@@ -18,7 +18,6 @@ from allocations.models import Allocation, Transition
 from allocations.placing import CONSTRAINTS
 from allocations.queueing import Place
 from allocations.selectors import Detail, HeldDevice
-from allocations.services import Preview
 from portal.core.money import text
 
 
@@ -146,54 +145,6 @@ class ManifestsOut(serializers.Serializer):
     results = ManifestOut(many=True)
 
 
-class BindingOut(serializers.Serializer):
-    reason = serializers.CharField()
-    dimension = serializers.CharField()
-    limit = serializers.IntegerField()
-    used = serializers.IntegerField()
-    requested = serializers.IntegerField()
-    detail = serializers.CharField()
-    hint = serializers.CharField()
-
-
-class AlternativeOut(serializers.Serializer):
-    offering = serializers.CharField()
-    count = serializers.IntegerField()
-    hours = serializers.CharField(help_text="Decimal.")
-    starts_at = serializers.DateTimeField(allow_null=True)
-    price = serializers.CharField(allow_null=True, help_text="Decimal, for all of it.")
-    fits = serializers.ChoiceField(["now", "queue", "never"])
-
-
-class WarningPreviewedOut(WarningOut):
-    alternative = AlternativeOut(allow_null=True, help_text="What would serve it better.")
-
-
-class PriceQuotedOut(serializers.Serializer):
-    per_hour = serializers.CharField(allow_null=True)
-    total = serializers.CharField(allow_null=True)
-    currency = serializers.CharField()
-
-
-class WaitOut(serializers.Serializer):
-    p50_s = serializers.IntegerField(allow_null=True)
-    p90_s = serializers.IntegerField(allow_null=True)
-
-
-class PreviewOut(serializers.Serializer):
-    fits = serializers.ChoiceField(["now", "queue", "never"])
-    reasons = BindingOut(many=True)
-    alternatives = AlternativeOut(many=True)
-    warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
-    isolation = serializers.ChoiceField(["full", "hardware", "none"])
-    isolation_note = serializers.CharField()
-    price = PriceQuotedOut()
-    wait = WaitOut()
-    manifests = PlannedOut(many=True)
-    starts_at = serializers.DateTimeField(allow_null=True)
-    ends_at = serializers.DateTimeField()
-
-
 class LabelOut(serializers.Serializer):
     key = serializers.CharField()
     value = serializers.CharField()
@@ -205,9 +156,6 @@ class ConnectionOut(serializers.Serializer):
     kubectl = serializers.CharField(help_text="Shell lines.")
     kubeconfig = serializers.CharField()
     expires_at = serializers.DateTimeField()
-
-
-NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
 
 
 def many(rows: list[Allocation]) -> list[dict[str, Any]]:
@@ -242,7 +190,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
         "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
         "claim": own_claims.asked(row.claim),
-        **_isolation(selectors.isolated(row)),
+        **isolation(selectors.isolated(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,
         "created_at": row.created_at,
@@ -255,7 +203,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "devices": [_device(held) for held in detail.devices],
         "cost": {
             "to_date": text(detail.cost),
-            "per_hour": _money(detail.per_hour),
+            "per_hour": amount(detail.per_hour),
             "currency": detail.currency,
         },
         "objects": [
@@ -270,7 +218,7 @@ def _device(held: HeldDevice) -> dict[str, Any]:
     return {**vars(held), "placement": placement}
 
 
-def _isolation(found: Isolation) -> dict[str, str]:
+def isolation(found: Isolation) -> dict[str, str]:
     return {"isolation": found.level, "isolation_note": found.note}
 
 
@@ -305,28 +253,6 @@ def manifests(row: Allocation) -> list[dict[str, Any]]:
     return [{**manifest(content), "applied": applied} for content, applied in selectors.manifests(row)]
 
 
-def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "fits": seen.fits,
-        "reasons": [vars(binding) for binding in seen.bindings],
-        "alternatives": [alternative.document() for alternative in seen.alternatives],
-        "warnings": [
-            {**vars(warned), "alternative": warned.alternative.document() if warned.alternative else None}
-            for warned in seen.warnings
-        ],
-        **_isolation(seen.isolation),
-        "price": {
-            "per_hour": _money(seen.price_per_hour),
-            "total": _money(seen.price_total),
-            "currency": seen.currency,
-        },
-        "wait": NO_ESTIMATE,
-        "manifests": [manifest(content) for content in planned],
-        "starts_at": seen.starts_at,
-        "ends_at": seen.ends_at,
-    }
-
-
 def connection(given: Connection) -> dict[str, Any]:
     return {
         "label": vars(given.label),
@@ -337,5 +263,5 @@ def connection(given: Connection) -> dict[str, Any]:
     }
 
 
-def _money(amount: Fraction | None) -> str | None:
+def amount(amount: Fraction | None) -> str | None:
     return None if amount is None else text(amount)

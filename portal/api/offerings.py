@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from allocations import claim_fleet
 from allocations.availability import Mine, Stock
 from allocations.isolation import of_slice
-from portal.api.allocations_out import NO_ESTIMATE, WaitOut
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
+from portal.api.preview_out import NO_ESTIMATE, WaitOut
 from portal.api.strict import flag, word, words
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible

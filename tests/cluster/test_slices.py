@@ -67,9 +67,10 @@ def test_slices_of_one_request_fill_one_card(project: Project, member: User) -> 
 def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile(
     project: Project, member: User, kubectl: Kubectl, foreign: str
 ) -> None:
-    row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=clock.now() + timedelta(seconds=2))
+    starts_at = clock.now() + timedelta(seconds=2)
+    row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
-        eventually(lambda: clock.now() > row.starts_at)
+        eventually(lambda: clock.now() > starts_at)
         reconcile_allocation(str(row.pk), connect())
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
         eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
@@ -158,8 +159,7 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     assert selectors.isolated(row).level == "none"
     for name in ("one", "two"):
         kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(labelled(name, row.name)))
-    seen = [eventually(lambda name=name: running(kubectl, project, name), AssertionError) for name in ("one", "two")]
-    assert {pod["spec"]["nodeName"] for pod in seen} == {devices(row)[0].node}
+    assert {running(kubectl, project, name)["spec"]["nodeName"] for name in ("one", "two")} == {devices(row)[0].node}
 
 
 def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
@@ -197,9 +197,14 @@ def labelled(name: str, allocation: str) -> dict[str, Any]:
     }
 
 
-def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any] | None:
-    seen: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", project.namespace, "-o", "json"))
-    return seen if seen["status"].get("phase") == "Running" else None
+def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any]:
+    """The pod, once it runs."""
+
+    def look() -> dict[str, Any]:
+        seen: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", project.namespace, "-o", "json"))
+        return seen if seen["status"].get("phase") == "Running" else {}
+
+    return eventually(look, AssertionError)
 
 
 @pytest.fixture

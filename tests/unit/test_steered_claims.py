@@ -6,7 +6,7 @@ from typing import Any
 from allocations.cluster.manifests import dra
 from allocations.reconcile import wants
 from allocations.reconcile.facts import Applied, Ref, Seen, View
-from allocations.reconcile.plan import DELETED, Apply, Delete, digest, plan
+from allocations.reconcile.plan import DELETED, Apply, Delete, Wanted, digest, plan
 from tests import asked
 from tests.unit.test_wants import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
@@ -25,13 +25,13 @@ def holder(**facts: Any) -> Seen:
     return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
 
 
-def wanted(request: Any, *seen: Seen) -> tuple[wants.Situation, wants.Wanted]:
+def wanted(request: Any, *seen: Seen) -> tuple[wants.Situation, Wanted]:
     view = View([lease(ready=False), *seen])
     situation = wants.assess(request, wants.Intent(), view, {}, at(1), DEADLINES)
     return situation, wants.wanted(request, situation, view, {})
 
 
-def kinds(found: wants.Wanted) -> list[str]:
+def kinds(found: Wanted) -> list[str]:
     return [manifest["kind"] for manifest in found.objects]
 
 
