@@ -1,0 +1,95 @@
+"""Whether the cluster gave out more than it has: told by its own objects, without the portal's tables.
+
+A device of a ResourceSlice is given to one claim, or, where it may be to several, no more than it has of each capacity;
+what the devices given consume of a counter is no more than its set holds. Holds by device plugin are no more than the
+nodes that their ResourceFlavor selects can allocate.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+Kubectl = Callable[..., str]
+Object = dict[str, Any]
+Key = tuple[str, str]
+
+
+def over_allocated(kubectl: Kubectl) -> list[str]:
+    """What is given out twice or beyond what there is, in words; empty when all is well."""
+    return [*_devices(kubectl), *_counts(kubectl)]
+
+
+def _read(kubectl: Kubectl, *what: str) -> list[Object]:
+    items: list[Object] = json.loads(kubectl("get", *what, "-o", "json"))["items"]
+    return items
+
+
+def _devices(kubectl: Kubectl) -> list[str]:
+    claims = _read(kubectl, "resourceclaims", "-A")
+    given: list[Object] = [
+        result
+        for claim in claims
+        for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+        if not result.get("adminAccess")
+    ]
+    slices = _read(kubectl, "resourceslices")
+    devices = {(s["spec"]["pool"]["name"], d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
+    times = Counter((r["pool"], r["device"]) for r in given)
+    twice = [
+        f"{pool}/{name} is given to {n} claims"
+        for (pool, name), n in times.items()
+        if n > 1 and not devices[pool, name].get("allowMultipleAllocations")
+    ]
+    return twice + _capacity(given, devices) + _counters(given, devices, slices)
+
+
+def _capacity(given: list[Object], devices: dict[Key, Object]) -> list[str]:
+    used: dict[tuple[Key, str], Decimal] = defaultdict(Decimal)
+    for result in given:
+        for name, amount in result.get("consumedCapacity", {}).items():
+            used[(result["pool"], result["device"]), name] += parse_quantity(amount)
+    return [
+        f"{key[0]}/{key[1]} has {there} of {name}, and {amount} is used"
+        for (key, name), amount in used.items()
+        if amount > (there := parse_quantity(devices[key]["capacity"][name]["value"]))
+    ]
+
+
+def _counters(given: list[Object], devices: dict[Key, Object], slices: list[Object]) -> list[str]:
+    used: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+    for key in {(r["pool"], r["device"]) for r in given}:
+        for consumed in devices[key].get("consumesCounters", ()):
+            for name, counter in consumed["counters"].items():
+                used[key[0], consumed["counterSet"], name] += parse_quantity(counter["value"])
+    there = {
+        (s["spec"]["pool"]["name"], one["name"], name): parse_quantity(counter["value"])
+        for s in slices
+        for one in s["spec"].get("sharedCounters", ())
+        for name, counter in one["counters"].items()
+    }
+    return [f"{key} has {there[key]}, and {amount} is used" for key, amount in used.items() if amount > there[key]]
+
+
+def _counts(kubectl: Kubectl) -> list[str]:
+    nodes = _read(kubectl, "nodes")
+    flavors = {f["metadata"]["name"]: f["spec"].get("nodeLabels", {}) for f in _read(kubectl, "resourceflavors")}
+    held: dict[Key, int] = defaultdict(int)
+    for quota in _read(kubectl, "resourcequotas", "-A", "-l", "gpu-portal.io/managed=true"):
+        for expression in quota["spec"].get("scopeSelector", {}).get("matchExpressions", ()):
+            flavor = expression["values"][0].removeprefix("gpu-portal-hold-")
+            for resource, amount in quota["spec"]["hard"].items():
+                held[flavor, resource.removeprefix("requests.")] += int(amount)
+    found = []
+    for (flavor, resource), amount in held.items():
+        there = sum(
+            int(node["status"]["allocatable"].get(resource, 0))
+            for node in nodes
+            if flavors[flavor].items() <= node["metadata"]["labels"].items()
+        )
+        if amount > there:
+            found.append(f"{amount} of {resource} are held on {flavor}, whose nodes have {there}")
+    return found

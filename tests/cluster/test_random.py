@@ -1,0 +1,75 @@
+"""Random requests and releases of all kinds: nothing is given out twice, no hold is lost, and "now" means now."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import Phase as Phases
+from hypothesis import strategies as st
+
+from allocations import selectors, services
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.tenants.models import Project, User
+from tests.cluster.asking import ended, phase, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.judge import over_allocated
+
+pytestmark = pytest.mark.cluster
+
+OFFERINGS = (
+    *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
+    *("h100/mig-1g.10gb", "h100/mig-1g.10gb+me", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb"),
+    *("h100/mig-4g.40gb", "h100/mig-7g.80gb"),
+)
+WISHES = st.builds(
+    lambda offering, count, together: {"offering": offering, "count": count, "constraints": together},
+    st.sampled_from(OFFERINGS),
+    st.integers(1, 4),
+    st.sampled_from([(), (), ("same_gpu",), ("distinct_gpus",), ("same_pcie_root",)]),
+)
+
+
+def devices(row: Allocation) -> list[tuple[str, str]]:
+    return [(d.node, d.device) for d in selectors.details([row])[row.pk].devices]
+
+
+# Drawn whole before anything is asked: a number releases that one of what is held.
+SCRIPTS = st.lists(st.one_of(WISHES, WISHES, st.integers(0, 9)), min_size=10, max_size=10)
+NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@given(script=SCRIPTS)
+def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
+    script: list[dict[str, Any] | int], project: Project, member: User, kubectl: Kubectl
+) -> None:
+    held: dict[Allocation, list[tuple[str, str]]] = {}
+    for step in script:
+        if isinstance(step, dict):
+            if row := asked(member, project, **step):
+                held[row] = devices(row)
+        elif held:
+            row = list(held)[step % len(held)]
+            del held[row]
+            ended(member, row)
+        assert over_allocated(kubectl) == []
+        assert {row.name: phase(row) for row in held} == {row.name: Phase.ACTIVE for row in held}
+        assert {row.name: devices(row) for row in held} == {row.name: where for row, where in held.items()}
+    for row in held:
+        ended(member, row)
+
+
+def asked(member: User, project: Project, offering: str, count: int, constraints: tuple[str, ...]) -> Allocation | None:
+    """Held when the preview said so; what would have to wait is taken back, what never fits is not asked."""
+    by_dra = offering.startswith("h100/")
+    wish = services.Wish(project.slug, offering, count, constraints=constraints if by_dra else ())
+    seen = services.preview(member, wish)
+    note(f"{seen.fits}: {wish}")
+    if seen.fits == "never":
+        return None
+    row = services.request(member, wish)
+    if seen.fits == "now":
+        return wait_for(row, Phase.ACTIVE)
+    ended(member, row)
+    return None
