@@ -5,6 +5,7 @@ allocator of kube-scheduler does (k8s.io/dynamic-resource-allocation, structured
 then nobody knows, and the scheduler is left to say. An operator's own CEL is not evaluated: a yes may be too kind.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from allocations.claims.matching import is_tolerated, matching, shares
 from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request
 
 STEPS = 20_000
+ONE = "device"
 
 
 class Answer(StrEnum):
@@ -46,8 +48,7 @@ class Fleet:
 def fits(claim: Claim, fleet: Fleet) -> Answer:
     """Whether some node of the fleet, as it is given, can hold the whole claim."""
     budget = [STEPS]
-    answers = [_Node(devices, fleet, budget).holds(claim) for devices in fleet.nodes()]
-    if True in answers:
+    if any(_Node(devices, fleet, budget).holds(claim) for devices in fleet.nodes()):
         return Answer.YES
     return Answer.NO if budget[0] > 0 else Answer.UNKNOWN
 
@@ -71,7 +72,30 @@ class _Node:
         self.picks: list[Pick] = []
 
     def holds(self, claim: Claim) -> bool:
-        return self._requests(claim, 0)
+        return not self._is_too_much(claim) and self._requests(claim, 0)
+
+    def _is_too_much(self, claim: Claim) -> bool:
+        """Whether the least that the requests take is more than is left, whichever cards it is on: so that what is
+        plainly too much is not tried in every order."""
+        left: Counter[str] = Counter({ONE: sum(not self.taken[d.node, d.name] for d in self.devices if _is_alone(d))})
+        for (_, name), amount in self.left.items():
+            left[name] += amount  # type: ignore[assignment]  # fractions add up as well
+        least: dict[str, Fraction] = defaultdict(Fraction)
+        for request in claim.requests:
+            parts = [self._least(choice) for choice in request.choices]
+            for name in set.intersection(*(set(part) for part in parts)):
+                least[name] += min(part[name] for part in parts)
+        return any(amount > left[name] for name, amount in least.items())
+
+    def _least(self, choice: Choice) -> dict[str, Fraction]:
+        """Of each counter, and of devices without any, the least that the choice takes."""
+        found = [] if choice.admin_access else [_takes(device) for device in matching(choice, self.devices)]
+        if not found:
+            return {}
+        count = len(found) if choice.count is None else choice.count
+        return {
+            name: count * min(one[name] for one in found) for name in set.intersection(*(set(one) for one in found))
+        }
 
     def _requests(self, claim: Claim, index: int) -> bool:
         if index == len(claim.requests):
@@ -157,6 +181,17 @@ class _Node:
             self.left[name] += sign * quantity.value(amount)
 
 
+def _is_alone(device: Device) -> bool:
+    """Whether it is one claim's at a time and shares nothing with another."""
+    return not device.counters and not device.shareable
+
+
+def _takes(device: Device) -> dict[str, Fraction]:
+    if _is_alone(device):
+        return {ONE: Fraction(1)}
+    return {name: quantity.value(amount) for (_, name), amount in device.counters.items()}
+
+
 def _concerns(constraint: Constraint, request: Request, choice: Choice) -> bool:
     return (
         not constraint.requests
@@ -169,12 +204,14 @@ def most_of(claim: Claim, index: int, fleet: Fleet) -> int:
     """The largest count with which the claim's request of that index would fit, all else as it is; 0 when none does."""
     request = claim.requests[index]
     asked = max((choice.count or 1 for choice in request.choices), default=1)
-    for count in range(asked - 1, 0, -1):
+
+    def is_held(count: int) -> bool:
         smaller = replace(request, choices=tuple(replace(choice, count=count) for choice in request.choices))
         others = (*claim.requests[:index], smaller, *claim.requests[index + 1 :])
-        if fits(replace(claim, requests=others), fleet) is Answer.YES:
-            return count
-    return 0
+        return fits(replace(claim, requests=others), fleet) is Answer.YES
+
+    # The first that does not fit; before it all do.
+    return bisect_left(range(1, asked), True, key=lambda count: not is_held(count))
 
 
 def without(claim: Claim, dropped: Iterable[Constraint]) -> Claim:

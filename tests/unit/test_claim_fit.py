@@ -161,3 +161,27 @@ def test_says_that_a_claim_is_on_one_node():
 
 def test_says_nothing_where_it_could_be_held():
     assert why_not.never(claim({"count": 8}), fleet("h100", "h100-0/gpu-0", "h100-1/gpu-0")) is None
+
+
+def test_many_requests_that_are_plainly_too_much_are_not_tried_in_every_order():
+    assert fits(*({"count": 1} for _ in range(9))) is Answer.NO
+    assert fits(*({"device": "mig", "profile": "3g.40gb"} for _ in range(17))) is Answer.NO
+    assert fits(*({"device": "mig", "profile": "3g.40gb"} for _ in range(16))) is Answer.YES
+    assert "several allocations" in never(*({"count": 1} for _ in range(9))).hint
+
+
+def test_the_constraint_that_cannot_hold_beside_another_is_told():
+    both = [{"match_attribute": "parentUUID"}, {"distinct_attribute": "parentUUID"}]
+    found = never({"device": "mig", "profile": "1g.10gb", "count": 2}, constraints=both)
+    assert found.path.startswith("claim.constraints")
+
+
+def test_conditions_that_no_device_meets_together_are_told():
+    apart = [{"name": "profile", "operator": "==", "value": "1g.10gb"}]
+    much = [{"name": "memory", "operator": ">=", "value": "60Gi"}]
+    found = never({"device": "mig", "attributes": apart, "capacities": much})
+    assert "at once" in found.detail
+
+
+def test_parts_of_the_same_cards_are_not_all_to_be_had():
+    assert "same cards" in never({"device": "mig", "count": "all"}).detail
