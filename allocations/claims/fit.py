@@ -15,7 +15,7 @@ from itertools import groupby
 
 from allocations.claims import quantity
 from allocations.claims.matching import is_tolerated, matching, shares
-from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request
+from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request, Value
 
 STEPS = 20_000
 ONE = "device"
@@ -48,26 +48,48 @@ class Fleet:
 def fits(claim: Claim, fleet: Fleet) -> Answer:
     """Whether some node of the fleet, as it is given, can hold the whole claim."""
     budget = [STEPS]
-    if any(_Node(devices, fleet, budget).holds(claim) for devices in fleet.nodes()):
-        return Answer.YES
+    for node in fleet.nodes():
+        if any(_Node(node, devices, fleet, budget).holds(claim) for devices in _alike(claim, node)):
+            return Answer.YES
     return Answer.NO if budget[0] > 0 else Answer.UNKNOWN
+
+
+def _alike(claim: Claim, node: list[Device]) -> list[list[Device]]:
+    """The devices of a node, apart by what all that the claim asks for must have in common."""
+    groups = [node]
+    names = {request.name for request in claim.requests}
+    for constraint in claim.constraints:
+        if not constraint.distinct and (not constraint.requests or names <= set(constraint.requests)):
+            groups = [part for group in groups for part in _by_value(constraint.attribute, group)]
+    return groups
+
+
+def _by_value(attribute: str, devices: Iterable[Device]) -> list[list[Device]]:
+    parts: dict[Value, list[Device]] = defaultdict(list)
+    for device in devices:
+        if attribute in device.attributes:
+            parts[device.attributes[attribute]].append(device)
+    return list(parts.values())
 
 
 Pick = tuple[Request, Choice, Device]
 
 
 class _Node:
-    """One trial: the devices of a node, and what is left of them while the claim is filled."""
+    """One trial: devices of a node to choose from, and what is left of them while the claim is filled."""
 
-    def __init__(self, devices: Sequence[Device], fleet: Fleet, budget: list[int]) -> None:
+    def __init__(
+        self, everything: Sequence[Device], devices: Sequence[Device], fleet: Fleet, budget: list[int]
+    ) -> None:
         self.devices, self.budget = devices, budget
         self.taken: Counter[tuple[str, str]] = Counter(fleet.taken)
         self.left: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+        sets = {counter_set for device in devices for counter_set, _ in device.counters}
         for (node, counter_set, name), amount in fleet.counters.items():
-            if node == devices[0].node:
+            if node == everything[0].node and counter_set in sets:
                 self.left[counter_set, name] = quantity.value(amount)
-        for device in devices:
-            if self.taken[device.node, device.name]:
+        for device in everything:
+            if self.taken[device.node, device.name] and not sets.isdisjoint(name for name, _ in device.counters):
                 self._move(device, -1)
         self.picks: list[Pick] = []
 
@@ -85,7 +107,17 @@ class _Node:
             parts = [self._least(choice) for choice in request.choices]
             for name in set.intersection(*(set(part) for part in parts)):
                 least[name] += min(part[name] for part in parts)
-        return any(amount > left[name] for name, amount in least.items())
+        return any(amount > left[name] for name, amount in least.items()) or self._has_too_few_values(claim)
+
+    def _has_too_few_values(self, claim: Claim) -> bool:
+        """Whether devices that are to differ in an attribute are more than the values there are of it."""
+        for constraint in claim.constraints:
+            bound = [r for r in claim.requests if not constraint.requests or r.name in constraint.requests]
+            least = sum(min(choice.count or 1 for choice in request.choices) for request in bound)
+            values = {d.attributes[constraint.attribute] for d in self.devices if constraint.attribute in d.attributes}
+            if constraint.distinct and least > len(values):
+                return True
+        return False
 
     def _least(self, choice: Choice) -> dict[str, Fraction]:
         """Of each counter, and of devices without any, the least that the choice takes."""

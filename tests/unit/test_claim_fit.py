@@ -90,7 +90,8 @@ def test_a_card_with_a_slice_on_it_is_whole_no_more():
 def test_slices_of_one_card_are_as_many_as_fit_on_it():
     same = [{"match_attribute": "parentUUID"}]
     assert fits({"device": "mig", "profile": "1g.10gb", "count": 7}, constraints=same) is Answer.YES
-    assert fits({"device": "mig", "profile": "1g.20gb", "count": 5}, constraints=same) is not Answer.YES
+    assert fits({"device": "mig", "profile": "1g.20gb", "count": 5}, constraints=same) is Answer.NO
+    assert fits(*({"device": "mig", "profile": "1g.10gb"} for _ in range(32)), constraints=same) is Answer.NO
     mixed = [{"device": "mig", "profile": "4g.40gb"}, {"device": "mig", "profile": "3g.40gb"}]
     assert fits(*mixed, constraints=same) is Answer.YES
 
@@ -185,3 +186,16 @@ def test_conditions_that_no_device_meets_together_are_told():
 
 def test_parts_of_the_same_cards_are_not_all_to_be_had():
     assert "same cards" in never({"device": "mig", "count": "all"}).detail
+
+
+def test_as_many_cards_as_there_are_can_differ():
+    apart = [{"distinct_attribute": "parentUUID"}]
+    assert fits({"device": "mig", "profile": "1g.10gb", "count": 8}, constraints=apart) is Answer.YES
+    assert fits({"device": "mig", "profile": "1g.10gb", "count": 9}, constraints=apart) is Answer.NO
+
+
+def test_a_whole_card_that_somebody_has_gives_no_slices_of_it():
+    same = [{"match_attribute": "parentUUID"}]
+    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    assert fits({"device": "mig", "profile": "1g.10gb"}, constraints=same, taken=first) is Answer.NO
+    assert fits({"device": "mig", "profile": "1g.10gb"}, constraints=same, taken=first[1:]) is Answer.YES
