@@ -11,6 +11,8 @@ from hashlib import sha256
 
 from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
 
+AS_MADE = frozenset({"ResourceClaim", "Pod"})
+"""Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
 DELETED = "deleted"
 """Stands as the intent of an object whose deletion was answered."""
 
@@ -77,7 +79,7 @@ def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
     seen = view.get(applied.ref)
     if seen is not None and seen.deleting:
         return ""
-    if digest(manifest) != applied.intent:
+    if digest(manifest) != applied.intent and (applied.intent == DELETED or applied.ref.kind not in AS_MADE):
         return "changed"
     if seen is None:
         return "deleted" if view.is_gone(applied) else ""

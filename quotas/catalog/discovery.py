@@ -35,12 +35,13 @@ GPU_TAINT = "nvidia.com/gpu"
 # has, and the GPU operator's switch between the paths.
 TELLING_LABELS = (
     deviceplugin.SHARING_LABEL,
-    deviceplugin.REPLICAS_LABEL,
     "nvidia.com/device-plugin.config",
     "nvidia.com/gpu.deploy.device-plugin",
 )
 # Stands in the last of them while the MIG manager works.
 PAUSED = "paused-for-mig-change"
+# Where cards are not shared the label of replicas says 0 or 1, which is whether MIG is on and may change.
+WHOLE_STRATEGIES = ("plain", "dynamic-mig", "static-mig", "vgpu")
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 
 
@@ -76,7 +77,7 @@ def discover(
         if site.offered:
             groups[site.identity].append(site)
     names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
-    selectors = {key: _node_selector(key, groups) for key in groups}
+    selectors = {key: _node_selector(key, group) for key, group in groups.items()}
     twins = _twins(selectors, names)
     flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins}
     found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
@@ -128,16 +129,17 @@ def _memory(group: Sequence[_Site]) -> int:
     return min(int(label) if label.isdecimal() else 0 for label in labels)
 
 
-def _node_selector(key: Identity, groups: Mapping[Identity, Sequence[_Site]]) -> dict[str, str]:
-    """The product's label, and where several flavors share it what else all nodes of this one have in
-    common.
+def _node_selector(key: Identity, group: Sequence[_Site]) -> dict[str, str]:
+    """The product's label, and what else all nodes of the flavor have in common that would tell it from another.
+
+    Whether there is another now does not matter: leases and holders carry the selector, so it must not change when
+    a second flavor of the product comes or goes.
     """
     selector = {PRODUCT_LABEL: key.product}
-    if sum(other.product == key.product for other in groups) > 1:
-        for label in TELLING_LABELS:
-            values = {site.node.labels.get(label, "") for site in groups[key]} - {PAUSED}
-            if len(values) == 1 and "" not in values:
-                selector[label] = values.pop()
+    for label in TELLING_LABELS if key.strategy in WHOLE_STRATEGIES else (*TELLING_LABELS, deviceplugin.REPLICAS_LABEL):
+        values = {site.node.labels.get(label, "") for site in group} - {PAUSED}
+        if len(values) == 1 and "" not in values:
+            selector[label] = values.pop()
     return selector
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.local.fleet.mig_manager import CONFIG, REMEMBERED, STATE, recalled
+from quotas.catalog.models import Node, Offering, PoolUse
 from tests.cluster.hardware import gpu_pod, running, unschedulable
 from tests.cluster.waiting import eventually
 
@@ -61,6 +62,27 @@ def labels(read, node: str) -> dict[str, str]:
 def gpus(read, node: str, part: str = "allocatable") -> dict[str, str]:
     status: dict[str, Any] = read("node", node)["status"]
     return {name: count for name, count in status[part].items() if name.startswith("nvidia.com/")}
+
+
+def total(pool: str) -> int:
+    """Units that the portal's catalogue has of a pool."""
+    return PoolUse.objects.get(pool__key=pool).total
+
+
+def test_the_catalogue_follows_a_layout(a100, cut):
+    cut(a100, "all-balanced")
+    eventually(lambda: (total("a100/mig-1g.10gb"), total("a100/mig-3g.40gb")) == (32, 16))
+    cut(a100, "halves")
+    eventually(lambda: (total("a100/mig-1g.10gb"), total("a100/mig-3g.40gb")) == (16, 24))
+
+
+def test_the_catalogue_says_what_is_broken_and_takes_what_is_new(a30, cut):
+    cut(a30, "all-balanced")
+    eventually(lambda: "strategy single needs" in Node.objects.get(name=a30).problem)
+    assert Node.objects.get(name=a30).flavor is None
+    cut(a30, "all-2g.12gb")
+    eventually(lambda: Node.objects.filter(name=a30, flavor__product="NVIDIA-A30-MIG-2g.12gb", problem="").exists())
+    assert Offering.objects.filter(flavor__nodes__name=a30, kind="mig", profile="2g.12gb").exists()
 
 
 def test_a_new_layout_is_pending_and_then_offered(a100, apply, cut, read, namespace):

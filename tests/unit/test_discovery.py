@@ -9,6 +9,8 @@ from quotas.catalog.dra import product_selector
 from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
+UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
+BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -303,9 +305,18 @@ def test_flavors_of_one_product_are_told_apart_by_labels():
         "plain": {
             "nvidia.com/gpu.product": "Tesla-T4",
             "nvidia.com/gpu.sharing-strategy": "none",
-            "nvidia.com/gpu.replicas": "1",
         },
     }
+
+
+def test_a_selector_is_the_same_whether_a_second_flavor_is_there_or_not():
+    ours, twin = plugin_node("l40s-0"), dra_node("l40s-1", "NVIDIA-L40S")
+    ours = replace(ours, labels={**ours.labels, **UNSHARED})
+    twin = replace(twin, labels={**twin.labels, **BY_DRA})
+    (alone,) = discover([ours], []).flavors
+    both = discover([ours, twin], [slices_of("l40s-1", card(0, "NVIDIA L40S"))])
+    assert [flavor.identity.path for flavor in both.flavors] == ["device-plugin", "dra"]
+    assert both.flavors[0].node_selector == alone.node_selector
 
 
 def test_flavors_that_no_label_tells_apart_are_offered_once():

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.plan import DELETED, Action, Apply, Delete, Wanted, digest, plan
+from allocations.reconcile.plan import AS_MADE, DELETED, Action, Apply, Delete, Wanted, digest, plan
 
-REFS = [Ref(kind, "n", name) for kind in ("ResourceClaim", "Pod") for name in "abc"]
+REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
 """``deleted``: applied once, and gone since; ``unknown``: there, and nobody remembers applying it; ``stuck``: a
 finalizer keeps it for a while after it was deleted."""
@@ -108,7 +108,16 @@ def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[
         world.finalize()
     assert plan(wanted, world.view(), world.applied) == []
     assert set(world.things) == {Ref.of(m) for m in wanted.objects}
-    assert all(world.things[ref].fields == digest(manifest(ref)) for ref in world.things)
+    as_wanted = {ref for ref, thing in world.things.items() if thing.fields == digest(manifest(ref))}
+    assert {ref.kind for ref in world.things.keys() - as_wanted} <= AS_MADE
+    assert all(world.things[ref].fields == "old" for ref in world.things.keys() - as_wanted)
+
+
+def test_a_pod_that_stands_is_not_made_again_for_a_better_form() -> None:
+    holder, quota = Ref("Pod", "n", "a"), Ref("ResourceQuota", "n", "a")
+    world = World({holder: "outdated", quota: "outdated"})
+    wanted = Wanted(objects=[manifest(holder), manifest(quota)])
+    assert [action.ref for action in plan(wanted, world.view(), world.applied)] == [quota]
 
 
 @settings(max_examples=50, deadline=None)
