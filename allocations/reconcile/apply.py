@@ -52,6 +52,10 @@ def _apply(client: Client, manifest: Manifest, target: str) -> None:
         answer = client.apply(manifest)
     except ClusterRefused as error:
         if error.status == 422 and ref.kind in REMAKE and (live := client.get(ref)):
+            if live.get("status", {}).get("admission"):
+                # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
+                _remember(ref, live, digest(manifest), our_fields(live), target)
+                return
             client.delete(ref, live["metadata"]["uid"])
             raise ClusterUnavailable(
                 f"{ref.kind} {ref.name} does not take our form and is made again: {error}"

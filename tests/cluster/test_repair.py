@@ -4,12 +4,15 @@ import json
 
 import pytest
 
+from allocations.cluster.client import connect
 from allocations.models import Allocation
+from allocations.reconcile.allocation import reconcile_allocation
 from allocations.states import Outcome, Phase
 from portal.core import clock, due
 from portal.core.models import Due
 from portal.tenants.models import Project, User
-from tests.cluster.asking import ask, held, intervals, wait_for
+from quotas.catalog.models import Flavor
+from tests.cluster.asking import ask, held, intervals, phase, wait_for
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
 
@@ -35,6 +38,25 @@ PLATFORM = (
 
 def uid(kubectl: Kubectl, name: str, *where: str) -> str:
     return kubectl("get", name, *where, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
+def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
+    offering: str, project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row = held(member, project, offering)
+    mine = ("workload,resourceclaim,pod", "-n", project.namespace, "-l", f"gpu-portal.io/allocation={row.name}")
+    uids = kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}")
+    flavors = Flavor.objects.filter(name=row.offering.flavor.name)
+    selector = flavors.get().node_selector
+    flavors.update(node_selector={**selector, "kubernetes.io/os": "linux"})
+    try:
+        reconcile_allocation(str(row.pk), connect())
+        assert kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}") == uids
+        assert phase(row) == Phase.ACTIVE
+    finally:
+        flavors.update(node_selector=selector)
+        due.mark(f"allocation:{row.pk}")
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -11,7 +11,7 @@ from quotas.limits import seeds as limits
 
 
 class Command(BaseCommand):
-    help = "Once the catalogue is found: accept and price the demo's flavors, and give each team half of their pools."
+    help = "Once the catalogue is found: accept its flavors, price the demo's, and give each team half of the pools."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for the catalogue")
@@ -22,7 +22,7 @@ class Command(BaseCommand):
             if time.monotonic() > deadline:
                 raise CommandError(f"no pool was found within {wait:g} s; do watcher and worker run, are nodes ready?")
             time.sleep(0.2)
-        for flavor in Flavor.objects.filter(name__in=prices.PER_GPU_HOUR):
+        for flavor in Flavor.objects.filter(accepted=False):
             catalog.accept_flavor("system", flavor)
         self.stdout.write(f"{limits.halve()} limits and {prices.price()} prices set")
 
