@@ -1,10 +1,11 @@
 """Commands on allocations: request, list, show, wait, extend, release, kubeconfig."""
 
+import json
 import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -29,12 +30,25 @@ ENDED, LATE = 3, 4
 @click.option("--purpose", help="At most 500 characters.")
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
+@click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")
+@click.option("--sharing", help='How pods share the devices, as JSON: {"strategy": "TimeSlicing"}.')
+@click.option("--claim", type=click.File(), help="An own claim as a JSON file, - for standard input.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would come to.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @with_client
 def request(
-    client: Client, *, no_requeue: bool, spread: bool, dry_run: bool, waits: bool, timeout: float, **given: Any
+    client: Client,
+    *,
+    no_requeue: bool,
+    spread: bool,
+    constraints: tuple[str, ...],
+    sharing: str | None,
+    claim: TextIO | None,
+    dry_run: bool,
+    waits: bool,
+    timeout: float,
+    **given: Any,
 ) -> None:
     """Ask for slices of OFFERING, e.g. h100/whole."""
     body = {name: value for name, value in given.items() if value is not None}
@@ -44,8 +58,12 @@ def request(
         raise click.UsageError("Name an offering; `gpu-portal offerings` lists them.")
     if no_requeue:
         body["requeue"] = False
-    if spread:
-        body["constraints"] = {"spread": True}
+    if wanted := dict.fromkeys([*(["spread"] if spread else []), *constraints], True):
+        body["constraints"] = wanted
+    if sharing:
+        body["sharing"] = _json(sharing, "--sharing")
+    if claim:
+        body["claim"] = _json(claim.read(), "--claim")
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))
@@ -57,6 +75,13 @@ def request(
     if not client.as_json:
         click.echo(f"{row['name']} ({row['id']}) is {row['phase']}", err=True)
     _finish(client, row["id"], "active", timeout)
+
+
+def _json(text: str, option: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"That is no JSON: {error}.", param_hint=option) from error
 
 
 @click.command("list")
@@ -215,6 +240,7 @@ def _preview(seen: dict[str, Any]) -> str:
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
         *(f"{reason['detail']} {reason['hint']}" for reason in seen["reasons"]),
+        *(f"Think twice: {warning['detail']} {warning['hint']}" for warning in seen["warnings"]),
         f"{price['per_hour'] or 'no price'} {price['currency']} an hour, {price['total'] or '-'} in all, "
         f"until {moment(seen['ends_at'])}",
         *(f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or '-'}" for a in seen["alternatives"]),

@@ -90,6 +90,19 @@ def test_slices_may_be_spread_over_nodes_and_not_queue_again(run):
     assert Allocation.objects.get(pk=made["id"]).requeue is False
 
 
+def test_slices_are_asked_for_together_and_shared(run):
+    words = ("request", "h100/whole", "--project", "vision-train", "--count", "2", "--constraint", "distinct_gpus")
+    made = as_json(run(*words, "--sharing", '{"strategy": "TimeSlicing"}', "-o", "json"))
+    assert made["constraints"]["distinct_gpus"] is True
+    assert made["sharing"]["strategy"] == "TimeSlicing"
+
+
+def test_what_is_no_json_is_said_at_its_option(run):
+    result = run("request", "h100/whole", "--project", "vision-train", "--sharing", "{")
+    assert result.exit_code == 2
+    assert "--sharing" in result.stderr
+
+
 def test_a_dry_run_asks_for_nothing(run):
     result = run("request", "l40s/whole", "--project", "vision-train", "--dry-run")
     assert "Fits now." in result.stdout
