@@ -18,6 +18,9 @@ log = structlog.get_logger(__name__)
 REMAKE = frozenset({"ResourceClaim", "Pod", "Workload"})
 """Kinds whose specs cannot be changed in place: one that does not take our intent is deleted and made again."""
 
+NOT_SO = frozenset({403, 422})
+"""How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
+
 
 def apply(client: Client, actions: Iterable[Action], target: str) -> int:
     """Perform ``actions`` in order; returns how many. Raises the client's errors; what was done stays recorded."""
@@ -51,11 +54,12 @@ def _apply(client: Client, manifest: Manifest, target: str) -> None:
     try:
         answer = client.apply(manifest)
     except ClusterRefused as error:
-        if error.status == 422 and ref.kind in REMAKE and (live := client.get(ref)):
-            if live.get("status", {}).get("admission"):
-                # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
-                _remember(ref, live, digest(manifest), our_fields(live), target)
-                return
+        live = client.get(ref) if ref.kind in REMAKE and error.status in NOT_SO else None
+        if live and live.get("status", {}).get("admission"):
+            # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
+            _remember(ref, live, digest(manifest), our_fields(live), target)
+            return
+        if live and error.status == 422:
             client.delete(ref, live["metadata"]["uid"])
             raise ClusterUnavailable(
                 f"{ref.kind} {ref.name} does not take our form and is made again: {error}"
