@@ -14,19 +14,17 @@ from typing import Any
 
 import pytest
 import yaml
-from django.core.management import call_command
 
 from allocations.cluster.names import hold_quota
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.tenants.models import Project, User
-from quotas.catalog.models import Node
 from tests.builders import client
 from tests.cluster import slices
 from tests.cluster.asking import ended, wait_for
 from tests.cluster.conftest import Kubectl
+from tests.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.cluster.guide import write_table
-from tests.cluster.hardware import Switch
 from tests.cluster.test_connect import Tenant, running, tenant  # noqa: F401 (a fixture)
 from tests.cluster.waiting import eventually
 
@@ -54,25 +52,10 @@ def told(request: pytest.FixtureRequest) -> Iterator[list[Told]]:
         write_table(Path(path), sorted(found, key=lambda one: slices.ROWS.index(one.row)))
 
 
-@pytest.fixture(scope="module")
-def nodes(one_more: Switch) -> dict[str, str]:
-    """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
-    names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
-    eventually(lambda: Node.objects.filter(name__in=names.values(), flavor__isnull=False).count() == len(names))
-    call_command("accept_flavors", "--all", "--share")
-    return names
-
-
-def offering_of(row: slices.Row, node: str) -> str:
-    flavor = Node.objects.select_related("flavor").get(name=node).flavor
-    assert flavor is not None
-    return f"{flavor.name}/{row.slice}"
-
-
 @pytest.mark.parametrize("row", slices.ROWS, ids=lambda row: row.key)
 def test_a_slice_is_held_used_and_given_back(
     row: slices.Row,
-    nodes: dict[str, str],
+    nodes: dict[str, str],  # noqa: F811
     member: User,
     project: Project,
     kubectl: Kubectl,
@@ -80,7 +63,7 @@ def test_a_slice_is_held_used_and_given_back(
     told: list[Told],
 ) -> None:
     api = client(member)
-    body = {"offering": offering_of(row, nodes[row.nodes]), "count": row.count, **row.wish}
+    body = {"offering": offering_of(row, nodes), "count": row.count, **row.wish}
     began = time.monotonic()
     asked = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
     assert asked.status_code == 201, asked.json()

@@ -11,20 +11,19 @@ from allocations import selectors, services
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.tenants.models import Project, User
+from tests.cluster import slices
 from tests.cluster.asking import ended, phase, wait_for
 from tests.cluster.conftest import Kubectl
+from tests.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.cluster.judge import over_allocated
 
 pytestmark = pytest.mark.cluster
 
-OFFERINGS = (
-    *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
-    *("h100/mig-1g.10gb", "h100/mig-1g.10gb+me", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb"),
-    *("h100/mig-4g.40gb", "h100/mig-7g.80gb"),
-)
+MIG = ("1g.10gb+me", "1g.20gb", "2g.20gb", "4g.40gb", "7g.80gb")
+KINDS = (*slices.ROWS, *(slices.Row(f"MIG {p}", slices.DRA, "h100", f"mig-{p}", slices.HARDWARE) for p in MIG))
 WISHES = st.builds(
-    lambda offering, count, together: {"offering": offering, "count": count, "constraints": together},
-    st.sampled_from(OFFERINGS),
+    lambda kind, count, together: {"kind": kind, "count": count, "constraints": together},
+    st.sampled_from(KINDS),
     st.integers(1, 4),
     st.sampled_from([(), (), ("same_gpu",), ("distinct_gpus",), ("same_pcie_root",)]),
 )
@@ -42,12 +41,16 @@ NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
 @given(script=SCRIPTS)
 def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
-    script: list[dict[str, Any] | int], project: Project, member: User, kubectl: Kubectl
+    script: list[dict[str, Any] | int],
+    nodes: dict[str, str],  # noqa: F811
+    project: Project,
+    member: User,
+    kubectl: Kubectl,
 ) -> None:
     held: dict[Allocation, list[tuple[str, str]]] = {}
     for step in script:
         if isinstance(step, dict):
-            if row := asked(member, project, **step):
+            if row := asked(member, project, nodes, **step):
                 held[row] = devices(row)
         elif held:
             row = list(held)[step % len(held)]
@@ -60,10 +63,20 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
         ended(member, row)
 
 
-def asked(member: User, project: Project, offering: str, count: int, constraints: tuple[str, ...]) -> Allocation | None:
+def asked(
+    member: User,
+    project: Project,
+    nodes: dict[str, str],  # noqa: F811
+    kind: slices.Row,
+    count: int,
+    constraints: tuple[str, ...],
+) -> Allocation | None:
     """Held when the preview said so; what would have to wait is taken back, what never fits is not asked."""
-    by_dra = offering.startswith("h100/")
-    wish = services.Wish(project.slug, offering, count, constraints=constraints if by_dra else ())
+    if "claim" in kind.wish:
+        count, constraints = 1, ()
+    if not kind.named:
+        constraints = ()
+    wish = services.Wish(project.slug, offering_of(kind, nodes), count, constraints=constraints, **kind.wish)
     seen = services.preview(member, wish)
     note(f"{seen.fits}: {wish}")
     if seen.fits == "never":
