@@ -1,19 +1,24 @@
 """What is free, what is held, and what a team can get: computed from observed holds, in a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from django.db.models import Sum
 
 from allocations import cards
-from allocations.models import Allocation
-from allocations.rules import Ask
+from allocations.models import Allocation, MirrorObject
+from allocations.rules import Ask, Counted
 from allocations.states import Phase
-from portal.tenants.models import Project, Team
+from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering, Pool
 from quotas.catalog.selectors import room, units
+from quotas.limits import counting
+from quotas.limits import names as queue_names
 from quotas.limits.models import Limit
+from quotas.limits.selectors import terms
+from quotas.limits.tree import Tree
 from quotas.metering.models import UsageInterval
 
 Claimed = tuple[str, str, Mapping[str, int]]
@@ -35,7 +40,8 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Mine:
-    """One team's side of an offering, in slices."""
+    """One team's side of an offering, in slices. ``limit`` is its own; ``can_borrow`` is the part of ``can_get_now``
+    that others would lend."""
 
     limit: int
     used: int
@@ -44,11 +50,24 @@ class Mine:
 
 
 @dataclass(frozen=True)
+class Quota:
+    """A team's quota in slices of one offering: its own, that with all it may borrow (None: no bound), the most that
+    the tree of departments could give it, and what that has left now."""
+
+    own: int
+    own_left: int
+    bound: int | None
+    most: int
+    left: int
+
+
+@dataclass(frozen=True)
 class Part:
     """What a claim asks of one pool of its flavor, and the team's quota there, in the pool's units rounded up."""
 
     pool: str
     asked: int
+    bound: int | None
     limit: int
     used: int
 
@@ -56,16 +75,28 @@ class Part:
 class Stock:
     """Capacity of offerings, and teams' use of it: read once, asked often.
 
-    ``cliques``: NVLink cliques will be asked about, which are read from the nodes.
+    ``user`` and ``project`` are those for whom limits are asked that the portal counts itself. ``cliques``: NVLink
+    cliques will be asked about, which are read from the nodes.
     """
 
-    def __init__(self, teams: Iterable[Team] = (), *, cliques: bool = False) -> None:
+    def __init__(
+        self,
+        teams: Iterable[Team] = (),
+        *,
+        user: User | None = None,
+        project: Project | None = None,
+        cliques: bool = False,
+    ) -> None:
         self._offerings = {o.key: o for o in Offering.objects.select_related("pool__use", "flavor")}
         self._held = _held()
+        self._reserved = _reserved()
         self._claimed = _claimed()
         self._drawn = self._draw(self._held, self._claimed)
-        self._limits = {(t, p): n for t, p, n in _limits(teams)}
-        self._reserved = _reserved(teams)
+        self._agreed = terms()
+        self._usage = self._used_by_queue()
+        teams = list(teams)
+        self._counted = list(counting.applying(teams, self._agreed.above(teams), user, project))
+        self._trees: dict[tuple[str, str], Tree] = {}
         named = {o.flavor_id: o.flavor for o in self._offerings.values() if o.flavor.path == "dra"}
         self._cards = cards.of(named.values(), cliques=cliques)
 
@@ -80,11 +111,14 @@ class Stock:
         return Capacity(total=total, held=held, free=min(free, total))
 
     def mine(self, team: Team, offering: Offering) -> Mine:
-        limit, left = self._quota(team, offering)
+        quota = self.quota(team, offering)
+        lefts = [one.limit - one.used for one in self.counted(team, offering, counting.draw(offering, 1))]
+        now = max(0, min([self.capacity(offering).free, quota.left, *lefts]))
         return Mine(
-            limit=limit,
+            limit=quota.own,
             used=self._reserved.get((team.slug, offering.key), 0),
-            can_get_now=max(0, min(left, self.capacity(offering).free)),
+            can_get_now=now,
+            can_borrow=max(0, now - quota.own_left),
         )
 
     def ask(
@@ -96,10 +130,10 @@ class Stock:
         live: int = 0,
         spread: bool = False,
         constraints: Collection[str] = (),
+        drawn: counting.Draw | None = None,
     ) -> Ask:
-        """A request of ``count`` slices as the rules read it."""
-        capacity = self.capacity(offering)
-        limit, left = self._quota(project.team, offering)
+        """A request of ``count`` slices as the rules read it; ``drawn`` by one of them, where it is a claim's own."""
+        capacity, quota = self.capacity(offering), self.quota(project.team, offering)
         there, piece = self._cards.get(offering.flavor_id), cards.piece(offering)
         together = {
             empty: there.together(piece, constraints, spread=spread, empty=empty) if there else None
@@ -114,9 +148,12 @@ class Stock:
             total=capacity.total,
             free=capacity.free,
             per_node=offering.per_node,
-            quota=limit,
-            used=max(0, limit - left),
+            quota=quota.most,
+            used=max(0, quota.most - quota.left),
+            own=quota.bound,
             team=project.team.slug,
+            department=project.team.department.slug,
+            counted=tuple(self.counted(project.team, offering, drawn or counting.draw(offering, 1))),
             hidden=not offering.is_offered,
             live=live,
             spread=spread,
@@ -132,35 +169,103 @@ class Stock:
         """What is offered, sorted by key."""
         return [o for _, o in sorted(self._offerings.items()) if o.is_offered]
 
-    def _quota(self, team: Team, offering: Offering) -> tuple[int, int]:
-        """Slices of the offering that the team's quota holds, and those still left of it beside all it draws."""
-        pool = offering.pool
-        nominal = self._limits.get((team.slug, pool.key), 0)
-        drawn = self._drawn_by(team)
-        limit = room(nominal, pool.resources, _draws(offering))
-        return limit, room(nominal, pool.resources, _draws(offering), drawn.get(pool.key, {}))
+    def quota(self, team: Team, offering: Offering) -> Quota:
+        """The team's quota of the offering beside all that it and those it lends to draw, tenants' own Jobs too."""
+        pool, draws, queue = offering.pool, _draws(offering), queue_names.cluster_queue(team.slug)
+        agreed = self._agreed.quota(queue, pool.key)
+        bound = None if agreed.borrowing is None else agreed.nominal + agreed.borrowing
+
+        def least(amount: Callable[[Tree], int]) -> int:
+            rooms = [
+                amount(self._tree(pool, resource)) // n if resource in pool.resources else 0
+                for resource, n in draws.items()
+                if n
+            ]
+            return max(0, min(rooms, default=0))
+
+        return Quota(
+            own=room(agreed.nominal, pool.resources, draws),
+            own_left=least(lambda tree: tree.own_left(queue)),
+            bound=None if bound is None else room(bound, pool.resources, draws),
+            most=least(lambda tree: tree.potential(queue)),
+            left=least(lambda tree: tree.available(queue)),
+        )
+
+    def counted(self, team: Team, offering: Offering, drawn: counting.Draw) -> list[Counted]:
+        """Limits that the portal counts itself, in slices that each take ``drawn``."""
+        above = self._agreed.above([team])
+        found = []
+        for limit in self._counted:
+            per_slice = drawn.of(limit)
+            binds = limit.team_id in (None, team.pk) and (limit.department_id is None or limit.department_id in above)
+            if per_slice and binds:
+                most = limit.nominal // per_slice
+                left = max(Fraction(0), limit.nominal - limit.units_used) // per_slice
+                found.append(Counted(limit.dimension, limit.holder, most, most - left))
+        return found
+
+    def limits(self) -> list[Limit]:
+        """The limits that are counted, as they were read."""
+        return self._counted
 
     def parts(self, team: Team, offering: Offering, amounts: Mapping[str, int]) -> list[Part]:
         """A claim's amounts by the pools of its flavor that have them."""
-        drawn = self._drawn_by(team)
-        return [
-            Part(
-                pool.key,
-                asked=_units(amounts, pool.resources),
-                limit=self._limits.get((team.slug, pool.key), 0),
-                used=_units(drawn.get(pool.key, {}), pool.resources),
+        queue = queue_names.cluster_queue(team.slug)
+        found = []
+        for pool in self._pools(offering.flavor_id):
+            if not amounts.keys() & pool.resources.keys():
+                continue
+            agreed = self._agreed.quota(queue, pool.key)
+            trees = {name: self._tree(pool, name) for name in pool.resources}
+            most = min(tree.potential(queue) // pool.resources[name] for name, tree in trees.items())
+            left = min(tree.available(queue) // pool.resources[name] for name, tree in trees.items())
+            found.append(
+                Part(
+                    pool.key,
+                    asked=_units(amounts, pool.resources),
+                    bound=None if agreed.borrowing is None else agreed.nominal + agreed.borrowing,
+                    limit=most,
+                    used=max(0, most - left),
+                )
             )
+        return found
+
+    def draw_of_claim(self, offering: Offering, amounts: Mapping[str, int], gpus: Fraction) -> counting.Draw:
+        """What a claim takes at most, as limits count it."""
+        units = {
+            pool.pk: max(Fraction(amounts.get(name, 0), amount) for name, amount in pool.resources.items())
             for pool in self._pools(offering.flavor_id)
-            if amounts.keys() & pool.resources.keys()
-        ]
+        }
+        return counting.Draw(offering.pk, offering.flavor_id, 1, gpus, {pk: n for pk, n in units.items() if n})
+
+    def _tree(self, pool: Pool, resource: str) -> Tree:
+        if (pool.key, resource) not in self._trees:
+            flavor = pool.key.partition("/")[0]
+            used = {name: amounts.get((flavor, resource), 0) for name, amounts in self._usage.items()}
+            self._trees[pool.key, resource] = self._agreed.tree(pool.key, pool.resources[resource], used)
+        return self._trees[pool.key, resource]
+
+    def _used_by_queue(self) -> dict[str, dict[tuple[str, str], int]]:
+        """What each queue has reserved: by our leases, as their phases tell, and by tenants' own Jobs."""
+        used: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+        for team in {team for team, _ in self._reserved} | {team for team, _, _ in self._claimed}:
+            of_queue = used[queue_names.cluster_queue(team)]
+            for pool, amounts in self._drawn_by(team).items():
+                for resource, amount in amounts.items():
+                    of_queue[pool.partition("/")[0], resource] += amount
+        for queue, flavors in _jobs():
+            for flavor, drawn in flavors.items():
+                for resource, amount in drawn.items():
+                    used[queue][flavor, resource] += amount
+        return used
 
     def _pools(self, flavor: int) -> list[Pool]:
         pools = {o.pool.key: o.pool for o in self._offerings.values() if o.flavor_id == flavor}
         return [pool for _, pool in sorted(pools.items())]
 
-    def _drawn_by(self, team: Team) -> dict[str, dict[str, int]]:
-        slices = {key: n for (t, key), n in self._reserved.items() if t == team.slug}
-        return self._draw(slices, [claimed for claimed in self._claimed if claimed[0] == team.slug])
+    def _drawn_by(self, team: str) -> dict[str, dict[str, int]]:
+        slices = {key: n for (t, key), n in self._reserved.items() if t == team}
+        return self._draw(slices, [claimed for claimed in self._claimed if claimed[0] == team])
 
     def _draw(self, slices: Mapping[str, int], claims: Iterable[Claimed]) -> dict[str, dict[str, int]]:
         """Pool → resource → amount drawn by so many slices of each offering, and by these claims."""
@@ -192,18 +297,21 @@ def _held() -> dict[str, int]:
     return dict(rows)
 
 
-def _limits(teams: Iterable[Team]) -> Iterable[tuple[str, str, int]]:
-    return Limit.objects.filter(team__in=list(teams)).values_list("team__slug", "pool__key", "nominal")
-
-
-def _reserved(teams: Iterable[Team]) -> dict[tuple[str, str], int]:
+def _reserved() -> dict[tuple[str, str], int]:
     rows = (
-        Allocation.objects.filter(project__team__in=list(teams), ended_at=None, phase__in=RESERVING)
+        Allocation.objects.filter(ended_at=None, phase__in=RESERVING)
         .order_by()
         .values_list("project__team__slug", "offering__key")
         .annotate(n=Sum("count"))
     )
     return {(team, offering): n for team, offering, n in rows}
+
+
+def _jobs() -> list[tuple[str, Mapping[str, Mapping[str, int]]]]:
+    """Queue and what it has reserved, {flavor: {resource: amount}}, of each workload that is no lease of ours."""
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="")
+    found = rows.values_list("facts__cluster_queue", "facts__usage")
+    return [(queue, usage) for queue, usage in found if queue and usage]
 
 
 def _claimed() -> list[Claimed]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocations import claim_fleet, rules
-from allocations.availability import Stock
+from allocations.availability import Part, Stock
 from allocations.claims import fit, spec, units, why_not
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
@@ -19,7 +19,7 @@ from allocations.cluster import dry_run
 from allocations.rules import Binding
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
-from portal.tenants.models import Project, User
+from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
 BUILT = "built"
@@ -119,21 +119,23 @@ def bindings(stock: Stock, project: Project, ask: rules.Ask, offering: Offering,
                 never.hint,
             )
         )
-    for part in stock.parts(project.team, offering, prepared.draw.amounts):
-        if part.asked > part.limit:
-            found.append(
-                Binding(
-                    "quota_exceeded",
-                    f"team:{part.pool}",
-                    part.limit,
-                    part.used,
-                    part.asked,
-                    f"Team {project.team.slug} may hold {part.limit} of {part.pool} at once, and the claim can take "
-                    f"{part.asked}: the lease counts the largest devices that meet it.",
-                    "Ask for fewer or smaller devices, or have an operator raise the team's limit.",
-                )
-            )
-    return found
+    parts = stock.parts(project.team, offering, prepared.draw.amounts)
+    return found + [_over_quota(project.team, part) for part in parts if part.asked > part.limit]
+
+
+def _over_quota(team: Team, part: Part) -> Binding:
+    is_own = part.bound is not None and part.bound < part.asked
+    holder, limit = ("team", part.bound or 0) if is_own else ("department", part.limit)
+    return Binding(
+        "quota_exceeded",
+        f"{holder}:{part.pool}",
+        limit,
+        min(part.used, limit),
+        part.asked,
+        f"Team {team.slug} may hold {limit} of {part.pool} at once, and the claim can take {part.asked}: the lease "
+        "counts the largest devices that meet it.",
+        f"Ask for fewer or smaller devices, or have an operator raise the {holder}'s limit.",
+    )
 
 
 def fits(stock: Stock, project: Project, offering: Offering, prepared: Prepared, found: list[Binding]) -> str:

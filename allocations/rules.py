@@ -14,14 +14,26 @@ LONGEST = timedelta(days=366)
 
 
 @dataclass(frozen=True)
+class Counted:
+    """A limit that the portal counts itself, in slices of what is asked; ``holder`` is whose it is."""
+
+    dimension: str
+    holder: str
+    limit: int
+    used: int
+
+
+@dataclass(frozen=True)
 class Ask:
     """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
 
-    ``quota`` is the team's nominal plus borrowing of an empty queue, ``used`` what its leases reserve, both in slices
-    of this offering; ``live`` counts the project's allocations that have not ended; ``spread`` lets slices by DRA be on
-    several nodes. ``together`` is the most that its constraints let one request have when nothing is held, and
-    ``free_together`` the most of it now: None where no device is named. ``one_at_a_time``: a container that asks for
-    more than one of the ``replicas`` of a card is refused by the device plugin.
+    ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it that is gone,
+    ``own`` the team's nominal with what it may borrow (None: without a bound), all in slices of this offering;
+    ``counted`` are limits of member, project and others that the portal counts itself. ``live`` counts the project's
+    allocations that have not ended; ``spread`` lets slices by DRA be on several nodes. ``together`` is the most that
+    its constraints let one request have when nothing is held, and ``free_together`` the most of it now: None where no
+    device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card is refused
+    by the device plugin.
     """
 
     offering: str
@@ -46,6 +58,9 @@ class Ask:
     one_at_a_time: bool = False
     replicas: int = 1
     sharing: str = ""
+    own: int | None = None
+    department: str = ""
+    counted: tuple[Counted, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,22 +203,60 @@ def more_than_one_at_a_time(ask: Ask) -> Binding | None:
 
 
 def more_than_the_quota(ask: Ask) -> Binding | None:
+    """The team's own bound, where that is less than what is asked; else there is not as much to borrow."""
     if ask.count <= ask.quota:
         return None
-    hint = (
-        _at_most(ask, ", or have an operator raise the team's limit")
-        if ask.quota
-        else "The team has no quota of it: choose another offering, or ask an operator for a limit."
-    )
+    if ask.own is not None and ask.own < ask.count:
+        return Binding(
+            "quota_exceeded",
+            f"team:{ask.pool}",
+            ask.own,
+            min(ask.used, ask.own),
+            ask.count,
+            f"Team {ask.team} may hold {_plural(ask.own)} of {ask.offering} at once, and {ask.count} were asked.",
+            _at_most(ask, ", or have an operator raise the team's limit")
+            if ask.quota
+            else "The team has no quota of it: choose another offering, or ask an operator for a limit.",
+        )
     return Binding(
         "quota_exceeded",
-        f"team:{ask.pool}",
+        f"department:{ask.pool}",
         ask.quota,
         ask.used,
         ask.count,
-        f"Team {ask.team} may hold {_plural(ask.quota)} of {ask.offering} at once, and {ask.count} were asked.",
-        hint,
+        f"With all that it can borrow in department {ask.department}, team {ask.team} gets {_plural(ask.quota)} of "
+        f"{ask.offering} at most, and {ask.count} were asked.",
+        _at_most(ask, ", or have an operator raise the department's limit"),
     )
+
+
+WHOSE = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
+
+
+def full_limits(ask: Ask) -> list[Binding]:
+    """Limits of member, project, team and department that what is in use leaves too little of."""
+    found = []
+    for one in ask.counted:
+        left = one.limit - one.used
+        if ask.count <= left:
+            continue
+        kind, _, scope = one.dimension.partition(":")
+        of = "GPUs in all" if scope == "all" else scope
+        found.append(
+            Binding(
+                "limit_exceeded",
+                one.dimension,
+                one.limit,
+                one.used,
+                ask.count,
+                f"{WHOSE[kind]} may hold {_plural(one.limit)} of {ask.offering} at once by the limit on {of}; "
+                f"{one.used} are in use or asked for, and {ask.count} more were asked.",
+                f"Ask for at most {left}, or release something first."
+                if left
+                else "Release something first, or ask a lead for more.",
+            )
+        )
+    return found
 
 
 def too_many_allocations(ask: Ask) -> Binding | None:
@@ -234,7 +287,7 @@ RULES: tuple[Callable[[Ask], Binding | None], ...] = (
 
 def bindings(ask: Ask, rules: Iterable[Callable[[Ask], Binding | None]] = RULES) -> list[Binding]:
     """All that binds, the first one first."""
-    return [binding for rule in rules if (binding := rule(ask)) is not None]
+    return [*(binding for rule in rules if (binding := rule(ask)) is not None), *full_limits(ask)]
 
 
 def fits(ask: Ask) -> str:
@@ -248,7 +301,7 @@ def fits(ask: Ask) -> str:
 def most_possible(ask: Ask) -> int:
     """The largest count of the same offering that no rule refuses."""
     node = ask.per_node if _on_one_node(ask) else ask.total
-    bounds = [ask.total, node, ask.quota]
+    bounds = [ask.total, node, ask.quota, *(one.limit - one.used for one in ask.counted)]
     if ask.constraints:
         bounds.append(0 if ask.together is None else ask.together)
     if ask.one_at_a_time:

@@ -23,12 +23,14 @@ from allocations.isolation import Isolation, of_allocation, of_slice
 from allocations.models import Allocation
 from allocations.states import Ending, Phase
 from portal.core import clock, due, money
-from portal.core.errors import Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.core.errors import Busy, Dimension, Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.costs import selectors as costs
+from quotas.limits import counting
+from quotas.limits.models import Limit
 
 MICROSECOND = timedelta(microseconds=1)
 
@@ -69,7 +71,8 @@ class Advised:
 @dataclass(frozen=True)
 class Preview:
     """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price; those of a
-    ``claim`` are of the most it can take. The claim is as the row keeps it (``own_claims``)."""
+    ``claim`` are of the most it can take. The claim is as the row keeps it (``own_claims``); ``drawn`` is what counts
+    against ``limits``, which the portal keeps itself."""
 
     project: Project
     offering: Offering
@@ -82,6 +85,8 @@ class Preview:
     price_total: Fraction | None
     currency: str
     isolation: Isolation
+    drawn: counting.Draw
+    limits: list[Limit]
     alternatives: list[Alternative] = field(default_factory=list)
     warnings: list[Advised] = field(default_factory=list)
     claim: Mapping[str, Any] | None = None
@@ -95,10 +100,13 @@ def preview(user: User, wish: Wish) -> Preview:
     now = clock.now()
     span = _period(wish, now)
     _check(user, project, offering, wish)
-    stock = Stock([project.team], cliques=placing.SAME_CLIQUE in wish.constraints)
+    stock = Stock([project.team], user=user, project=project, cliques=placing.SAME_CLIQUE in wish.constraints)
     live = Allocation.objects.filter(project=project, ended_at=None).count()
-    ask = stock.ask(project, offering, wish.count, live=live, spread=wish.spread, constraints=wish.constraints)
     own = own_claims.prepare(user, project, offering, wish.claim) if wish.claim is not None else None
+    drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
+    ask = stock.ask(
+        project, offering, wish.count, live=live, spread=wish.spread, constraints=wish.constraints, drawn=drawn
+    )
     found = rules.bindings(ask) if own is None else own_claims.bindings(stock, project, ask, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     apart = _isolation(offering, wish)
@@ -125,6 +133,8 @@ def preview(user: User, wish: Wish) -> Preview:
         warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
         claim=None if own is None else own.stored,
+        drawn=drawn or counting.draw(offering, wish.count),
+        limits=stock.limits(),
     )
 
 
@@ -138,13 +148,22 @@ def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
     """
-    with transaction.atomic(), advisory_lock("live", wish.project):  # two at once would each find room for one
+    with (
+        transaction.atomic(),
+        advisory_lock("limits", shared=True),  # a limit that comes meanwhile would miss this allocation
+        advisory_lock("live", wish.project),  # two at once would each find room for one
+    ):
         seen = preview(user, wish)
         if seen.project.archived_at is not None:
             raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")
         if seen.bindings:
             raise refusal(seen)
         row = _create(user, seen)
+        try:
+            counting.take(row.pk, seen.limits, seen.drawn)
+        except counting.NoRoom as error:  # another project of the same member or team was faster
+            again = preview(user, wish)
+            raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         due.mark(f"allocation:{row.pk}", at=row.starts_at)
     return row

@@ -17,6 +17,7 @@ from allocations.reconcile import request
 from allocations.reconcile.wants import Situation
 from allocations.states import Ending, Phase, derive, outcome
 from portal.core import clock
+from quotas.limits import counting
 from quotas.metering.models import UsageInterval
 
 START_TRIES = 3
@@ -120,6 +121,8 @@ def record_phase(row: Allocation, situation: Situation) -> None:
         changed = Allocation.objects.filter(
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)
+        if changed and is_end:
+            counting.give_back(row.pk)
         if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
             _admitted_meanwhile(row, situation)
         if changed and (is_new or is_end):

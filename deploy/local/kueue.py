@@ -66,6 +66,7 @@ def configuration(home: Home) -> Manifest:
         "integrations": {"frameworks": ["batch/job"]},
         "managedJobsNamespaceSelector": MANAGED,
         "waitForPodsReady": {"timeout": "300s"},
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "resources": {
             "quotaCheckStrategy": "BlockUndeclared",
             "excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage", "hugepages-"],

@@ -17,23 +17,23 @@ def lock_id(*key: str) -> int:
 
 
 @contextmanager
-def advisory_lock(*key: str, wait_s: float = 10.0) -> Iterator[None]:
+def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iterator[None]:
     """Hold the lock `key` during the block; Retryable if another session keeps it for longer than `wait_s`.
 
-    Outside a transaction it is released at the end of the block. Inside one it is held until the transaction
-    ends, since whoever comes next must see what was written under it.
+    `shared` keeps out only who does not share it. Outside a transaction it is released at the end of the block. Inside
+    one it is held until the transaction ends, since whoever comes next must see what was written under it.
     """
-    id_ = lock_id(*key)
+    id_, suffix = lock_id(*key), "_shared" if shared else ""
     if connection.in_atomic_block:
-        _acquire("pg_advisory_xact_lock", id_, key, wait_s)
+        _acquire(f"pg_advisory_xact_lock{suffix}", id_, key, wait_s)
         yield
         return
-    _acquire("pg_advisory_lock", id_, key, wait_s)
+    _acquire(f"pg_advisory_lock{suffix}", id_, key, wait_s)
     try:
         yield
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [id_])
+            cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%s)", [id_])
 
 
 def _acquire(function: str, id_: int, key: tuple[str, ...], wait_s: float) -> None:

@@ -34,6 +34,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "cost.view": READERS,
     "member.manage": LEADS,
     "limit.manage": OPERATORS,
+    "limit.share": LEADS,  # of projects and members, within what the team has
     "catalog.manage": OPERATORS,
     "price.manage": OPERATORS,
     "claim.raw": OPERATORS,  # CEL of one's own, and access to devices that others hold

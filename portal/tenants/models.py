@@ -65,10 +65,11 @@ class User(AbstractUser):
 
 
 class Department(models.Model):
-    """A group of teams that lend to each other: Kueue's Cohort."""
+    """A group of teams that lend to each other: Kueue's Cohort. It may stand in another, its `parent`."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
 
     class Meta:
         ordering = ("slug",)

@@ -2,22 +2,59 @@ from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from portal.core.admin import ReadOnlyAdmin
 from quotas.limits import services
-from quotas.limits.models import Limit
+from quotas.limits.models import Limit, LimitUse, QueuePolicy
 
 
 @admin.register(Limit)
 class LimitAdmin(admin.ModelAdmin):
-    list_display = ("team", "pool", "nominal")
-    list_filter = ("team", "pool")
-    list_select_related = ("team", "pool")
+    """Those of departments and teams are added here; others on their pages, where what is held is counted at once."""
+
+    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.TERMS)
+    list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")
+    list_filter = ("team", "department", "pool")
+    list_select_related = ("department", "team", "project", "user", "pool", "offering", "flavor")
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+        return self.fields if obj else ("department", "team", "pool", *services.TERMS)
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return ("team", "pool") if obj else ()
+        return self.fields[: -len(services.TERMS)] if obj else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def save_model(self, request: HttpRequest, obj: Limit, form: ModelForm, change: bool) -> None:
-        saved = services.set_limit(request.user.get_username(), obj.team, obj.pool, obj.nominal)
+        holder, scope = services.parties(obj)
+        saved = services.set_limit(
+            request.user.get_username(), holder, scope, obj.nominal, borrowing=obj.borrowing, lending=obj.lending
+        )
         obj.pk = saved.pk
+
+
+@admin.register(LimitUse)
+class LimitUseAdmin(ReadOnlyAdmin):
+    list_display = ("limit", "allocation", "parts", "taken", "given")
+    search_fields = ("allocation",)
+    list_select_related = ("limit",)
+
+
+@admin.register(QueuePolicy)
+class QueuePolicyAdmin(admin.ModelAdmin):
+    list_display = ("department", "team", "weight", "reclaim", "within")
+    list_select_related = ("department", "team")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+        return ("department", "team") if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: QueuePolicy, form: ModelForm, change: bool) -> None:
+        holder = obj.team or obj.department
+        if holder is not None:
+            saved = services.set_policy(
+                request.user.get_username(), holder, weight=obj.weight, reclaim=obj.reclaim, within=obj.within
+            )
+            obj.pk = saved.pk

@@ -9,9 +9,11 @@ apis/kueue/v1beta2/clusterqueue_types.go.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from quotas.limits import names
+from quotas.limits.tree import NOTHING, Quota
 
 Manifest = dict[str, Any]
 
@@ -44,12 +46,41 @@ class NotRepresentable(ValueError):
     """The pools do not fit into one ClusterQueue of Kueue."""
 
 
-def cohort(department: str) -> Manifest:
+@dataclass(frozen=True)
+class Policy:
+    """How a queue competes for what others lend; ``reclaim`` and ``within`` are Kueue's preemption policies."""
+
+    weight: Decimal = Decimal(1)
+    reclaim: str = "Any"
+    within: str = "Never"
+
+
+FAIR = Policy()
+
+
+def cohort(
+    department: str,
+    parent: str | None = None,
+    pools: Iterable[PoolShape] = (),
+    limits: Mapping[str, Quota] | None = None,
+    policy: Policy = FAIR,
+) -> Manifest:
+    """A department: what is its own is there for all its teams, who borrow it.
+
+    `parent` is the name of the Cohort it stands in; only then it borrows and lends. A root without quota of its own
+    has no groups: its teams bring them.
+    """
+    own = limits or {}
+    groups = resource_groups(pools, own) if parent or any(quota.nominal for quota in own.values()) else []
     return {
         "apiVersion": API_VERSION,
         "kind": "Cohort",
         "metadata": {"name": names.cohort(department)},
-        "spec": {},
+        "spec": {
+            **({"parentName": parent} if parent else {}),
+            **({"resourceGroups": groups} if groups else {}),
+            "fairSharing": {"weight": _quantity(policy.weight)},
+        },
     }
 
 
@@ -65,12 +96,13 @@ def resource_flavor(flavor: FlavorShape) -> Manifest:
     }
 
 
-def cluster_queue(team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, int]) -> Manifest:
+def cluster_queue(
+    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, Quota], policy: Policy = FAIR
+) -> Manifest:
     """The queue of a team, which admits from the team's own namespaces only.
 
-    `limits` are nominal quotas in pool units, {pool key: units}; a pool without one gets zero. Nothing is
-    borrowed. The order of `pools` does not matter. NotRepresentable when Kueue's bounds on groups,
-    resources or flavors are exceeded.
+    `limits` are in pool units, {pool key: quota}; of a pool without one it has nothing and borrows nothing. The order
+    of `pools` does not matter. NotRepresentable when Kueue's bounds on groups, resources or flavors are exceeded.
     """
     return {
         "apiVersion": API_VERSION,
@@ -80,25 +112,32 @@ def cluster_queue(team: str, department: str, pools: Iterable[PoolShape], limits
             "cohortName": names.cohort(department),
             "namespaceSelector": {"matchLabels": {TEAM_LABEL: team}},
             "queueingStrategy": "BestEffortFIFO",
-            "preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"},
+            "preemption": {"reclaimWithinCohort": policy.reclaim, "withinClusterQueue": policy.within},
+            "fairSharing": {"weight": _quantity(policy.weight)},
             "resourceGroups": resource_groups(pools, limits),
         },
     }
 
 
-def resource_groups(pools: Iterable[PoolShape], limits: Mapping[str, int]) -> list[Manifest]:
+def _quantity(weight: Decimal) -> str:
+    """As the API server writes it, so that what is applied and what is seen are the same text."""
+    milli = int(weight * 1000)
+    return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+
+
+def resource_groups(pools: Iterable[PoolShape], limits: Mapping[str, Quota]) -> list[Manifest]:
     """Groups sorted by their first flavor, flavors and resources by name."""
-    quotas: dict[str, dict[str, int]] = {}
+    quotas: dict[str, dict[str, Quota]] = {}
     for pool in sorted(pools, key=lambda pool: pool.key):
         of_flavor = quotas.setdefault(pool.flavor, {})
         for resource, amount in pool.resources.items():
-            of_flavor[resource] = of_flavor.get(resource, 0) + amount * limits.get(pool.key, 0)
+            of_flavor[resource] = limits.get(pool.key, NOTHING).times(amount)
     groups = [_group(flavors, quotas) for flavors in _components(quotas)]
     _check(groups)
     return groups
 
 
-def _components(quotas: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
+def _components(quotas: Mapping[str, Mapping[str, Quota]]) -> list[list[str]]:
     """Flavors that share resources, directly or through others: each list sorted, lists by their first
     flavor.
     """
@@ -116,24 +155,26 @@ def _components(quotas: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
     return sorted(sorted(flavors) for flavors, _ in components)
 
 
-def _group(flavors: Sequence[str], quotas: Mapping[str, Mapping[str, int]]) -> Manifest:
+def _group(flavors: Sequence[str], quotas: Mapping[str, Mapping[str, Quota]]) -> Manifest:
     covered = sorted({resource for flavor in flavors for resource in quotas[flavor]})
     return {
         "coveredResources": covered,
         "flavors": [
             {
                 "name": names.resource_flavor(flavor),
-                "resources": [
-                    {
-                        "name": resource,
-                        "nominalQuota": str(quotas[flavor].get(resource, 0)),
-                        "borrowingLimit": "0",
-                    }
-                    for resource in covered
-                ],
+                "resources": [_resource(resource, quotas[flavor].get(resource, NOTHING)) for resource in covered],
             }
             for flavor in flavors
         ],
+    }
+
+
+def _resource(name: str, quota: Quota) -> Manifest:
+    bounds = {"borrowingLimit": quota.borrowing, "lendingLimit": quota.lending}
+    return {
+        "name": name,
+        "nominalQuota": str(quota.nominal),
+        **{field: str(amount) for field, amount in bounds.items() if amount is not None},
     }
 
 

@@ -32,7 +32,7 @@ def halve() -> int:
                 audit(
                     "system",
                     "limit.set",
-                    f"{limit.team.slug}/{limit.pool.key}",
+                    f"{limit.holder}/{limit.scope}",
                     after={"nominal": limit.nominal},
                 )
             due.mark("platform")

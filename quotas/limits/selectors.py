@@ -1,47 +1,136 @@
-"""How much a team may hold, and what that looks like to Kueue."""
+"""How much departments and teams may hold, and what that looks like to Kueue."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Cluster, Flavor
 from quotas.catalog.selectors import pools
-from quotas.limits import projection
-from quotas.limits.models import Limit
+from quotas.limits import names, projection
+from quotas.limits.models import KEPT_BY_KUEUE, Limit, QueuePolicy
+from quotas.limits.projection import Policy
+from quotas.limits.tree import Quota, Tree
+
+Usage = Mapping[str, Mapping[tuple[str, str], int]]
+"""What each queue (by its name in Kueue) uses: {(flavor, resource): amount}."""
 
 
-def nominal(teams: Sequence[Team]) -> dict[tuple[str, str], int]:
-    """Units each team may hold at once, by (team slug, pool key), in one query; a pair without a limit is
-    absent: zero.
+@dataclass(frozen=True)
+class Terms:
+    """What is agreed with all departments and teams: read at once, in three queries.
+
+    ``quotas`` are of pools, in their units, by (name in Kueue, pool key).
     """
-    rows = Limit.objects.filter(team__in=teams).values_list("team__slug", "pool__key", "nominal")
-    return {(team, pool): units for team, pool, units in rows}
+
+    departments: tuple[Department, ...]
+    teams: tuple[Team, ...]
+    quotas: Mapping[tuple[str, str], Quota]
+
+    @cached_property
+    def parents(self) -> dict[str, str | None]:
+        slugs = {one.pk: one.slug for one in self.departments}
+        above = {
+            names.cohort(one.slug): names.cohort(slugs[one.parent_id]) if one.parent_id else None
+            for one in self.departments
+        }
+        return above | {names.cluster_queue(one.slug): names.cohort(slugs[one.department_id]) for one in self.teams}
+
+    def above(self, teams: Iterable[Team]) -> set[int]:
+        """Ids of the teams' departments, and of all that these stand in."""
+        parents = {one.pk: one.parent_id for one in self.departments}
+        found: set[int] = set()
+        for team in teams:
+            next_: int | None = team.department_id
+            while next_ is not None and next_ not in found:
+                found.add(next_)
+                next_ = parents.get(next_)
+        return found
+
+    def quota(self, name: str, pool: str) -> Quota:
+        """As Kueue is told: a team lends at most what it has, and who stands alone neither borrows nor lends."""
+        found = self.quotas.get((name, pool), Quota())
+        if self.parents[name] is None:
+            return Quota(found.nominal, None, None)
+        if found.lending is not None and name.startswith(names.cluster_queue("")):
+            return Quota(found.nominal, found.borrowing, min(found.lending, found.nominal))
+        return found
+
+    def with_(self, row: Limit) -> "Terms":
+        """As it would be with this limit, which need not be saved."""
+        if row.pool is None:
+            return self
+        changed = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending)}
+        return replace(self, quotas={**self.quotas, **changed})
+
+    def tree(self, pool: str, amount: int, usage: Mapping[str, int]) -> Tree:
+        """Of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
+        quotas = {name: self.quota(name, pool).times(amount) for name in self.parents}
+        return Tree(self.parents, quotas, usage)
 
 
-def manifests(cluster: Cluster) -> list[projection.Manifest]:
-    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply.
-    Five queries.
+def terms() -> Terms:
+    rows = Limit.objects.filter(KEPT_BY_KUEUE).select_related("department", "team", "pool")
+    return Terms(
+        departments=tuple(Department.objects.order_by("slug")),
+        teams=tuple(Team.objects.select_related("department").order_by("slug")),
+        quotas={(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in rows if row.pool},
+    )
+
+
+def below(department: Department) -> set[int]:
+    """Ids of the department and of all that stand in it. One query."""
+    parents = dict(Department.objects.values_list("pk", "parent_id"))
+    found = {department.pk}
+    while more := {pk for pk, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def policies() -> dict[str, Policy]:
+    """By name in Kueue; who is not in it competes as `projection.FAIR` says."""
+    rows = QueuePolicy.objects.select_related("department", "team")
+    return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
+
+
+def _name(row: Limit | QueuePolicy) -> str:
+    return (
+        names.cluster_queue(row.team.slug) if row.team else names.cohort(row.department.slug if row.department else "")
+    )
+
+
+def manifests(cluster: Cluster, agreed: Terms | None = None) -> list[projection.Manifest]:
+    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six queries,
+    three when it is given what is agreed.
 
     Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
     (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
     """
+    agreed, competing = agreed or terms(), policies()
     accepted = pools(cluster).filter(flavor__accepted=True)
     shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted]
-    teams = list(Team.objects.select_related("department"))
-    limits = nominal(teams)
     used = {shape.flavor for shape in shapes}
+
+    def quotas(name: str) -> dict[str, Quota]:
+        return {shape.key: agreed.quota(name, shape.key) for shape in shapes}
+
     return [
-        *(projection.cohort(department.slug) for department in Department.objects.all()),
+        *(
+            projection.cohort(
+                one.slug, agreed.parents[name], shapes, quotas(name), competing.get(name, projection.FAIR)
+            )
+            for one in agreed.departments
+            for name in (names.cohort(one.slug),)
+        ),
         *(
             projection.resource_flavor(projection.FlavorShape(row.name, row.node_selector, row.tolerations))
             for row in Flavor.objects.filter(cluster=cluster, name__in=used)
         ),
         *(
             projection.cluster_queue(
-                team.slug,
-                team.department.slug,
-                shapes,
-                {shape.key: limits.get((team.slug, shape.key), 0) for shape in shapes},
+                one.slug, one.department.slug, shapes, quotas(name), competing.get(name, projection.FAIR)
             )
-            for team in teams
+            for one in agreed.teams
+            for name in (names.cluster_queue(one.slug),)
         ),
     ]

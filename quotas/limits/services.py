@@ -1,39 +1,168 @@
-"""The only writer of limits. Permission is the caller's question (`portal.tenants.access`, action
-`limit.manage`).
+"""The only writer of limits and of the way teams compete. Permission is the caller's question
+(`portal.tenants.access`, actions `limit.manage` and `limit.share`).
 """
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from portal.core import due
 from portal.core.audit import audit
 from portal.core.errors import Invalid
-from portal.tenants.models import Team
-from quotas.catalog.models import Pool
-from quotas.limits.models import MOST_UNITS, Limit
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Department, Membership, Project, Team
+from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.limits import counting
+from quotas.limits.models import MOST_UNITS, PARTS, Limit, LimitUse, QueuePolicy, Reclaim, Within
+
+Holder = Department | Team | Project | Membership
+Scope = Pool | Offering | Flavor | None
+TERMS = ("nominal", "borrowing", "lending")
 
 
-def set_limit(actor: str, team: Team, pool: Pool, nominal: int) -> Limit:
-    """Let `team` hold `nominal` units of `pool` at once; the cluster follows.
+def set_limit(
+    actor: str,
+    holder: Holder,
+    scope: Scope,
+    nominal: int,
+    *,
+    borrowing: int | None = 0,
+    lending: int | None = None,
+    uses: Iterable[tuple[UUID, counting.Draw]] = (),
+) -> Limit:
+    """Let `holder` hold `nominal` units of `scope` (None: of all GPUs) at once; the cluster follows.
 
-    Lowering it below what is held takes nothing away: what is held stays, and nothing more is admitted.
+    Lowering it below what is held takes nothing away: what is held stays, and nothing more is granted. `uses` are what
+    the holder's allocations draw, which a new limit that is counted here starts with. Raises Invalid.
     """
-    if not 0 <= nominal <= MOST_UNITS:
-        raise Invalid({"nominal": [f"Give a whole number from 0 to {MOST_UNITS}."]})
-    with transaction.atomic():
-        limit, created = Limit.objects.select_for_update().get_or_create(
-            team=team, pool=pool, defaults={"nominal": nominal}
-        )
-        before = None if created else limit.nominal
-        if before != nominal:
-            if not created:
-                limit.nominal = nominal
-                limit.save(update_fields=["nominal"])
-            audit(
-                actor,
-                "limit.set",
-                f"{team.slug}/{pool.key}",
-                before={"nominal": before},
-                after={"nominal": nominal},
-            )
+    row = Limit(**who(holder), **what(scope), nominal=nominal, borrowing=borrowing, lending=lending)
+    _check(row)
+    with transaction.atomic(), advisory_lock("limits"):
+        known = Limit.objects.select_for_update(of=("self",)).filter(**key(row)).order_by().first()
+        before = None if known is None else {name: getattr(known, name) for name in TERMS}
+        after = {name: getattr(row, name) for name in TERMS}
+        if before == after and known is not None:
+            return known
+        if known is None:
+            row.allowance = nominal * PARTS
+            row.save()
+            if not row.kept_by_kueue:
+                counting.recount(row, uses)
+        else:
+            for name in TERMS:
+                setattr(known, name, getattr(row, name))
+            known.allowance = max(nominal * PARTS, known.used)
+            known.save(update_fields=[*TERMS, "allowance"])
+            row = known
+        audit(actor, "limit.set", f"{row.holder}/{row.scope}", before=before, after=after)
+        if row.kept_by_kueue:
             due.mark("platform")
-    return limit
+    return row
+
+
+def remove_limit(actor: str, limit: Limit) -> None:
+    """Without it, Kueue gives the holder nothing of its own; what is counted here is then without a bound."""
+    with transaction.atomic(), advisory_lock("limits"):
+        audit(
+            actor,
+            "limit.remove",
+            f"{limit.holder}/{limit.scope}",
+            before={name: getattr(limit, name) for name in TERMS},
+        )
+        LimitUse.objects.filter(limit=limit).delete()
+        limit.delete()
+        due.mark("platform")
+
+
+def set_policy(
+    actor: str,
+    holder: Department | Team,
+    *,
+    weight: Decimal = Decimal(1),
+    reclaim: str = Reclaim.ANY,
+    within: str = Within.NEVER,
+) -> QueuePolicy:
+    """How `holder` competes for what others lend. Raises Invalid."""
+    errors = {}
+    if not 0 <= weight <= MOST_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
+        errors["weight"] = [f"Give a number from 0 to {MOST_UNITS} with at most three decimals."]
+    if reclaim not in Reclaim.values:
+        errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
+    if within not in Within.values:
+        errors["within"] = [f"Use one of {', '.join(Within.values)}."]
+    if errors:
+        raise Invalid(errors)
+    terms: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
+    with transaction.atomic():
+        known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**who(holder)).first()
+        row = known or QueuePolicy(**who(holder))
+        before = {name: str(getattr(row, name)) for name in terms} if row.pk else None
+        for name, value in terms.items():
+            setattr(row, name, value)
+        row.save()
+        audit(
+            actor,
+            "queue_policy.set",
+            holder.slug,
+            before=before,
+            after={name: str(value) for name, value in terms.items()},
+        )
+        due.mark("platform")
+    return row
+
+
+def who(holder: Holder) -> dict[str, Any]:
+    """Fields that name the holder; a member is a person in a team."""
+    match holder:
+        case Membership():
+            return {"team": holder.team, "user": holder.user}
+        case Team():
+            return {"team": holder}
+        case Project():
+            return {"project": holder}
+        case Department():
+            return {"department": holder}
+
+
+def what(scope: Scope) -> dict[str, Any]:
+    """Fields that name what is limited."""
+    match scope:
+        case Pool():
+            return {"pool": scope}
+        case Offering():
+            return {"offering": scope}
+        case Flavor():
+            return {"flavor": scope}
+        case None:
+            return {}
+
+
+def parties(row: Limit) -> tuple[Holder, Scope]:
+    """Holder and scope of a row, as `set_limit` takes them."""
+    holder: Holder | None = row.project or row.team or row.department
+    if row.user and row.team:
+        holder = Membership(user=row.user, team=row.team)
+    if holder is None:
+        raise Invalid({"team": ["Say whose limit it is: a department, a team, a project or a member."]})
+    return holder, row.pool or row.offering or row.flavor
+
+
+def key(row: Limit) -> dict[str, Any]:
+    """Fields by which a limit is found again."""
+    names = ("department", "team", "project", "user", "pool", "offering", "flavor")
+    return {name: getattr(row, name) for name in names}
+
+
+def _check(row: Limit) -> None:
+    errors: dict[str, list[str]] = {}
+    for name in TERMS:
+        value = getattr(row, name)
+        if not (value is None and name != "nominal") and not 0 <= value <= MOST_UNITS:
+            errors[name] = [f"Give a whole number from 0 to {MOST_UNITS}."]
+    if not row.kept_by_kueue and (row.borrowing, row.lending) != (0, None):
+        errors["borrowing"] = ["Only departments and teams lend and borrow, and only of a pool."]
+    if errors:
+        raise Invalid(errors)

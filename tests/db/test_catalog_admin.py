@@ -16,8 +16,8 @@ from tests.db.builders_quotas import cluster, hour, used
 pytestmark = pytest.mark.django_db
 APPS = ("catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
-WRITABLE = {"Flavor", "Offering", "Limit"}
-ADDABLE = {"Limit", "Price"}
+WRITABLE = {"Flavor", "Offering", "Limit", "QueuePolicy"}
+ADDABLE = {"Limit", "Price", "QueuePolicy"}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def url(model, page: str, *args: object) -> str:
 def test_every_model_has_its_page():
     assert {model.__name__ for model in MODELS} == {
         *("Cluster", "Flavor", "Pool", "PoolUse", "Offering", "Node", "Device"),
-        *("Limit", "UsageInterval", "Price"),
+        *("Limit", "LimitUse", "QueuePolicy", "UsageInterval", "Price"),
     }
 
 

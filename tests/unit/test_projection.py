@@ -1,5 +1,6 @@
 """Limits as Kueue objects, compared whole."""
 
+from decimal import Decimal
 from itertools import permutations
 
 import pytest
@@ -7,12 +8,14 @@ import pytest
 from quotas.limits.projection import (
     FlavorShape,
     NotRepresentable,
+    Policy,
     PoolShape,
     cluster_queue,
     cohort,
     resource_flavor,
     resource_groups,
 )
+from quotas.limits.tree import Quota
 
 SLICES = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
 DEMO = [
@@ -27,8 +30,12 @@ def quota(resource: str, nominal: str) -> dict:
     return {"name": resource, "nominalQuota": nominal, "borrowingLimit": "0"}
 
 
+def own(**nominal: int) -> dict[str, Quota]:
+    return {pool: Quota(units) for pool, units in nominal.items()}
+
+
 def test_queue_of_a_team():
-    queue = cluster_queue("vision", "research", DEMO, {"h100/slices": 8, "l40s/gpu": 4, "a100/mig-1g.10gb": 8})
+    queue = cluster_queue("vision", "research", DEMO, own(**{"h100/slices": 8, "l40s/gpu": 4, "a100/mig-1g.10gb": 8}))
     assert queue == {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "ClusterQueue",
@@ -37,7 +44,8 @@ def test_queue_of_a_team():
             "cohortName": "dept-research",
             "namespaceSelector": {"matchLabels": {"gpu-portal.io/team": "vision"}},
             "queueingStrategy": "BestEffortFIFO",
-            "preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"},
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "Never"},
+            "fairSharing": {"weight": "1"},
             "resourceGroups": [
                 {
                     "coveredResources": ["nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"],
@@ -79,7 +87,7 @@ def test_flavors_that_share_a_resource_are_one_group_with_zero_for_what_they_lac
         PoolShape("l40s/gpu", "l40s", {"nvidia.com/gpu": 1}),
         PoolShape("t4/gpu.shared", "t4", {"nvidia.com/gpu.shared": 1}),
     ]
-    limits = {"a100/gpu": 2, "a100/mig-1g.10gb": 7, "l40s/gpu": 3, "t4/gpu.shared": 1}
+    limits = own(**{"a100/gpu": 2, "a100/mig-1g.10gb": 7, "l40s/gpu": 3, "t4/gpu.shared": 1})
     assert resource_groups(pools, limits) == [
         {
             "coveredResources": ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb"],
@@ -114,7 +122,7 @@ def test_groups_join_through_a_third_flavor():
 
 
 def test_the_order_of_pools_does_not_matter():
-    limits = {"h100/slices": 1, "a100/mig-1g.10gb": 3}
+    limits = own(**{"h100/slices": 1, "a100/mig-1g.10gb": 3})
     expected = cluster_queue("vision", "research", DEMO, limits)
     assert all(cluster_queue("vision", "research", order, limits) == expected for order in permutations(DEMO))
 
@@ -128,8 +136,34 @@ def test_cohort_of_a_department():
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Cohort",
         "metadata": {"name": "dept-research"},
-        "spec": {},
+        "spec": {"fairSharing": {"weight": "1"}},
     }
+
+
+def test_a_department_within_another_borrows_and_lends_what_it_may():
+    pools = [PoolShape("l40s/gpu", "l40s", {"nvidia.com/gpu": 1})]
+    made = cohort("vision", "dept-research", pools, {"l40s/gpu": Quota(2, 3, 1)}, Policy(weight=Decimal("0.5")))
+    assert made["spec"] == {
+        "parentName": "dept-research",
+        "resourceGroups": [
+            {
+                "coveredResources": ["nvidia.com/gpu"],
+                "flavors": [
+                    {
+                        "name": "l40s",
+                        "resources": [{**quota("nvidia.com/gpu", "2"), "borrowingLimit": "3", "lendingLimit": "1"}],
+                    }
+                ],
+            }
+        ],
+        "fairSharing": {"weight": "500m"},
+    }
+
+
+def test_who_borrows_without_a_bound_has_none_written_down():
+    pools = [PoolShape("l40s/gpu", "l40s", {"nvidia.com/gpu": 1})]
+    [group] = cluster_queue("vision", "research", pools, {"l40s/gpu": Quota(4, None)})["spec"]["resourceGroups"]
+    assert group["flavors"][0]["resources"] == [{"name": "nvidia.com/gpu", "nominalQuota": "4"}]
 
 
 def test_flavor_carries_node_labels_and_tolerations():

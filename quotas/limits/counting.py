@@ -1,0 +1,141 @@
+"""Limits that the portal keeps itself: taken at the request, given back when the allocation has ended.
+
+One conditional UPDATE decides, so two that race for the last unit cannot both have it, and a check constraint stands
+behind it. Limits are always updated in the order of their keys, so no two requests wait for each other in a circle.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Greatest
+
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.limits.models import KEPT_BY_KUEUE, PARTS, Limit, LimitUse
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What an allocation draws: slices of its offering, units of pools (by id), whole-GPU equivalents."""
+
+    offering: int
+    flavor: int
+    slices: int
+    gpus: Fraction
+    pools: Mapping[int, Fraction] = field(default_factory=dict)
+
+    def of(self, limit: Limit) -> Fraction:
+        """In the limit's unit; 0 where it is about something else."""
+        if limit.pool_id:
+            return self.pools.get(limit.pool_id, Fraction(0))
+        if limit.offering_id:
+            return Fraction(self.slices) if limit.offering_id == self.offering else Fraction(0)
+        if limit.flavor_id and limit.flavor_id != self.flavor:
+            return Fraction(0)
+        return self.gpus
+
+
+def draw(offering: Offering, count: int) -> Draw:
+    """Of so many slices; needs the offering's pool."""
+    unit = offering.pool.resources
+    parts = [Fraction(amount, unit[name]) for name, amount in offering.requests.items() if unit.get(name)]
+    return Draw(
+        offering=offering.pk,
+        flavor=offering.flavor_id,
+        slices=count,
+        gpus=offering.gpu_share * count,
+        pools={offering.pool_id: max(parts, default=Fraction(0)) * count},
+    )
+
+
+def parts(amount: Fraction) -> int:
+    """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
+    return ceil(amount * PARTS)
+
+
+def applying(
+    teams: Collection[Team], departments: Collection[int], user: User | None = None, project: Project | None = None
+) -> QuerySet[Limit]:
+    """Limits counted here that bind members of these teams: the project's, the person's in the teams, the teams' and
+    those of the `departments` that they stand in (ids); with their names, in the order in which they are taken."""
+    holders = Q(team__in=teams, user=None) | Q(department__in=departments)
+    if user is not None:
+        holders |= Q(team__in=teams, user=user)
+    if project is not None:
+        holders |= Q(project=project)
+    rows = Limit.objects.filter(holders).exclude(KEPT_BY_KUEUE)
+    return rows.select_related("department", "team", "project", "user", "pool", "offering", "flavor").order_by("pk")
+
+
+class NoRoom(Exception):
+    """A limit has too little left; nothing was counted."""
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(f"{limit.dimension} of {limit.holder} has no room")
+        self.limit = limit
+
+
+def take(allocation: UUID, limits: Iterable[Limit], drawn: Draw) -> None:
+    """Count the draw against every limit that it touches, or against none. Raises NoRoom."""
+    uses = []
+    with transaction.atomic():
+        for limit in sorted(limits, key=lambda one: one.pk):
+            amount = parts(drawn.of(limit))
+            if not amount:
+                continue
+            change = _grant(limit.pk, amount)
+            if change is None:
+                raise NoRoom(limit)
+            uses.append(LimitUse(limit=limit, allocation=allocation, parts=amount, taken=change))
+        LimitUse.objects.bulk_create(uses)
+
+
+def _grant(limit: int, amount: int) -> int | None:
+    """Number of the change, or None where it would exceed the limit."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE limits_limit SET used = used + %s, changes = changes + 1"
+            " WHERE id = %s AND used + %s <= nominal::bigint * %s RETURNING changes",
+            [amount, limit, amount, PARTS],
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def give_back(allocation: UUID) -> None:
+    """The allocation has ended: what it counted is free again. Said twice, it is done once."""
+    with transaction.atomic():
+        for use in LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id"):
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE limits_limit SET used = used - %s, changes = changes + 1,"
+                    " allowance = greatest(nominal::bigint * %s, used - %s)"
+                    " WHERE id = %s AND EXISTS"
+                    " (SELECT FROM limits_limituse WHERE id = %s AND given IS NULL) RETURNING changes",
+                    [use.parts, PARTS, use.parts, use.limit_id, use.pk],
+                )
+                row = cursor.fetchone()
+            if row:
+                LimitUse.objects.filter(pk=use.pk).update(given=row[0])
+
+
+def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
+    """Begin the count of a limit anew with what its holder's allocations draw. The caller keeps others from taking."""
+    LimitUse.objects.filter(limit=limit).delete()
+    rows = [
+        LimitUse(limit=limit, allocation=id_, parts=amount, taken=number)
+        for number, (id_, amount) in enumerate(
+            ((id_, parts(drawn.of(limit))) for id_, drawn in uses if drawn.of(limit)), start=1
+        )
+    ]
+    LimitUse.objects.bulk_create(rows)
+    used = sum(row.parts for row in rows)
+    Limit.objects.filter(pk=limit.pk).update(
+        used=used, changes=len(rows), allowance=Greatest(F("nominal") * PARTS, used)
+    )
+    limit.refresh_from_db()

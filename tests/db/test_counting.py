@@ -1,0 +1,121 @@
+"""Limits that the portal counts itself: taken by whoever is first, given back once, never beyond."""
+
+from fractions import Fraction
+from threading import Barrier, Thread
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+
+from quotas.catalog.models import Offering
+from quotas.limits import counting, services
+from quotas.limits.models import PARTS, Limit, LimitUse
+from tests.builders import person
+from tests.db.builders_quotas import cluster
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def whole(db: None) -> Offering:
+    cluster()
+    return Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
+
+
+@pytest.fixture
+def limit(project, whole) -> Limit:
+    return services.set_limit("lead", project, whole.flavor, 3)
+
+
+def used(limit: Limit) -> Fraction:
+    limit.refresh_from_db()
+    return limit.units_used
+
+
+def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
+    allocation = uuid4()
+    counting.take(allocation, [limit], counting.draw(whole, 2))
+    assert used(limit) == 2
+    counting.give_back(allocation)
+    counting.give_back(allocation)
+    assert used(limit) == 0
+    assert list(LimitUse.objects.values_list("taken", "given")) == [(1, 2)]
+
+
+def test_one_too_many_counts_against_nothing(limit, whole, team):
+    mine = services.set_limit("lead", team, whole, 9)
+    with pytest.raises(counting.NoRoom) as caught:
+        counting.take(uuid4(), [mine, limit], counting.draw(whole, 4))
+    assert caught.value.limit == limit
+    assert used(limit) == used(mine) == 0
+    assert not LimitUse.objects.exists()
+
+
+def test_a_seventh_of_a_card_is_counted_exactly(project):
+    cluster()
+    slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
+    limit = services.set_limit("lead", project, None, 1)
+    for _ in range(7):
+        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+    assert used(limit) == 7 * slice_.gpu_share <= 1
+    with pytest.raises(counting.NoRoom):
+        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+
+
+def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, whole, project):
+    first, second = uuid4(), uuid4()
+    counting.take(first, [limit], counting.draw(whole, 2))
+    counting.take(second, [limit], counting.draw(whole, 1))
+    services.set_limit("lead", project, whole.flavor, 1)
+    assert used(limit) == 3
+    with pytest.raises(counting.NoRoom):
+        counting.take(uuid4(), [limit], counting.draw(whole, 1))
+    counting.give_back(first)
+    limit.refresh_from_db()
+    assert (limit.units_used, limit.allowance) == (1, PARTS)
+
+
+def test_a_new_limit_begins_with_what_is_held(project, whole):
+    held = [(uuid4(), counting.draw(whole, 2)), (uuid4(), counting.draw(whole, 2))]
+    limit = services.set_limit("lead", project, whole, 3, uses=held)
+    assert used(limit) == 4
+    assert limit.allowance == 4 * PARTS
+
+
+def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, other_team, project, whole):
+    ada, bob = person(team), person(team)
+    mine = services.set_limit("lead", team.memberships.get(user=ada), whole, 1)
+    of_project = services.set_limit("lead", project, None, 5)
+    of_team = services.set_limit("operator", team, whole.flavor, 6)
+    services.set_limit("lead", team.memberships.get(user=bob), whole, 1)
+    services.set_limit("operator", other_team, whole.flavor, 6)
+    services.set_limit("operator", team, whole.pool, 6)
+    above = services.set_limit("operator", team.department, None, 9)
+    found = counting.applying([team], {team.department_id}, ada, project)
+    assert list(found) == sorted([mine, of_project, of_team, above], key=lambda one: one.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
+    asking, got = Barrier(8), []
+
+    def ask() -> None:
+        asking.wait()
+        try:
+            for _ in range(5):
+                allocation: UUID = uuid4()
+                try:
+                    counting.take(allocation, [limit], counting.draw(whole, 1))
+                    got.append(allocation)
+                except counting.NoRoom:
+                    pass
+        finally:
+            connection.close()
+
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 3
+    assert used(limit) == 3
