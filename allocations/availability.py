@@ -40,13 +40,14 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Mine:
-    """One team's side of an offering, in slices. ``limit`` is its own; ``can_borrow`` is the part of ``can_get_now``
-    that others would lend."""
+    """One team's side of an offering, in slices. ``limit`` is its own, ``most`` that with all it could ever borrow;
+    ``can_borrow`` is the part of ``can_get_now`` that others would lend."""
 
     limit: int
     used: int
     can_get_now: int
     can_borrow: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class Stock:
             used=self._reserved.get((team.slug, offering.key), 0),
             can_get_now=now,
             can_borrow=max(0, now - quota.own_left),
+            most=quota.most,
         )
 
     def ask(
@@ -229,6 +231,14 @@ class Stock:
                 )
             )
         return found
+
+    def units_by_queue(self, pool: Pool) -> dict[str, Fraction]:
+        """What each queue (by its name in Kueue) has reserved of the pool, in its units."""
+        flavor = pool.key.partition("/")[0]
+        return {
+            queue: max(Fraction(used.get((flavor, name), 0), amount) for name, amount in pool.resources.items())
+            for queue, used in self._usage.items()
+        }
 
     def draw_of_claim(self, offering: Offering, amounts: Mapping[str, int], gpus: Fraction) -> counting.Draw:
         """What a claim takes at most, as limits count it."""

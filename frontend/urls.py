@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from frontend.views import allocations, ask, costs, home, me, theme
+from frontend.views import allocations, ask, costs, home, limits, me, theme
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("allocations/<uuid:id_>/retry", allocations.retry, name="retry"),
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
     path("costs", costs.costs, name="costs"),
+    path("limits", limits.index, name="limits"),
+    path("limits/set", limits.change, name="limit"),
     path("me", me.me, name="me"),
     path("me/tokens/<int:token_id>/revoke", me.revoke, name="revoke-token"),
     path("theme", theme.choose, name="theme"),

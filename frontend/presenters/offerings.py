@@ -135,14 +135,15 @@ def _gib(mib: int) -> str:
 def _why_not(team: Team, capacity: Capacity, mine: Mine) -> str:
     if not capacity.total:
         return "No healthy device offers it now."
-    if not mine.limit:
+    if not mine.most:
         return f"Team {team.slug} has no quota of it; an operator can give it a limit."
     return ""
 
 
 @dataclass(frozen=True)
 class Headroom:
-    """One offering beside a team's limit, in slices; ``left`` is what the team can get at this moment."""
+    """One offering beside a team's limit, in slices; ``left`` is what the team can get at this moment, ``borrowed`` the
+    part of it that others would lend."""
 
     offering: str
     product: str
@@ -150,6 +151,7 @@ class Headroom:
     used: int
     limit: int
     left: int
+    borrowed: int
 
 
 def headroom(teams: Iterable[Team], stock: Stock) -> list[tuple[Team, list[Headroom]]]:
@@ -158,9 +160,9 @@ def headroom(teams: Iterable[Team], stock: Stock) -> list[tuple[Team, list[Headr
     for team in teams:
         sides = [(offering, stock.mine(team, offering)) for offering in stock.offerings()]
         rows = [
-            Headroom(o.key, product(o), kind(o), mine.used, mine.limit, mine.can_get_now)
+            Headroom(o.key, product(o), kind(o), mine.used, mine.limit, mine.can_get_now, mine.can_borrow)
             for o, mine in sides
-            if mine.limit
+            if mine.most
         ]
         found.append((team, rows))
     return found

@@ -91,7 +91,7 @@ def _page(
     status: int = 200,
     refused: Refused | None = None,
 ) -> HttpResponse:
-    team = next((p.team for p in projects if p.slug == values.get("project")), None)
+    project = next((p for p in projects if p.slug == values.get("project")), None)
     context: dict[str, Any] = {
         "form": form,
         "projects": projects,
@@ -99,8 +99,8 @@ def _page(
         "chosen": values.get("offering", ""),
         "who_to_ask": [] if projects else _who_to_ask(request),
     }
-    if team is not None:
-        stock = Stock([team])
+    if project is not None:
+        team, stock = project.team, Stock([project.team], user=request.user, project=project)
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
         context |= {"team": team, "choices": choices(team, stock, prices, costs.currency())}
     context["claim"] = _claim(request, values)

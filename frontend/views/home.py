@@ -36,7 +36,7 @@ def home(request: PageRequest) -> HttpResponse:
         "running": [card for card in found if card.is_running],
         "waiting": [card for card in found if not card.is_running],
         "version": current,
-        "teams": headroom(teams, Stock(teams)),
+        "teams": headroom(teams, Stock(teams, user=request.user)),
         "is_member": bool(teams),
     }
     return show(request, "frontend/home.html", context, partial="rows")

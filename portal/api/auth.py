@@ -45,6 +45,16 @@ def scopes(request: Request) -> list[str]:
     return request.auth.scopes if isinstance(request.auth, ApiToken) else list(Scope.values)
 
 
+def require_scope(request: Request, needed: str) -> None:
+    """Return if the request has the scope; else Forbidden."""
+    if needed not in scopes(request):
+        raise Forbidden(
+            str(needed),
+            detail=f"The token lacks the scope {needed}.",
+            hint=f"Use a token with the scope {needed}.",
+        )
+
+
 class MethodScope(BasePermission):
     """Signed in, with scope `read` to read and `request` to write."""
 
@@ -54,13 +64,7 @@ class MethodScope(BasePermission):
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        needed = str(self.look if request.method in SAFE_METHODS else self.write)
-        if needed not in scopes(request):
-            raise Forbidden(
-                needed,
-                detail=f"The token lacks the scope {needed}.",
-                hint=f"Use a token with the scope {needed}.",
-            )
+        require_scope(request, self.look if request.method in SAFE_METHODS else self.write)
         return True
 
 
@@ -68,6 +72,12 @@ class RequestScope(MethodScope):
     """As `MethodScope`, with scope `request` to read too: for what hands out credentials."""
 
     look = Scope.REQUEST
+
+
+class LeadScope(MethodScope):
+    """As `MethodScope`, with scope `approve` to write: what leads do for their team."""
+
+    write = Scope.APPROVE
 
 
 class AdminScope(MethodScope):

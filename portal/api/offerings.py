@@ -21,7 +21,7 @@ from portal.core import clock
 from portal.core.errors import Invalid, NotVisible
 from portal.core.money import text
 from portal.tenants import access
-from portal.tenants.models import Team, User
+from portal.tenants.models import Team
 from quotas.catalog import selectors as catalog
 from quotas.catalog.models import Kind, Offering
 from quotas.costs import selectors as costs
@@ -43,10 +43,11 @@ class CapacityOut(serializers.Serializer):
 
 
 class MineOut(serializers.Serializer):
-    limit = serializers.IntegerField()
+    limit = serializers.IntegerField(help_text="The teams' own quota.")
     used = serializers.IntegerField()
     can_get_now = serializers.IntegerField()
-    can_borrow = serializers.IntegerField()
+    can_borrow = serializers.IntegerField(help_text="The part of can_get_now that others would lend.")
+    most = serializers.IntegerField(help_text="With all that could ever be borrowed.")
 
 
 class OfferingOut(serializers.Serializer):
@@ -78,24 +79,27 @@ class OfferingOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:
-    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams hold and get.
+    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams (or the
+    project's) hold and get.
 
     With `free=true`, what has something free; with `project` too, what the project's team can get now.
     """
-    teams = _teams(request, person(request))
-    stock = Stock(teams)
+    user = person(request)
+    slug = word(request, "project")
+    project = access.project_for(user, slug) if slug else None
+    teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
+    stock = Stock(teams, user=user, project=project)
     rows = catalog.offerings()
     if kinds := words(request, "kind"):
         if unknown := sorted(set(kinds) - set(Kind.values)):
             raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
         rows = rows.filter(kind__in=kinds)
     if flag(request, "free", False):
-        has_project = bool(word(request, "project"))
         rows = rows.filter(
             key__in=[
                 o.key
                 for o in stock.offerings()
-                if (_mine(stock, teams, o).can_get_now if has_project else stock.capacity(o).free)
+                if (_mine(stock, teams, o).can_get_now if project else stock.capacity(o).free)
             ]
         )
     return page(request, rows, lambda found: _render(found, stock, teams), "key")
@@ -128,13 +132,6 @@ def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
     return Response(claim_fleet.of(row.flavor).words.document())
 
 
-def _teams(request: Request, user: User) -> list[Team]:
-    """The project's team; without a project, the teams the caller is a member of."""
-    if slug := word(request, "project"):
-        return [access.project_for(user, slug).team]
-    return list(Team.objects.filter(memberships__user=user))
-
-
 def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
     """What the teams hold together; zeros for who is in none."""
     sides = [stock.mine(team, offering) for team in teams]
@@ -143,6 +140,7 @@ def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
         used=sum(side.used for side in sides),
         can_get_now=min(sum(side.can_get_now for side in sides), stock.capacity(offering).free),
         can_borrow=sum(side.can_borrow for side in sides),
+        most=sum(side.most for side in sides),
     )
 
 

@@ -3,7 +3,20 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from portal.api import allocations, costs, flavors, me, offerings, platform, prices, problems, queues, structure
+from portal.api import (
+    allocations,
+    costs,
+    flavors,
+    lending,
+    limits,
+    me,
+    offerings,
+    platform,
+    prices,
+    problems,
+    queues,
+    structure,
+)
 
 v1 = [
     path("schema", SpectacularAPIView.as_view(), name="api-schema"),
@@ -25,6 +38,12 @@ v1 = [
     path("allocations/<str:id_>/release", allocations.release),
     path("allocations/<str:id_>/extend", allocations.extend),
     path("allocations/<str:id_>/retry", allocations.retry),
+    path("lending", lending.loans),
+    path("limits", limits.limits),
+    path("limits/preview", limits.preview),
+    path("limits/<int:id_>", limits.limit),
+    path("policies/departments/<str:slug>", limits.policy, {"kind": "department"}),
+    path("policies/teams/<str:slug>", limits.policy, {"kind": "team"}),
     path("queues/<str:slug>", queues.queue),
     path("costs", costs.costs),
     path("prices", prices.prices),

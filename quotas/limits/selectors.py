@@ -56,6 +56,10 @@ class Terms:
             return Quota(found.nominal, found.borrowing, min(found.lending, found.nominal))
         return found
 
+    def of_pool(self, pool: str) -> dict[str, Quota]:
+        """Quotas of all who have one of the pool, in its units."""
+        return {name: self.quota(name, pool) for name in self.parents}
+
     def with_(self, row: Limit) -> "Terms":
         """As it would be with this limit, which need not be saved."""
         if row.pool is None:
@@ -65,7 +69,7 @@ class Terms:
 
     def tree(self, pool: str, amount: int, usage: Mapping[str, int]) -> Tree:
         """Of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
-        quotas = {name: self.quota(name, pool).times(amount) for name in self.parents}
+        quotas = {name: quota.times(amount) for name, quota in self.of_pool(pool).items()}
         return Tree(self.parents, quotas, usage)
 
 
@@ -91,6 +95,11 @@ def policies() -> dict[str, Policy]:
     """By name in Kueue; who is not in it competes as `projection.FAIR` says."""
     rows = QueuePolicy.objects.select_related("department", "team")
     return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
+
+
+def policy_of(holder: Department | Team) -> Policy:
+    row = QueuePolicy.objects.filter(**{holder._meta.model_name or "": holder}).first()
+    return Policy(row.weight, row.reclaim, row.within) if row else projection.FAIR
 
 
 def _name(row: Limit | QueuePolicy) -> str:

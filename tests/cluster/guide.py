@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.cluster.test_every_slice import Told
 
-BEGIN, END = "<!-- slices: begin -->\n", "<!-- slices: end -->"
 HEAD = (
     "| slice | path | request | Kubernetes objects | device given | active after | tenant's pod on |\n"
     + "|---" * 7
@@ -18,14 +17,21 @@ HEAD = (
 
 
 def write_table(guide: Path, told: "Sequence[Told]") -> None:
-    """Replace what stands between the marks; ValueError where they are missing."""
-    text = guide.read_text()
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{guide} lacks the marks {BEGIN.strip()} and {END}")
-    rows = "".join(
+    """The table of slices, between its marks."""
+    rows = [
         f"| {one.row.title} | {one.row.path} | `{json.dumps(one.body)}` | {', '.join(one.objects)} | {one.device} "
         f"| {one.seconds:.1f} s | {one.node} |\n"
         for one in told
+    ]
+    write_lines(guide, "slices", [HEAD, *rows])
+
+
+def write_lines(guide: Path, name: str, lines: "Sequence[str]") -> None:
+    """Replace what stands between the marks of that name; ValueError where they are missing."""
+    text, begin, end = guide.read_text(), f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    if begin not in text or end not in text:
+        raise ValueError(f"{guide} lacks the marks {begin.strip()} and {end}")
+    written = re.sub(
+        f"{re.escape(begin)}.*{re.escape(end)}", lambda _: f"{begin}{''.join(lines)}{end}", text, flags=re.S
     )
-    written = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}{HEAD}{rows}{END}", text, flags=re.S)
     guide.write_text(written)

@@ -1,0 +1,83 @@
+"""The form of a limit: whose it is, of what, and how much."""
+
+from django import forms
+from django.http import QueryDict
+
+from allocations.limiting import Terms
+from frontend.forms import Form
+from portal.tenants import access
+from portal.tenants.models import Department, Membership, Project, Team, User
+from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.limits.models import MOST_UNITS
+from quotas.limits.services import Holder, Scope
+
+ALL = "all"
+
+
+class LimitForm(Form):
+    """Choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
+
+    holder = forms.ChoiceField(label="Who")
+    scope = forms.ChoiceField(label="Of what")
+    nominal = forms.IntegerField(
+        label="At once",
+        min_value=0,
+        max_value=MOST_UNITS,
+        help_text="Units of a pool, slices of an offering; whole GPUs of a flavor, or of all.",
+    )
+    borrowing = forms.IntegerField(
+        required=False,
+        initial=0,
+        min_value=0,
+        max_value=MOST_UNITS,
+        help_text="What may be borrowed beside it, of a pool by a department or team. Empty: as much as others lend.",
+    )
+    lending = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_UNITS,
+        help_text="What of it may be lent while it is not used. Empty: all of it.",
+    )
+
+    def __init__(self, user: User, data: QueryDict | None) -> None:
+        super().__init__(data)
+        self._holders = _holders(user)
+        self._scopes = _scopes()
+        self.fields["holder"].choices = [(key, label) for key, (label, _) in self._holders.items()]  # type: ignore[attr-defined]
+        self.fields["scope"].choices = [(key, label) for key, (label, _) in self._scopes.items()]  # type: ignore[attr-defined]
+
+    def limit(self) -> tuple[Holder, Scope, Terms]:
+        values = self.cleaned_data
+        holder, scope = self._holders[values["holder"]][1], self._scopes[values["scope"]][1]
+        is_lent = isinstance(scope, Pool) and isinstance(holder, Department | Team)
+        if not is_lent:
+            return holder, scope, Terms(values["nominal"])
+        return holder, scope, Terms(values["nominal"], values["borrowing"], values["lending"])
+
+
+def _holders(user: User) -> dict[str, tuple[str, Holder]]:
+    found: dict[str, tuple[str, Holder]] = {}
+    if access.can(user, "limit.manage", None):
+        for department in Department.objects.all():
+            found[f"department:{department.slug}"] = (f"department {department.slug}", department)
+        for team in Team.objects.select_related("department"):
+            found[f"team:{team.slug}"] = (f"team {team.slug}", team)
+    standing = access.standing(user)
+    led = [t.pk for t in access.visible_teams(user) if standing.can("limit.share", t.pk)]
+    for project in Project.objects.filter(team__in=led, archived_at=None).select_related("team"):
+        found[f"project:{project.slug}"] = (f"project {project.slug} (team {project.team.slug})", project)
+    for member in Membership.objects.filter(team__in=led).select_related("team", "user"):
+        name = f"{member.team.slug}/{member.user.username}"
+        found[f"member:{name}"] = (f"{member.user.username} (team {member.team.slug})", member)
+    return found
+
+
+def _scopes() -> dict[str, tuple[str, Scope]]:
+    found: dict[str, tuple[str, Scope]] = {ALL: ("all GPUs", None)}
+    for flavor in Flavor.objects.filter(accepted=True):
+        found[f"flavor:{flavor.name}"] = (f"flavor {flavor.name}, in GPUs", flavor)
+    for pool in Pool.objects.filter(flavor__accepted=True).select_related("flavor"):
+        found[f"pool:{pool.key}"] = (f"pool {pool.key}", pool)
+    for offering in Offering.objects.filter(flavor__accepted=True).select_related("pool", "flavor"):
+        found[f"offering:{offering.key}"] = (f"offering {offering.key}, in slices", offering)
+    return found

@@ -1,0 +1,131 @@
+"""Limits as tables: each pool beside the fleet's real capacity, each team's terms, and what is lent."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from allocations import limiting
+from allocations.availability import Stock
+from allocations.lending import Loan
+from portal.tenants.models import Department, Team
+from quotas.catalog.models import Pool
+from quotas.catalog.selectors import units
+from quotas.limits import names
+from quotas.limits.models import Limit
+from quotas.limits.selectors import Terms
+from quotas.limits.services import parties
+
+
+@dataclass(frozen=True)
+class Line:
+    """One holder's terms of a pool. ``limit`` is None where none is set; amounts are in the pool's units."""
+
+    holder: str
+    kind: str
+    limit: Limit | None
+    nominal: int
+    borrowing: str
+    lending: str
+    used: str
+    meter: int
+    is_over: bool
+
+
+@dataclass(frozen=True)
+class PoolTable:
+    """``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
+
+    pool: Pool
+    unit: str
+    there: int
+    promised: int
+    lines: list[Line]
+
+    @property
+    def overcommitted(self) -> int:
+        return max(0, self.promised - self.there)
+
+
+@dataclass(frozen=True)
+class CountedLine:
+    """A limit that the portal counts itself."""
+
+    limit: Limit
+    used: str
+    unit: str
+    is_full: bool
+    is_over: bool
+
+
+def tables(
+    agreed: Terms, stock: Stock, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
+) -> list[PoolTable]:
+    """Pools in their order, with the holders that the reader sees."""
+    known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.kept_by_kueue}
+    holders = list(shown)
+    found = []
+    for pool in pools:
+        used = stock.units_by_queue(pool)
+        promised = sum(quota.nominal for (_, key), quota in agreed.quotas.items() if key == pool.key)
+        lines = [_line(agreed, used, pool, holder, known) for holder in holders]
+        found.append(PoolTable(pool, limiting.unit(pool), units(pool), promised, lines))
+    return found
+
+
+def _line(
+    agreed: Terms,
+    used: dict[str, Fraction],
+    pool: Pool,
+    holder: Department | Team,
+    known: dict[tuple[str, str, str], Limit],
+) -> Line:
+    is_team = isinstance(holder, Team)
+    name = names.cluster_queue(holder.slug) if is_team else names.cohort(holder.slug)
+    quota = agreed.quota(name, pool.key)
+    held = used.get(name, Fraction(0))
+    kind = "team" if is_team else "department"
+    stands_alone = agreed.parents[name] is None
+    return Line(
+        holder=holder.slug,
+        kind=kind,
+        limit=known.get((kind, holder.slug, pool.key)),
+        nominal=quota.nominal,
+        borrowing="–" if stands_alone else _bound(quota.borrowing),
+        lending="–" if stands_alone else _bound(quota.lending),
+        used=limiting.text(held) if is_team else "–",
+        meter=min(100, round(100 * held / quota.nominal)) if quota.nominal else 0,
+        is_over=is_team and held > quota.nominal,
+    )
+
+
+def _bound(amount: int | None) -> str:
+    return "no bound" if amount is None else str(amount)
+
+
+def counted(limits: Iterable[Limit]) -> list[CountedLine]:
+    return [
+        CountedLine(
+            row,
+            limiting.text(row.units_used),
+            limiting.unit(parties(row)[1]),
+            is_full=row.units_used >= row.nominal,
+            is_over=row.units_used > row.nominal,
+        )
+        for row in limits
+        if not row.kept_by_kueue
+    ]
+
+
+@dataclass(frozen=True)
+class LoanLine:
+    pool: str
+    borrower: str
+    lender: str
+    amount: str
+
+
+def loans(found: Iterable[Loan]) -> list[LoanLine]:
+    return [
+        LoanLine(one.pool, one.borrower or "another team", one.lender or "other teams", limiting.text(one.amount))
+        for one in found
+    ]

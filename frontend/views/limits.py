@@ -1,0 +1,66 @@
+"""Limits: who may hold how much, what is lent, and a change with what it would do before it is done."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from allocations import lending, limiting
+from allocations.availability import Stock
+from frontend.limit_form import LimitForm
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import limits as shown
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.tenants import access
+from portal.tenants.models import Department, Team
+from quotas.catalog.selectors import pools
+from quotas.costs import windows
+from quotas.limits.selectors import terms
+
+SPAN = "7d"
+
+
+@require_safe
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """Limits of the teams that the person sees. Operators see all of them, beside what the fleet really has."""
+    user, agreed, stock = request.user, terms(), Stock()
+    teams = list(access.visible_teams(user).select_related("department"))
+    sees_all = access.sees_all(user)
+    departments = list(agreed.departments) if sees_all else []
+    rows = list(limiting.visible(user).order_by("id"))
+    holders: list[Department | Team] = [*departments, *teams]
+    context = {
+        "tables": shown.tables(agreed, stock, pools().filter(flavor__accepted=True), rows, holders),
+        "counted": shown.counted(rows),
+        "loans": shown.loans(lending.now(user, stock)),
+        "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),
+        "sees_all": sees_all,
+        "may_set": access.can(user, "limit.manage", None),
+        "may_share": any(access.can(user, "limit.share", team) for team in teams),
+    }
+    return show(request, "frontend/limits.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def change(request: PageRequest) -> HttpResponse:
+    """Fill in a limit, look at what it would do, and set it. Nothing changes before the second step."""
+    user = request.user
+    form = LimitForm(user, request.POST or request.GET or None)
+    context: dict[str, Any] = {"form": form, "effect": None}
+    if form.is_bound and form.is_valid():
+        holder, scope, wanted = form.limit()
+        try:
+            if request.method == "POST" and "confirm" in request.POST:
+                row = limiting.set_limit(user, holder, scope, wanted)
+                messages.success(request, f"{row.holder} may now hold {row.nominal} of {row.scope}.")
+                return redirect("limits")
+            context["effect"] = limiting.effect(user, holder, scope, wanted)
+        except Invalid as problem:
+            form.refuse(problem)
+    status = 400 if request.method == "POST" and form.errors else 200
+    return show(request, "frontend/limit.html", context, status=status)

@@ -1,0 +1,73 @@
+"""What teams borrowed and lent in a window: from the ledger and the history of limits."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from fractions import Fraction
+
+from django.db.models import Q
+
+from quotas.catalog.models import Offering, Pool
+from quotas.costs.rating import Window
+from quotas.limits import counting, lending, names
+from quotas.limits.lending import Change, Debt
+from quotas.limits.models import Limit
+from quotas.limits.selectors import Terms, terms
+from quotas.limits.tree import Quota
+from quotas.metering.models import UsageInterval
+
+
+def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
+    """Unit-hours by pool, between names in Kueue, as departments stand today. Five queries.
+
+    Pools of which nobody borrowed are absent.
+    """
+    agreed, until = terms(), min(window.end, now)
+    changes = _of_limits(window, agreed)
+    for pool, found in _of_usage(window, until).items():
+        changes[pool] += found
+    owed = {pool: lending.over_time(agreed.parents, found, until) for pool, found in changes.items()}
+    return {pool: found for pool, found in sorted(owed.items()) if found}
+
+
+def _of_limits(window: Window, agreed: Terms) -> dict[str, list[Change]]:
+    """What each limit was at the window's start, and how it changed in it."""
+    known = {team.pk: names.cluster_queue(team.slug) for team in agreed.teams}
+    above = {one.pk: names.cohort(one.slug) for one in agreed.departments}
+    kept = Limit.history.filter(history_date__lt=window.end, pool__isnull=False, user=None, project=None)
+    rows = kept.order_by("history_date").values_list(
+        "history_date", "history_type", "team_id", "department_id", "pool__key", "nominal", "borrowing", "lending"
+    )
+    changes: dict[str, list[Change]] = defaultdict(list)
+    for at, type_, team, department, pool, *amounts in rows:
+        name = known.get(team) or above.get(department)
+        if name:
+            quota = Quota() if type_ == "-" else Quota(*amounts)
+            changes[pool].append(Change(max(at, window.start), name, quota=quota))
+    return changes
+
+
+def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
+    draws = _draws()
+    rows = UsageInterval.objects.filter(Q(end=None) | Q(end__gt=window.start), start__lt=until)
+    changes: dict[str, list[Change]] = defaultdict(list)
+    for row in rows.order_by():
+        pool, per_slice = draws.get(row.offering, ("", None))
+        if not pool:
+            continue
+        amount = row.gpus if per_slice is None else per_slice * row.count
+        name = names.cluster_queue(row.team)
+        changes[pool].append(Change(max(row.start, window.start), name, used=amount))
+        if row.end is not None and row.end < until:
+            changes[pool].append(Change(row.end, name, used=-amount))
+    return changes
+
+
+def _draws() -> Mapping[str, tuple[str, Fraction | None]]:
+    """Offering → its pool, and the units that a slice of it draws; None for a claim, whose share the ledger has."""
+    rows = Offering.objects.select_related("pool")
+    keys = dict(Pool.objects.values_list("pk", "key"))
+    return {
+        row.key: (keys[row.pool_id], None if row.kind == "claim" else counting.draw(row, 1).pools[row.pool_id])
+        for row in rows
+    }

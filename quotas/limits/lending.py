@@ -1,0 +1,116 @@
+"""Who lends to whom. Pure.
+
+Kueue knows what a queue borrows, not from whom. Here it is said so: what a queue uses beyond its own quota comes from
+the nearest department first, there from the department's own quota, then from its teams that do not use theirs, from
+each in proportion to what it has idle; only the rest from further away.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import NamedTuple
+
+from quotas.limits.tree import NOTHING, Quota
+
+Amounts = dict[str, Fraction]
+
+
+class Debt(NamedTuple):
+    """``lender`` is a queue or a cohort, or empty for what is in use beyond all quota (a limit was lowered)."""
+
+    borrower: str
+    lender: str
+    amount: Fraction
+
+
+def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> list[Debt]:
+    """Of one pool at one moment, in its units: ``parents`` of queues and cohorts, what each queue uses. Sorted."""
+    cohorts = {parent for parent in parents.values() if parent is not None}
+    cohorts |= {name for name, parent in parents.items() if parent is None}
+    queues = parents.keys() - cohorts
+    owed = {name: max(Fraction(0), usage.get(name, Fraction(0)) - _quota(quotas, name).nominal) for name in queues}
+    idle = {name: _idle(_quota(quotas, name), usage.get(name, Fraction(0))) for name in queues}
+    found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for cohort in sorted(cohorts, key=lambda name: (-_depth(parents, name), name)):
+        inside = sorted(name for name in queues if cohort in _above(parents, name))
+        own = {cohort: Fraction(_quota(quotas, cohort).nominal)}
+        for sources in (own, {name: idle[name] for name in inside}):
+            _settle(sources, {name: owed[name] for name in inside}, found, owed)
+            idle.update({name: left for name, left in sources.items() if name in idle})
+    for name, left in owed.items():
+        if left:
+            found[name, ""] += left
+    return sorted(Debt(*pair, amount) for pair, amount in found.items() if amount)
+
+
+def _settle(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> None:
+    """Move what the sources have to those in need, in proportion on both sides."""
+    there, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
+    moved = min(there, wanted)
+    if not moved:
+        return
+    for borrower, need in needs.items():
+        for lender, has in sources.items():
+            found[borrower, lender] += moved * need / wanted * has / there
+        owed[borrower] -= moved * need / wanted
+    for lender, has in list(sources.items()):
+        sources[lender] = has - moved * has / there
+
+
+def _idle(quota: Quota, used: Fraction) -> Fraction:
+    free = max(Fraction(0), quota.nominal - used)
+    return free if quota.lending is None else min(free, Fraction(quota.lending))
+
+
+def _quota(quotas: Mapping[str, Quota], name: str) -> Quota:
+    return quotas.get(name, NOTHING)
+
+
+def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
+    found = []
+    while (parent := parents.get(name)) is not None:
+        found.append(parent)
+        name = parent
+    return found
+
+
+def _depth(parents: Mapping[str, str | None], name: str) -> int:
+    return len(_above(parents, name))
+
+
+@dataclass(frozen=True)
+class Change:
+    """At a moment the use or the nominal quota of ``name`` changed: ``used`` by that much, ``nominal`` to that."""
+
+    at: datetime
+    name: str
+    used: Fraction = Fraction(0)
+    quota: Quota | None = None
+
+
+def over_time(parents: Mapping[str, str | None], changes: Iterable[Change], until: datetime) -> list[Debt]:
+    """Unit-hours that each owed each, from the first change on until ``until``. Half-open; exact."""
+    hours: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    usage: Amounts = defaultdict(Fraction)
+    quotas: dict[str, Quota] = {}
+    for change, length in _with_lengths(sorted(changes, key=lambda one: one.at), until):
+        usage[change.name] += change.used
+        if change.quota is not None:
+            quotas[change.name] = change.quota
+        if length:
+            for debt in debts(parents, quotas, usage):
+                hours[debt.borrower, debt.lender] += debt.amount * length
+    return sorted(Debt(*pair, amount) for pair, amount in hours.items() if amount)
+
+
+def _with_lengths(changes: list[Change], until: datetime) -> Iterator[tuple[Change, Fraction]]:
+    """Each change with the hours that pass until the next one."""
+    for number, change in enumerate(changes):
+        end = min(changes[number + 1].at if number + 1 < len(changes) else until, until)
+        length = max(end - change.at, timedelta(0))
+        yield (
+            change,
+            Fraction(length.days * 86400 + length.seconds) / 3600 + Fraction(length.microseconds, 3_600_000_000),
+        )

@@ -1,0 +1,176 @@
+"""Three teams lend to each other on the real Kueue, told as a timeline with numbers.
+
+    python -m tests.stack tests/cluster/test_lending.py --lending-story docs/guide/lending.md
+
+writes what was seen into the guide.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from allocations import lending
+from allocations.cluster import names
+from allocations.models import Allocation, MirrorObject
+from allocations.states import Phase
+from portal.core import clock, due
+from portal.tenants import services as tenants
+from portal.tenants.models import Department, Project, Role, Team, User
+from quotas.catalog.models import Pool
+from quotas.costs import windows
+from quotas.limits import names as queue_names
+from quotas.limits import services as limits
+from tests.cluster.asking import ask, ended, held, phase, release_all, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.guide import write_lines
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+OFFERING, POOL = "l40s/whole", "l40s/gpu"
+NOMINAL = {"lidar": 4, "radar": 2, "sonar": 2}
+"""Of the eight cards of the fleet; lidar keeps one of its four at home."""
+
+
+@dataclass
+class Crew:
+    """A team with its person and project, and a story of what was seen of it."""
+
+    team: Team
+    user: User
+    project: Project
+
+
+@dataclass
+class Story:
+    crews: dict[str, Crew]
+    lines: list[str] = field(default_factory=list)
+
+    def holds(self) -> dict[str, int]:
+        return {
+            name: sum(
+                row.count
+                for row in Allocation.objects.filter(project=crew.project, ended_at=None)
+                if row.phase in (Phase.ACTIVE, Phase.LEAVING)
+            )
+            for name, crew in self.crews.items()
+        }
+
+    def loans(self) -> dict[str, tuple[int, int]]:
+        """Borrowed and lent of each."""
+        found = {}
+        for name, crew in self.crews.items():
+            [side] = [s for s in lending.of_team(crew.team) if s.pool == POOL] or [
+                lending.Side(POOL, Fraction(0), Fraction(0))
+            ]
+            found[name] = (int(side.borrowed), int(side.lent))
+        return found
+
+    def tell(self, what: str) -> None:
+        holds, loans = self.holds(), self.loans()
+        cells = [f"{holds[name]}{_with(*loans[name])}" for name in self.crews]
+        self.lines.append(f"| {what} | {' | '.join(cells)} |\n")
+
+
+def _with(borrowed: int, lent: int) -> str:
+    words = [f"{borrowed} borrowed" if borrowed else "", f"{lent} lent" if lent else ""]
+    return f" ({', '.join(filter(None, words))})" if any(words) else ""
+
+
+@pytest.fixture
+def story(kubectl: Kubectl, request: pytest.FixtureRequest, vision: Team) -> Iterator[Story]:
+    """A department of its own; the demo's teams have nothing of the pool meanwhile."""
+    pool = Pool.objects.get(key=POOL)
+    theirs = pool.limits.filter(user=None).select_related("team")
+    before = {limit.team: limit.nominal for limit in theirs if limit.team}
+    for team in before:
+        limits.set_limit("test", team, pool, 0)
+    tail = uuid4().hex[:6]
+    department = tenants.create_department(f"sensing-{tail}", "Sensing")
+    crews = {name: _crew(department, name, tail, pool, kubectl) for name in NOMINAL}
+    told = Story(crews)
+    yield told
+    for crew in crews.values():
+        release_all(crew.project)
+    for crew in crews.values():
+        limits.set_limit("test", crew.team, pool, 0)
+    for team, nominal in before.items():
+        limits.set_limit("test", team, pool, nominal)
+    if path := request.config.getoption("--lending-story"):
+        write_lines(Path(path), "story", told.lines)
+
+
+def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kubectl) -> Crew:
+    team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
+    limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
+    project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
+    due.mark(f"project:{project.slug}")
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
+    eventually(lambda: _is_ready(team))
+    user = tenants.create_user(f"{name}-{tail}", uuid4().hex)
+    tenants.add_member(team, user, Role.MEMBER)
+    return Crew(team, user, project)
+
+
+def _is_ready(team: Team) -> bool:
+    return MirrorObject.objects.filter(kind="ClusterQueue", name=queue_names.cluster_queue(team.slug)).exists()
+
+
+def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl) -> None:
+    lidar, radar, sonar = story.crews.values()
+    story.tell("Nobody holds anything. Each team's own: lidar 4 (lends at most 3), radar 2, sonar 2")
+
+    first = [held(radar.user, radar.project, OFFERING, 2) for _ in range(2)]
+    assert (story.holds(), story.loans()["radar"]) == ({"lidar": 0, "radar": 4, "sonar": 0}, (2, 0))
+    story.tell("Radar asks 2 and 2 more: the second two are borrowed")
+
+    own = held(sonar.user, sonar.project, OFFERING, 2)
+    borrowed = held(sonar.user, sonar.project, OFFERING, 1)
+    assert story.loans() == {"lidar": (0, 3), "radar": (2, 0), "sonar": (1, 0)}
+    story.tell("Sonar asks 2 and 1 more; lidar has lent all that it lends")
+
+    waits = ask(sonar.user, sonar.project, OFFERING, 1)
+    eventually(lambda: phase(waits) == Phase.QUEUED and "WaitingForQuota" in waiting_for(waits))
+    story.tell("Sonar asks one more and waits: the fourth of lidar's stays at home")
+
+    back = ask(lidar.user, lidar.project, OFFERING, 4)
+    victims = [*first, own, borrowed]
+    leaving = eventually(lambda: [row for row in victims if phase(row) == Phase.LEAVING])
+    assert all(row.reason == "evicted_preempted" for row in leaving)
+    eventually(lambda: all(until(row, kubectl) for row in leaving))
+    story.tell("Lidar asks for its 4: Kueue takes back what others borrowed, and they have the time of grace to leave")
+
+    wait_for(back, Phase.ACTIVE, within_s=60)
+    assert story.holds()["lidar"] == 4
+    assert story.loans()["lidar"] == (0, 0)
+    assert sum(story.holds().values()) <= 8
+    story.tell("The time is over: lidar has its 4, and who had borrowed waits again")
+
+    ended(lidar.user, back)
+    eventually(lambda: story.holds()["radar"] == 4)
+    story.tell("Lidar gives its 4 back: who waits is lent to again")
+
+    hours = lending.over(User.objects.get(username="operator"), windows.parse("today", clock.now()))
+    assert {loan.lender for loan in hours if loan.borrower == radar.team.slug} >= {lidar.team.slug}
+
+
+def waiting_for(row: Allocation) -> str:
+    row.refresh_from_db()
+    return row.reason
+
+
+def until(row: Allocation, kubectl: Kubectl) -> bool:
+    """Whether Kueue itself says that the lease is evicted, for the lender's sake."""
+    wanted = (
+        "get",
+        "workload",
+        names.lease(row.name),
+        "-n",
+        row.project.namespace,
+        "-o",
+        "jsonpath={.status.conditions}",
+    )
+    return "InCohort" in kubectl(*wanted)

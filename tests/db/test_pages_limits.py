@@ -1,0 +1,77 @@
+"""The pages of limits: what a team, a lead and an operator see and set."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from portal.tenants import services as tenants
+from portal.tenants.models import PlatformRole
+from quotas.catalog.models import Pool
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.builders import person
+from tests.db.builders_pages import browser_of, text
+from tests.db.builders_quotas import cluster
+
+pytestmark = pytest.mark.django_db
+POOL = "l40s/gpu"
+
+
+@pytest.fixture
+def pool(team, other_team) -> Pool:
+    cluster()
+    found = Pool.objects.get(key=POOL)
+    limits.set_limit("operator", team, found, 6, borrowing=None, lending=1)
+    limits.set_limit("operator", other_team, found, 4)
+    return found
+
+
+def test_an_operator_sees_every_team_beside_the_fleet_and_what_is_promised_too_often(pool):
+    page = text(browser_of(person(platform_role=PlatformRole.OPERATOR)).get(reverse("limits")))
+    assert "8 units are there now, 10 are promised" in page
+    assert "2 more than there are" in page
+    assert "team vision" in page
+    assert "team language" in page
+
+
+def test_a_member_sees_the_own_team_only_and_sets_nothing(pool, team):
+    browser = browser_of(person(team))
+    page = text(browser.get(reverse("limits")))
+    assert "no bound" in page
+    assert "language" not in page
+    assert reverse("limit") not in page
+    answer = browser.post(reverse("limit"), {"holder": "team:vision", "scope": "all", "nominal": "1", "confirm": "1"})
+    assert answer.status_code == 400
+
+
+def test_a_change_is_shown_before_it_is_done(pool, team):
+    browser = browser_of(person(platform_role=PlatformRole.OPERATOR))
+    wanted = {"holder": "team:vision", "scope": f"pool:{POOL}", "nominal": "2", "borrowing": "0", "lending": ""}
+    page = text(browser.post(reverse("limit"), {**wanted, "preview": "1"}))
+    assert "What Kueue is told" in page
+    assert Limit.objects.get(team=team, pool=pool).nominal == 6
+    done = browser.post(reverse("limit"), {**wanted, "confirm": "1"})
+    assert done.headers["Location"] == reverse("limits")
+    changed = Limit.objects.get(team=team, pool=pool)
+    assert (changed.nominal, changed.borrowing, changed.lending) == (2, 0, None)
+
+
+def test_a_lead_gives_a_member_a_limit(pool, team):
+    ada, lead = person(team), person(team, "lead")
+    wanted = {"holder": f"member:vision/{ada.username}", "scope": "all", "nominal": "1", "borrowing": "0"}
+    assert browser_of(lead).post(reverse("limit"), {**wanted, "confirm": "1"}).status_code == 302
+    page = text(browser_of(ada).get(reverse("limits")))
+    assert f"member vision/{ada.username}" in page
+
+
+def test_the_page_takes_as_many_queries_for_many_teams(pool, team, django_assert_num_queries):
+    browser = browser_of(person(platform_role=PlatformRole.OPERATOR))
+    with CaptureQueriesContext(connection) as few:
+        browser.get(reverse("limits"))
+    for number in range(5):
+        more = tenants.create_team(team.department, f"team-{number}", "More")
+        limits.set_limit("operator", more, pool, number)
+        limits.set_limit("operator", tenants.create_project(more, f"project-{number}", "More"), None, number)
+    with django_assert_num_queries(len(few)):
+        browser.get(reverse("limits"))
