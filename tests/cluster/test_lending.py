@@ -15,6 +15,7 @@ import pytest
 
 from allocations import lending
 from allocations.cluster import names
+from allocations.limiting import text
 from allocations.models import Allocation, MirrorObject
 from allocations.states import Phase
 from portal.core import clock, due
@@ -59,14 +60,14 @@ class Story:
             for name, crew in self.crews.items()
         }
 
-    def loans(self) -> dict[str, tuple[int, int]]:
+    def loans(self) -> dict[str, tuple[Fraction, Fraction]]:
         """Borrowed and lent of each."""
         found = {}
         for name, crew in self.crews.items():
             [side] = [s for s in lending.of_team(crew.team) if s.pool == POOL] or [
                 lending.Side(POOL, Fraction(0), Fraction(0))
             ]
-            found[name] = (int(side.borrowed), int(side.lent))
+            found[name] = (side.borrowed, side.lent)
         return found
 
     def tell(self, what: str) -> None:
@@ -75,8 +76,8 @@ class Story:
         self.lines.append(f"| {what} | {' | '.join(cells)} |\n")
 
 
-def _with(borrowed: int, lent: int) -> str:
-    words = [f"{borrowed} borrowed" if borrowed else "", f"{lent} lent" if lent else ""]
+def _with(borrowed: Fraction, lent: Fraction) -> str:
+    words = [f"{text(borrowed)} borrowed" if borrowed else "", f"{text(lent)} lent" if lent else ""]
     return f" ({', '.join(filter(None, words))})" if any(words) else ""
 
 

@@ -19,6 +19,7 @@ EXPECTED = {
     "cost.view": "viewer member lead operator auditor",
     "member.manage": "lead operator",
     "limit.manage": "operator",
+    "limit.share": "lead operator",
     "catalog.manage": "operator",
     "price.manage": "operator",
     "claim.raw": "operator",

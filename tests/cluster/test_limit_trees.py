@@ -1,0 +1,122 @@
+"""Random trees of limits become objects that the API server and Kueue's webhooks accept, stay so, and are repaired."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import Phase as Phases
+from hypothesis import strategies as st
+
+from allocations.cluster.client import connect
+from allocations.models import AppliedObject
+from allocations.reconcile.platform import reconcile_platform
+from portal.core import due
+from portal.tenants import services as tenants
+from portal.tenants.models import Department, Team
+from quotas.catalog.models import Pool
+from quotas.limits import names
+from quotas.limits import services as limits
+from quotas.limits.models import Limit, QueuePolicy
+from quotas.limits.tree import Quota
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+UNITS = st.integers(0, 20)
+QUOTAS = st.builds(Quota, UNITS, st.none() | UNITS, st.none() | UNITS)
+NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """``departments``: which earlier one each stands in, or none; ``teams``: in which department each is; quotas and
+    weights go round the holders and pools in their order."""
+
+    departments: list[int]
+    teams: list[int]
+    quotas: list[Quota]
+    weights: list[int]
+    edit: int
+
+
+SHAPES = st.builds(
+    Shape,
+    st.lists(st.integers(0, 2), min_size=1, max_size=3),
+    st.lists(st.integers(0, 2), min_size=1, max_size=4),
+    st.lists(QUOTAS, min_size=5, max_size=5),
+    st.lists(st.integers(0, 4000), min_size=2, max_size=2),
+    st.integers(0, 99),
+)
+
+
+@pytest.fixture
+def forget() -> Iterator[Callable[[Department | Team], None]]:
+    """Takes departments and teams away again, with their limits; Kueue's objects follow."""
+    made: list[Department | Team] = []
+    yield made.append
+    for holder in reversed(made):
+        Limit.objects.filter(**limits.who(holder)).delete()
+        QueuePolicy.objects.filter(**limits.who(holder)).delete()
+        holder.delete()
+    due.mark("platform")
+
+
+@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@given(shape=SHAPES)
+def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_an_edit(
+    shape: Shape, forget: Callable[[Department | Team], None], kubectl: Kubectl
+) -> None:
+    made = grown(shape, forget)
+    note(str(made))
+    client = connect()
+    reconcile_platform(client)
+    seen = {name: read(kubectl, name) for name in made}
+    assert all(seen.values())
+    before = list(
+        AppliedObject.objects.filter(target="platform").order_by("pk").values_list("name", "resource_version")
+    )
+    reconcile_platform(client)
+    after = list(AppliedObject.objects.filter(target="platform").order_by("pk").values_list("name", "resource_version"))
+    assert after == before
+    edited = sorted(name for name in made if name.startswith("clusterqueue"))[shape.edit % len(shape.teams)]
+    patch = [
+        {"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "777"},
+        {"op": "replace", "path": "/spec/preemption/withinClusterQueue", "value": "LowerPriority"},
+    ]
+    kubectl("patch", edited, "--type=json", "-p", json.dumps([patch[shape.edit % 2]]))
+    eventually(lambda: read(kubectl, edited) == seen[edited])
+
+
+def read(kubectl: Kubectl, name: str) -> object:
+    return json.loads(kubectl("get", name, "-o", "json"))["spec"]
+
+
+def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str]:
+    """Departments, teams and limits of that shape; returns the names of Kueue's objects for them."""
+    tail = uuid4().hex[:6]
+    departments: list[Department] = []
+    for number, parent in enumerate(shape.departments):
+        row = tenants.create_department(f"tree-{tail}-{number}", "Tree")
+        if number:
+            row.parent = departments[parent % number]
+            row.save()
+        departments.append(row)
+        forget(row)
+    teams = []
+    for number, where in enumerate(shape.teams):
+        teams.append(tenants.create_team(departments[where % len(departments)], f"tree-{tail}-t{number}", "Tree"))
+        forget(teams[-1])
+    pools = list(Pool.objects.filter(flavor__accepted=True))
+    turn = 0
+    for holder in (*departments, *teams):
+        for pool in pools:
+            quota = shape.quotas[turn % len(shape.quotas)]
+            limits.set_limit("test", holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
+            turn += 3
+        limits.set_policy("test", holder, weight=Decimal(shape.weights[turn % 2]) / 1000)
+    cohorts = [f"cohort/{names.cohort(row.slug)}" for row in departments]
+    return [*cohorts, *(f"clusterqueue/{names.cluster_queue(row.slug)}" for row in teams)]
