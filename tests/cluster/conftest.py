@@ -22,6 +22,7 @@ if "GPU_PORTAL_TEST_HOME" not in os.environ:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--answers", metavar="N", help="how often it is asked what can be had now")
     parser.addoption("--lending-story", metavar="FILE", help="write what was seen of lending into this guide")
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
 

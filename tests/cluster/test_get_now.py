@@ -1,0 +1,109 @@
+"""What the portal says can be had now is held when it is asked for; one more is not.
+
+    python -m tests.stack tests/cluster/test_get_now.py --answers 500
+
+asks that many times at random states of the fleet.
+"""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from allocations import services
+from allocations.availability import Stock
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.core.errors import Refused
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.cluster.asking import ended, phase, release_all, wait_for
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+DEFAULT_ANSWERS = 12
+HELD_WITHIN_S = 10.0
+NEW_STATE_EVERY = 4
+MOST = 24
+"""Of an answer that is tried: each slice by DRA has a claim and a holder of its own, which take their time to start."""
+KINDS = (
+    *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
+    *("h100/mig-1g.10gb", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb", "h100/mig-7g.80gb"),
+)
+
+
+@pytest.fixture
+def lending(vision: Team) -> Iterator[None]:
+    """Both teams of the demo may borrow what the other leaves, of every pool."""
+    rows = list(Limit.objects.filter(team__isnull=False, user=None, pool__isnull=False).select_related("team", "pool"))
+    for row in rows:
+        limits.set_limit("test", *limits.parties(row), row.nominal, borrowing=None)
+    yield
+    for row in rows:
+        limits.set_limit("test", *limits.parties(row), row.nominal, borrowing=row.borrowing, lending=row.lending)
+
+
+def test_what_can_be_had_now_is_held_and_one_more_is_not(
+    lending: None, project: Project, member: User, request: pytest.FixtureRequest
+) -> None:
+    answers = int(request.config.getoption("--answers") or DEFAULT_ANSWERS)
+    dice = random.Random(20261121)
+    other = Project.objects.select_related("team").get(slug="language-train")
+    neighbour = User.objects.get(username="language-member")
+    told = set()
+    for number in range(answers):
+        if number % NEW_STATE_EVERY == 0:
+            release_all(project)
+            release_all(other)
+            crowd(dice, [(member, project), (neighbour, other)])
+        offering, now = drawn(dice, project, member)
+        told.add((offering.key, now))
+        if now:
+            row = ask(member, project, offering, now)
+            wait_for(row, Phase.ACTIVE, within_s=HELD_WITHIN_S)
+            ended(member, row)
+        assert not is_held(member, project, offering, now + 1), f"{now + 1} of {offering.key} were held, not {now}"
+    release_all(other)
+    assert len(told) > 1
+
+
+def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
+    """An offering with what can be had of it, if that is not too many to try."""
+    while True:
+        offering = Offering.objects.select_related("pool", "flavor").get(key=dice.choice(KINDS))
+        if (now := can_get_now(project, user, offering)) <= MOST:
+            return offering, now
+
+
+def can_get_now(project: Project, user: User, offering: Offering) -> int:
+    """As the catalogue says."""
+    return Stock([project.team], user=user, project=project).mine(project.team, offering).can_get_now
+
+
+def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
+    """All on one node where there is room, else on several."""
+    wish = services.Wish(project.slug, offering.key, count, spread=offering.flavor.path == "dra")
+    return services.request(user, wish)
+
+
+def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:
+    """Whether so many were held, after Kueue or the scheduler had its say."""
+    try:
+        row = ask(user, project, offering, count)
+    except Refused:
+        return False
+    eventually(lambda: phase(row) != Phase.QUEUED or row.reason, within_s=HELD_WITHIN_S)
+    held = phase(row) == Phase.ACTIVE
+    ended(user, row)
+    return held
+
+
+def crowd(dice: random.Random, who: list[tuple[User, Project]]) -> None:
+    """A random state: some of both teams hold some of each flavor."""
+    for user, project in who:
+        for _ in range(dice.randint(0, 4)):
+            offering, now = drawn(dice, project, user)
+            if now:
+                wait_for(ask(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)
