@@ -5,6 +5,7 @@ behind it. Limits are always updated in the order of their keys, so no two reque
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -82,46 +83,47 @@ class NoRoom(Exception):
 
 def take(allocation: UUID, limits: Iterable[Limit], drawn: Draw) -> None:
     """Count the draw against every limit that it touches, or against none. Raises NoRoom."""
-    uses = []
-    with transaction.atomic():
-        for limit in sorted(limits, key=lambda one: one.pk):
-            amount = parts(drawn.of(limit))
-            if not amount:
-                continue
-            change = _grant(limit.pk, amount)
-            if change is None:
+    wanted = [(limit, parts(drawn.of(limit))) for limit in sorted(limits, key=lambda one: one.pk) if drawn.of(limit)]
+    with transaction.atomic() if len(wanted) > 1 else nullcontext():
+        for limit, amount in wanted:
+            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=PARTS):
                 raise NoRoom(limit)
-            uses.append(LimitUse(limit=limit, allocation=allocation, parts=amount, taken=change))
-        LimitUse.objects.bulk_create(uses)
-
-
-def _grant(limit: int, amount: int) -> int | None:
-    """Number of the change, or None where it would exceed the limit."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE limits_limit SET used = used + %s, changes = changes + 1"
-            " WHERE id = %s AND used + %s <= nominal::bigint * %s RETURNING changes",
-            [amount, limit, amount, PARTS],
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
 
 
 def give_back(allocation: UUID) -> None:
     """The allocation has ended: what it counted is free again. Said twice, it is done once."""
-    with transaction.atomic():
-        for use in LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id"):
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "UPDATE limits_limit SET used = used - %s, changes = changes + 1,"
-                    " allowance = greatest(nominal::bigint * %s, used - %s)"
-                    " WHERE id = %s AND EXISTS"
-                    " (SELECT FROM limits_limituse WHERE id = %s AND given IS NULL) RETURNING changes",
-                    [use.parts, PARTS, use.parts, use.limit_id, use.pk],
-                )
-                row = cursor.fetchone()
-            if row:
-                LimitUse.objects.filter(pk=use.pk).update(given=row[0])
+    uses = LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id").values_list("pk", flat=True)
+    for use in uses:
+        _changed(_GIVE_BACK, use=use, unit=PARTS)
+
+
+# One statement each, so that the row everybody waits for is locked no longer than the database needs.
+_TAKE = """
+    WITH granted AS (
+        UPDATE limits_limit SET used = used + %(amount)s, changes = changes + 1
+        WHERE id = %(limit)s AND used + %(amount)s <= nominal::bigint * %(unit)s RETURNING changes
+    )
+    INSERT INTO limits_limituse (limit_id, allocation, parts, taken)
+    SELECT %(limit)s, %(allocation)s, %(amount)s, changes FROM granted
+"""
+_GIVE_BACK = """
+    WITH mine AS (
+        SELECT parts, limit_id FROM limits_limituse WHERE id = %(use)s AND given IS NULL FOR UPDATE
+    ),
+    freed AS (
+        UPDATE limits_limit SET used = used - parts, changes = changes + 1,
+            allowance = greatest(nominal::bigint * %(unit)s, used - parts)
+        FROM mine WHERE id = limit_id RETURNING changes
+    )
+    UPDATE limits_limituse SET given = changes FROM freed WHERE id = %(use)s
+"""
+
+
+def _changed(statement: str, **values: object) -> bool:
+    """Whether the statement wrote a row."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.rowcount == 1
 
 
 def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
