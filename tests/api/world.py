@@ -1,0 +1,99 @@
+"""The world in which every route is asked by every role: what parameters stand for, and what is sent."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.test import Client
+from rest_framework.test import APIClient
+
+from allocations.models import Allocation
+from portal.tenants import services
+from portal.tenants.models import Project, Scope, Team, User
+from tests.api.fleet import allocate, fleet
+from tests.builders import person
+
+ASK = {"project": "vision-train", "offering": "l40s/whole"}
+FORM = {"length": "8", "count": "1", "priority": "normal"}
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /api/v1/tokens": {"name": "ci", "scopes": ["read"]},
+    "POST /api/v1/allocations": ASK,
+    "POST /api/v1/allocations/preview": ASK,
+    "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
+    "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
+    "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
+    "POST /login": {"username": "nobody", "password": "wrong"},
+    "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
+    "POST /request": {**ASK, **FORM},
+    "POST /request/preview": {**ASK, **FORM},
+    "POST /allocations/<uuid:id_>/extend": {"length": "8"},
+}
+"""What is sent, as JSON to REST and as a form to pages; nothing where a route is not named."""
+
+
+@dataclass
+class World:
+    """A fleet, two teams, an allocation of the first, and a person for every role, signed in and with two tokens of theirs."""
+
+    allocation: Allocation
+    cookies: dict[str, str] = field(default_factory=dict)
+    clients: dict[str, APIClient] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+
+    def path(self, pattern: str, role: str) -> str:
+        """Where `role` asks: for what is the team's, and for a token of the role's own."""
+        values = {
+            "<str:id_>": self.allocation.pk,
+            "<uuid:id_>": self.allocation.pk,
+            "<str:flavor>": "h100",
+            "<str:slice_>": "claim",
+            "<str:name>": "l40s",
+            "<str:slug>": "vision",
+            "<int:token_id>": self.tokens[role],
+        }
+        for name, value in values.items():
+            pattern = pattern.replace(name, str(value))
+        assert "<" not in pattern, f"tests/api/world.py does not say what stands for {pattern}"
+        return pattern
+
+    def rest(self, role: str, method: str, pattern: str) -> Any:
+        body = json.dumps(BODIES.get(f"{method} {pattern}", {}))
+        return self.clients[role].generic(method, self.path(pattern, role), body, "application/json", HTTP_IF_MATCH="*")
+
+    def page(self, role: str, method: str, pattern: str) -> Any:
+        browser = Client()  # a new one each time: an answer may take the cookie away
+        if role in self.cookies:
+            browser.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
+        ask = browser.post if method == "POST" else browser.get
+        return ask(self.path(pattern, role), BODIES.get(f"{method} {pattern}", {}))
+
+
+def world(team: Team, other: Team, project: Project) -> World:
+    fleet(team, other)
+    people = {
+        "no team": person(),
+        **{role: person(team, role) for role in ("viewer", "member", "lead")},
+        "other lead": person(other, "lead"),
+        "auditor": person(platform_role="auditor"),
+        "operator": person(platform_role="operator"),
+    }
+    User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
+    made = World(allocate(people["member"], project))
+    made.clients["anonymous"] = APIClient()
+    for role, user in people.items():
+        browser = Client()
+        browser.force_login(user)
+        made.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
+        made.tokens[role], made.clients[role] = _client(user, *Scope)
+        made.tokens[f"{role} (reading)"], made.clients[f"{role} (reading)"] = _client(user, Scope.READ)
+    made.tokens["anonymous"] = made.tokens["member"]
+    return made
+
+
+def _client(user: User, *scopes: str) -> tuple[int, APIClient]:
+    row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return row.pk, api
