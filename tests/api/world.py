@@ -19,6 +19,16 @@ ASK = {"project": "vision-train", "offering": "l40s/whole"}
 FORM = {"length": "8", "count": "1", "priority": "normal"}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/tokens": {"name": "ci", "scopes": ["read"]},
+    "POST /api/v1/departments": {"slug": "new", "name": "New"},
+    "PUT /api/v1/departments/<str:slug>": {"name": "New"},
+    "POST /api/v1/teams": {"slug": "new", "name": "New", "department": "research"},
+    "PUT /api/v1/teams/<str:slug>": {"name": "New"},
+    "POST /api/v1/projects": {"slug": "new", "name": "New", "team": "vision"},
+    "PUT /api/v1/projects/<str:slug>": {"name": "New"},
+    "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
+    "POST /api/v1/projects/<str:slug>/guard": {"guard": "enforce"},
+    "POST /api/v1/members": {"team": "vision", "username": "anyone", "role": "viewer"},
+    "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
     "POST /api/v1/allocations": ASK,
     "POST /api/v1/allocations/preview": ASK,
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
@@ -35,7 +45,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class World:
-    """A fleet, two teams, an allocation of the first, and a person for every role, signed in and with two tokens of theirs."""
+    """A fleet, two teams, an allocation of the first, and for every role a person, signed in and with two tokens."""
 
     allocation: Allocation
     cookies: dict[str, str] = field(default_factory=dict)
@@ -50,7 +60,11 @@ class World:
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<str:name>": "l40s",
+            "departments/<str:slug>": "departments/research",
+            "projects/<str:slug>": "projects/vision-train",
             "<str:slug>": "vision",
+            "<str:team>": "vision",
+            "<str:username>": self.allocation.requested_by.username,
             "<int:token_id>": self.tokens[role],
         }
         for name, value in values.items():
@@ -80,6 +94,7 @@ def world(team: Team, other: Team, project: Project) -> World:
         "operator": person(platform_role="operator"),
     }
     User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
+    User.objects.create(username="anyone")
     made = World(allocate(people["member"], project))
     made.clients["anonymous"] = APIClient()
     for role, user in people.items():
