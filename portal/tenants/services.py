@@ -99,16 +99,6 @@ def create_project(
     return project
 
 
-def save_structure(row: Department | Team | Project, changed: Sequence[str], *, actor: str) -> None:
-    """Write a department, team or project that a form has checked; `changed` names fields."""
-    kind = str(row._meta.verbose_name)
-    with transaction.atomic():
-        action = f"{kind}.change" if row.pk else f"{kind}.create"
-        row.save()
-        audit(actor, action, row.slug, after={name: str(getattr(row, name)) for name in changed})
-        due.mark(f"project:{row.slug}" if isinstance(row, Project) else "platform")
-
-
 def create_user(
     username: str,
     password: str,
