@@ -19,11 +19,12 @@ from portal.tenants import structure as tenants
 from portal.tenants.models import Department, Team
 
 SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
+PARENT_HELP = "Slug of the department above; null: none."
 IF_MATCH = [OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)]
 
 
 class DepartmentOut(serializers.ModelSerializer):
-    parent = serializers.CharField(source="parent.slug", allow_null=True, default=None)
+    parent = serializers.CharField(source="parent.slug", allow_null=True, default=None)  # type: ignore[assignment]
 
     class Meta:
         model = Department
@@ -41,14 +42,14 @@ class TeamOut(serializers.ModelSerializer):
 class NewDepartment(Body):
     slug = Text(max_length=40, help_text=SLUG_HELP)
     name = Text(max_length=100)
-    parent = Text(required=False, allow_null=True, max_length=40, help_text="Slug of the department above, or null.")
+    parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
 
 
 class DepartmentChange(Body):
     """What is left out stays as it is."""
 
     name = Text(required=False, max_length=100)
-    parent = Text(required=False, allow_null=True, max_length=40, help_text="null: none above.")
+    parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
 
 
 class NewTeam(Body):

@@ -89,7 +89,7 @@ class ProjectAdmin(StructureAdmin):
 
     def save_model(self, request: HttpRequest, obj: Project, form: ModelForm, change: bool) -> None:
         actor = request.user.get_username()
-        allows = {"pod_security": obj.pod_security, "egress": obj.egress, "admin_access": obj.admin_access}
+        allows: dict[str, Any] = {name: getattr(obj, name) for name in ("pod_security", "egress", "admin_access")}
         if not change:
             made = services.create_project(obj.team, obj.slug, obj.name, namespace=obj.namespace, actor=actor, **allows)
             obj.pk = made.pk

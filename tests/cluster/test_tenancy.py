@@ -59,8 +59,8 @@ def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
     row = end(member, held(member, project, "l40s/whole"))
     moving.move(operator, project, language)
     eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
-    queue = eventually(lambda: read(kubectl, "localqueue", "gpu", project.namespace).get("spec"))
-    assert queue["clusterQueue"] == "team-language"
+    where = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
+    eventually(lambda: kubectl("get", "localqueue", "gpu", *where) == "team-language")
     assert labels(kubectl, project.namespace)["gpu-portal.io/team"] == "language"
     new = User.objects.get(username="language-member")
     after = held(new, project, "l40s/whole")

@@ -88,10 +88,11 @@ def test_changing_nothing_marks_nothing(team, project):
     assert due() == set()
 
 
-@pytest.mark.parametrize("field", ["pod_security", "egress"])
-def test_what_a_namespace_allows_is_one_of_what_there_is(project, field):
-    with pytest.raises(Invalid, match="Use one of"):
-        structure.configure_project(project, **{field: "privileged"}, actor=OPERATOR)
+def test_what_a_namespace_allows_is_one_of_what_there_is(project):
+    with pytest.raises(Invalid, match="restricted, baseline"):
+        structure.configure_project(project, pod_security="privileged", actor=OPERATOR)
+    with pytest.raises(Invalid, match="none, cluster, internet"):
+        structure.configure_project(project, egress="moon", actor=OPERATOR)
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "kueue-system", "gpu-portal", "gpu-portal-people", "default"])
