@@ -28,6 +28,7 @@ def move(user: User, project: Project, team: Team) -> None:
         return
     jobs = [job.name for job in namespaces.queued_jobs(connect(), project.namespace)]
     with transaction.atomic(), advisory_lock("live", project.slug):
+        project.refresh_from_db()
         if project.archived_at is not None:
             raise Refused("wrong_phase", f"The project {project.slug} is archived.", "Take it into use again first.")
         live = Allocation.objects.filter(project=project, ended_at=None).order_by("name")

@@ -1,5 +1,6 @@
 """Members of the teams the caller sees; leads give and take the roles of their own."""
 
+from django.db import transaction
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -71,8 +72,10 @@ def member(request: Request, team: str, username: str) -> HttpResponse:
     if row is None:
         raise NotVisible(f"The member {username} of {team}", hint="GET /members lists them.")
     if request.method == "PUT":
-        etag.require_match(request, _version(row))
-        row = tenants.set_role(user, of, username, read(MemberChange, request)["role"])
+        role = read(MemberChange, request)["role"]
+        with transaction.atomic():
+            etag.require_match(request, _version(etag.locked(row)))
+            row = tenants.set_role(user, of, username, role)
     return _out(row)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view, permission_classes
@@ -122,15 +123,17 @@ def project(request: Request, slug: str) -> Response:
     row = access.project_for(person(request), slug)
     if request.method == "PUT":
         access.require(person(request), "project.rename", row.team)
-        etag.require_match(request, _version(row))
         values, actor = read(ProjectChange, request), person(request).username
         name = values.pop("name", None)
         if values:
             require_scope(request, Scope.ADMIN)
             access.require(person(request), "structure.manage", row.team)
+        with transaction.atomic():
+            row = etag.locked(row)
+            etag.require_match(request, _version(row))
             structure.configure_project(row, actor=actor, **values)
-        if name is not None:
-            structure.rename(row, name, actor=actor)
+            if name is not None:
+                structure.rename(row, name, actor=actor)
     return _out(row)
 
 

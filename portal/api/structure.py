@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -90,12 +91,14 @@ def department(request: Request, slug: str) -> Response:
     row = access.department_for(person(request), slug)
     if request.method == "PUT":
         access.require(person(request), "structure.manage", None)
-        etag.require_match(request, _department_version(row))
         values, actor = read(DepartmentChange, request), person(request).username
-        if "parent" in values:
-            tenants.set_parent(row, _department(values["parent"], "parent"), actor=actor)
-        if "name" in values:
-            tenants.rename(row, values["name"], actor=actor)
+        with transaction.atomic():
+            row = etag.locked(row)
+            etag.require_match(request, _department_version(row))
+            if "parent" in values:
+                tenants.set_parent(row, _department(values["parent"], "parent"), actor=actor)
+            if "name" in values:
+                tenants.rename(row, values["name"], actor=actor)
     return _department_out(row)
 
 
@@ -124,12 +127,14 @@ def team(request: Request, slug: str) -> Response:
     row = access.team_for(person(request), slug)
     if request.method == "PUT":
         access.require(person(request), "structure.manage", row)
-        etag.require_match(request, _team_version(row))
         values, actor = read(TeamChange, request), person(request).username
-        if "department" in values and (within := _department(values["department"], "department")):
-            tenants.move_team(row, within, actor=actor)
-        if "name" in values:
-            tenants.rename(row, values["name"], actor=actor)
+        with transaction.atomic():
+            row = etag.locked(row)
+            etag.require_match(request, _team_version(row))
+            if "department" in values and (within := _department(values["department"], "department")):
+                tenants.move_team(row, within, actor=actor)
+            if "name" in values:
+                tenants.rename(row, values["name"], actor=actor)
     return _team_out(row)
 
 
