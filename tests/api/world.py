@@ -9,13 +9,17 @@ from django.conf import settings
 from django.test import Client
 from rest_framework.test import APIClient
 
+from allocations import limiting
 from allocations.models import Allocation
 from portal.tenants import services
 from portal.tenants.models import Project, Scope, Team, User
+from quotas.catalog.models import Pool
+from quotas.limits.models import Limit
 from tests.api.fleet import allocate, fleet
 from tests.builders import person
 
 ASK = {"project": "vision-train", "offering": "l40s/whole"}
+LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
 FORM = {"length": "8", "count": "1", "priority": "normal"}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/tokens": {"name": "ci", "scopes": ["read"]},
@@ -32,10 +36,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/allocations": ASK,
     "POST /api/v1/allocations/preview": ASK,
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
+    "POST /api/v1/limits": LIMIT,
+    "POST /api/v1/limits/preview": LIMIT,
+    "PUT /api/v1/limits/<int:id_>": {"nominal": 2},
     "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
     "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
     "POST /login": {"username": "nobody", "password": "wrong"},
     "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
+    "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
     "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
     "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none"},
     "POST /projects/<str:slug>/move": {"team": "language"},
@@ -57,9 +65,11 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class World:
-    """A fleet, two teams, an allocation of the first, and for every role a person, signed in and with two tokens."""
+    """A fleet and two teams; of the first an allocation and a project's limit; for every role a person, signed in and
+    with two tokens."""
 
     allocation: Allocation
+    limit: Limit
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
@@ -69,6 +79,7 @@ class World:
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,
+            "<int:id_>": self.limit.pk,
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<str:name>": "l40s",
@@ -107,7 +118,8 @@ def world(team: Team, other: Team, project: Project) -> World:
     }
     User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
     User.objects.create(username="anyone")
-    made = World(allocate(people["member"], project))
+    limit = limiting.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limiting.Terms(4))
+    made = World(allocate(people["member"], project), limit)
     made.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()
