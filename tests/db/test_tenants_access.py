@@ -21,6 +21,7 @@ EXPECTED = {
     "project.rename": "lead operator",
     "structure.manage": "operator",
     "limit.manage": "operator",
+    "limit.share": "lead operator",
     "catalog.manage": "operator",
     "price.manage": "operator",
     "claim.raw": "operator",
