@@ -5,7 +5,7 @@ BASE ?= python3
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m deploy.local
 
-.PHONY: help setup demo up down status test faults lint bench
+.PHONY: help setup demo up down status test faults lint matrix bench
 
 help:
 	@echo "make demo         everything in the foreground, Ctrl-C stops it; ONCE=1: a scripted tour, then stop"
@@ -13,6 +13,7 @@ help:
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
 	@echo "make faults       of these kills, outages, lost messages and a restored database, with 50 requests in flight"
+	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/guide/access.md"
 	@echo "make bench        the portal's speed beside a bare client's"
 
 setup: .venv/ready
@@ -54,6 +55,9 @@ test: lint
 	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
+
+matrix: setup
+	WRITE_MATRIX=1 $(PYTHON) -m pytest tests/api/test_matrix.py -q
 
 faults: setup
 	$(PYTHON) -m tests.stack tests/faults

@@ -1,6 +1,5 @@
 """Limits as people change them: who may, what the holder's allocations count, and what a change would do."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +17,7 @@ from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Cluster, Flavor, Offering, Pool
 from quotas.limits import counting, differences, selectors, services
-from quotas.limits.models import Limit
+from quotas.limits.models import KEPT_BY_KUEUE, Limit
 from quotas.limits.services import Holder, Scope
 
 
@@ -125,12 +124,13 @@ def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
     return stock.draw_of_claim(row.offering, built["units"], Fraction(built["gpus"]))
 
 
-def recount(departments: Iterable[Department]) -> None:
-    """Count anew what binds these departments: their teams are others than before."""
-    rows = Limit.objects.filter(department__in=departments).select_related("department", "pool", "offering", "flavor")
-    stock = Stock()
+def recount_departments() -> None:
+    """Count anew what binds departments: a team, or another department, has come or gone."""
+    counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
+    rows = list(counted.select_related("department", "offering", "flavor"))
+    stock = Stock() if rows else None
     for limit in rows:
-        if not limit.kept_by_kueue and limit.department:
+        if stock and limit.department:
             counting.recount(limit, [(row.pk, draw_of(stock, row)) for row in _live(limit.department)])
 
 

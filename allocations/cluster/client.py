@@ -91,10 +91,12 @@ class Client:
         finally:
             response.release_conn()
 
-    def apply(self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False) -> dict[str, Any]:
+    def apply(
+        self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False, manager: str = names.FIELD_MANAGER
+    ) -> dict[str, Any]:
         """Server-side apply with our field manager, by force: what we own we own. Returns the object."""
         ref = Ref.of(manifest)
-        query = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+        query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
         path = KINDS[ref.kind].path(ref.namespace, ref.name, subresource)
@@ -102,6 +104,10 @@ class Client:
 
     def delete(self, ref: Ref, uid: str) -> None:
         """Delete this very object (not one that took its name since); already gone is fine."""
+        self.delete_at(KINDS[ref.kind].path(ref.namespace, ref.name), uid)
+
+    def delete_at(self, path: str, uid: str) -> None:
+        """As ``delete``, of a kind that is not mirrored."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -109,7 +115,7 @@ class Client:
             "preconditions": {"uid": uid},
         }
         try:
-            self.json("DELETE", KINDS[ref.kind].path(ref.namespace, ref.name), body=options)
+            self.json("DELETE", path, body=options)
         except ClusterRefused as error:
             if error.status != 404:
                 raise

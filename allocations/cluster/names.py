@@ -15,6 +15,8 @@ DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 FIELD_MANAGER = "gpu-portal"
 PORTAL_NAMESPACE = "gpu-portal"
 PEOPLE_NAMESPACE = "gpu-portal-people"
+LEFT_BEHIND = "gpu-portal-left-behind"
+"""Field manager of what stays on a namespace that is given back."""
 LOCAL_QUEUE = "gpu"
 GUARD = "gpu-portal"
 HOLDER_CLASS = "gpu-portal-holder"
@@ -31,6 +33,9 @@ HOLDER = f"{LABEL}holder"
 REQUEST = f"{LABEL}request"
 SLICES = f"{LABEL}slices-of"
 POD_SLICES = f"{LABEL}slices"
+ADOPT = f"{LABEL}adopt"
+GUARD_MODE = f"{LABEL}guard"
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
 
 def lease(allocation: str) -> str:

@@ -78,6 +78,7 @@ def needed() -> tuple[Right, ...]:
         verbs = ("list", "watch") if kind.name in INVENTORY else ("get", "list", "watch", "create", "patch", "delete")
         found += [Right(verb, group, kind.plural, where) for verb in verbs]
     found += [Right(verb, "kueue.x-k8s.io", "workloads/status") for verb in ("patch", "update")]
+    found += [Right(verb, "batch", "jobs") for verb in ("list", "delete")]
     found += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
     found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
     found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))

@@ -15,8 +15,9 @@ from allocations.reconcile.plan import DELETED, Action, Apply, Delete, ReleaseRe
 from portal.core import clock
 
 log = structlog.get_logger(__name__)
-REMAKE = frozenset({"ResourceClaim", "Pod", "Workload"})
-"""Kinds whose specs cannot be changed in place: one that does not take our intent is deleted and made again."""
+REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"})
+"""Kinds whose specs (a LocalQueue's ClusterQueue) cannot be changed in place: one that does not take our intent is
+deleted and made again."""
 
 NOT_SO = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""

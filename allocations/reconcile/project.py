@@ -8,7 +8,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.manifests import paths
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.models import Allocation
-from allocations.reconcile import mirror, request, wants
+from allocations.reconcile import mirror, request, takedown, wants
 from allocations.reconcile.adoption import adopt
 from allocations.reconcile.apply import applied as applied_of
 from allocations.reconcile.apply import apply, forget
@@ -29,15 +29,18 @@ def target(slug: str) -> str:
 def reconcile_project(slug: str, client: Client) -> datetime | None:
     """Bring namespace, guard, quotas, limits, queue, network walls and role bindings to what is wanted.
 
-    A namespace that was deleted ends the allocations it held as ``failed``, and is made again for the project.
+    A namespace that was deleted ends the allocations it held as ``failed``, and is made again for the project. Of an
+    archived project it is all kept until the last allocation has ended, and then taken down.
     Raises ClusterUnavailable, ClusterRefused; MirrorStale, since slices that the rows do not know may be held.
     """
     with advisory_lock("project", slug):
-        project = Project.objects.select_related("team__department").filter(slug=slug, archived_at=None).first()
+        project = Project.objects.select_related("team__department").filter(slug=slug).first()
         if project is None:
             return None
         mirror.require_recent()
         adopt(project.namespace)
+        if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
+            return takedown.take_down(project, target(slug), client)
         view, done = mirror.of_project(project.namespace), applied_of(target(slug))
         if _namespace_lost(project, view, done, client):
             _fail_allocations(project)
@@ -48,7 +51,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         stale = [[ref for ref in done if ref not in wanted]]
         apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), target(slug))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
-        return None
+        return clock.now() + takedown.LOOK_AGAIN if project.archived_at is not None else None
 
 
 def facts(project: Project, view: View) -> ProjectFacts:
@@ -72,6 +75,9 @@ def facts(project: Project, view: View) -> ProjectFacts:
         pod_security=project.pod_security,
         egress=project.egress,
         admin_access=project.admin_access,
+        adopted=project.adopted,
+        guard_mode=project.guard,
+        is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
         holds=holds,

@@ -1,8 +1,16 @@
 """Optimistic concurrency of PUT and PATCH (RFC 9110 §13, RFC 6585 §3)."""
 
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TypeVar
+
+from django.db.models import Model
 from rest_framework.request import Request
 
 from portal.core.errors import Problem
+
+Row = TypeVar("Row", bound=Model)
 
 
 class PreconditionRequired(Problem):
@@ -15,6 +23,11 @@ class PreconditionFailed(Problem):
     status = 412
     reason = "if_match_stale"
     title = "Someone changed it meanwhile"
+
+
+def version(*values: str | int | bool | Sequence[str] | None) -> str:
+    """A version of a row that keeps none: a digest of what can be changed of it."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 def of(version: int | str) -> str:
@@ -31,3 +44,8 @@ def require_match(request: Request, version: int | str) -> None:
         )
     if given != "*" and of(version) not in [tag.strip() for tag in given.split(",")]:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
+
+
+def locked(row: Row) -> Row:
+    """The row as it is now, kept from others until the transaction ends: its version is compared, then changed."""
+    return type(row)._default_manager.select_for_update().get(pk=row.pk)

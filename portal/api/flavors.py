@@ -1,8 +1,5 @@
 """Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped."""
 
-import hashlib
-import json
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -84,5 +81,4 @@ def flavor(request: Request, name: str) -> Response:
 
 
 def _version(flavor: Flavor) -> str:
-    decided = [flavor.name, *(getattr(flavor, name) for name in Flavor.DECIDED)]
-    return hashlib.sha256(json.dumps(decided).encode()).hexdigest()[:16]
+    return etag.version(flavor.name, *(getattr(flavor, name) for name in Flavor.DECIDED))

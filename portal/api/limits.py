@@ -268,10 +268,8 @@ def _holder(user: User, body: dict[str, Any]) -> Holder:
 
 
 def _department(user: User, slug: str) -> Department:
-    found = Department.objects.filter(slug=slug).first()
-    if found is None or not (
-        access.sees_all(user) or found.pk in selectors.terms().above(list(access.visible_teams(user)))
-    ):
+    found = access.visible_departments(user).filter(slug=slug).first()
+    if found is None:
         raise NotVisible(f"The department {slug}", hint="GET /departments lists those you see.")
     return found
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.tenants.models import Membership, PlatformRole, Project, Role, Team, User
+from portal.tenants.models import MOST_DEEP, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
 USERS = frozenset({"member", "lead", "operator"})
@@ -33,6 +33,8 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "allocation.connect": USERS,  # hands out a kubeconfig, which auditors and viewers never get
     "cost.view": READERS,
     "member.manage": LEADS,
+    "project.rename": LEADS,
+    "structure.manage": OPERATORS,  # departments, teams, projects: make, move, adopt, archive
     "limit.manage": OPERATORS,
     "limit.share": LEADS,  # of projects and members, within what the team has
     "catalog.manage": OPERATORS,
@@ -105,14 +107,40 @@ def visible_teams(user: Person) -> QuerySet[Team]:
     return Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
 
 
+def visible_departments(user: Person) -> QuerySet[Department]:
+    """Departments of the teams whose things `user` may read, and those above them."""
+    if sees_all(user):
+        return Department.objects.all()
+    within = Q()
+    for below in range(MOST_DEEP):
+        within |= Q(**{f"{'children__' * below}teams__in": visible_teams(user)})
+    return Department.objects.filter(pk__in=Department.objects.filter(within).values("pk"))
+
+
 def visible_projects(user: Person) -> QuerySet[Project]:
     """Projects whose things `user` may read, archived ones too; with their team and department loaded."""
     return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
 
 
+def team_for(user: Person, slug: str) -> Team:
+    """The team named `slug` with its department, or NotVisible."""
+    team = None if "\x00" in slug else visible_teams(user).select_related("department").filter(slug=slug).first()
+    if team is None:
+        raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
+    return team
+
+
+def department_for(user: Person, slug: str) -> Department:
+    """The department named `slug` with the one above it, or NotVisible."""
+    found = None if "\x00" in slug else visible_departments(user).select_related("parent").filter(slug=slug).first()
+    if found is None:
+        raise NotVisible(f"The department {slug}", hint="GET /departments lists those of your teams.")
+    return found
+
+
 def project_for(user: Person, slug: str) -> Project:
     """The project named `slug`, or NotVisible."""
-    project = visible_projects(user).filter(slug=slug).first()
+    project = None if "\x00" in slug else visible_projects(user).filter(slug=slug).first()
     if project is None:
         raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
     return project

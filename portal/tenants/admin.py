@@ -1,13 +1,17 @@
 """The operators' forms, which write through `portal.tenants.services` as everything does."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
 from portal.core.admin import ReadOnlyAdmin
-from portal.tenants import services
+from portal.core.errors import Invalid
+from portal.tenants import services, structure
 from portal.tenants.models import ApiToken, Department, Membership, Project, Team, User
 
 
@@ -33,13 +37,30 @@ class StructureAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: Department | Team | Project, form: ModelForm, change: bool) -> None:
-        services.save_structure(obj, form.changed_data, actor=request.user.get_username())
+
+class DepartmentForm(ModelForm):
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        try:
+            structure.check_place(self.instance, values.get("parent"))
+        except Invalid as problem:
+            raise ValidationError(problem.errors) from problem
+        return values
 
 
 @admin.register(Department)
 class DepartmentAdmin(StructureAdmin):
-    list_display = ("slug", "name")
+    form = DepartmentForm
+    list_display = ("slug", "name", "parent")
+
+    def save_model(self, request: HttpRequest, obj: Department, form: ModelForm, change: bool) -> None:
+        actor = request.user.get_username()
+        if not change:
+            obj.pk = services.create_department(obj.slug, obj.name, parent=obj.parent, actor=actor).pk
+            return
+        row = Department.objects.get(pk=obj.pk)
+        structure.rename(row, obj.name, actor=actor)
+        structure.set_parent(row, obj.parent, actor=actor)
 
 
 @admin.register(Team)
@@ -47,13 +68,35 @@ class TeamAdmin(StructureAdmin):
     list_display = ("slug", "name", "department")
     list_filter = ("department",)
 
+    def save_model(self, request: HttpRequest, obj: Team, form: ModelForm, change: bool) -> None:
+        actor = request.user.get_username()
+        if not change:
+            obj.pk = services.create_team(obj.department, obj.slug, obj.name, actor=actor).pk
+            return
+        row = Team.objects.get(pk=obj.pk)
+        structure.rename(row, obj.name, actor=actor)
+        structure.move_team(row, obj.department, actor=actor)
+
 
 @admin.register(Project)
 class ProjectAdmin(StructureAdmin):
+    """Moving, adopting and archiving look at what lives in a project: the portal's page /tenants does that."""
+
     fixed = ("slug", "namespace", "team")
     list_display = ("slug", "name", "team", "namespace", "pod_security", "egress", "admin_access", "archived_at")
-    exclude = ("archived_at",)
+    exclude = ("archived_at", "adopted", "guard")
     list_filter = ("team", "pod_security", "egress")
+
+    def save_model(self, request: HttpRequest, obj: Project, form: ModelForm, change: bool) -> None:
+        actor = request.user.get_username()
+        allows: dict[str, Any] = {name: getattr(obj, name) for name in ("pod_security", "egress", "admin_access")}
+        if not change:
+            made = services.create_project(obj.team, obj.slug, obj.name, namespace=obj.namespace, actor=actor, **allows)
+            obj.pk = made.pk
+            return
+        row = Project.objects.get(pk=obj.pk)
+        structure.rename(row, obj.name, actor=actor)
+        structure.configure_project(row, actor=actor, **allows)
 
 
 @admin.register(Membership)

@@ -11,6 +11,15 @@ from django.utils.functional import Promise
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 is_slug = RegexValidator(SLUG, "Use lower-case letters, digits and hyphens, starting with a letter.")
+is_free_namespace = RegexValidator(
+    r"^(kube-|kueue-|gpu-portal|default$)",
+    "This namespace is Kubernetes', Kueue's or the portal's own. Use another.",
+    inverse_match=True,
+)
+
+
+MOST_DEEP = 4
+"""Departments below one another, at most."""
 
 
 class Role(models.TextChoices):
@@ -44,6 +53,13 @@ class Egress(models.TextChoices):
     NONE = "none"
     CLUSTER = "cluster"
     INTERNET = "internet"
+
+
+class Guard(models.TextChoices):
+    """What the admission policies do in the project's namespace to pods that they would refuse."""
+
+    AUDIT = "audit"
+    ENFORCE = "enforce"
 
 
 class Scope(models.TextChoices):
@@ -98,7 +114,11 @@ class Project(models.Model):
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
-    namespace = models.CharField(max_length=63, unique=True, validators=[is_slug])
+    namespace = models.CharField(max_length=63, unique=True, validators=[is_slug, is_free_namespace])
+    adopted = models.BooleanField(
+        default=False, help_text="the namespace was there before, and outlives the project; else it is the portal's"
+    )
+    guard = models.CharField(max_length=10, choices=Guard, default=Guard.ENFORCE)
     pod_security = models.CharField(max_length=10, choices=PodSecurity, default=PodSecurity.RESTRICTED)
     egress = models.CharField(max_length=10, choices=Egress, default=Egress.NONE)
     admin_access = models.BooleanField(
@@ -111,6 +131,10 @@ class Project(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
+            models.CheckConstraint(condition=Q(guard__in=Guard.values), name="project_guard_known"),
+            models.CheckConstraint(
+                condition=Q(adopted=True) | Q(guard=Guard.ENFORCE), name="project_own_namespace_is_enforced"
+            ),
         ]
 
     def __str__(self) -> str:

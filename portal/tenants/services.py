@@ -1,5 +1,6 @@
-"""Every change to departments, teams, projects, members and tokens.
+"""Departments, teams, projects, people and tokens are made here, and members given their roles.
 
+What becomes of a structure later is `portal.tenants.structure`, and what leads may do `portal.tenants.members`.
 Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is
 marked due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
 """
@@ -14,11 +15,13 @@ from django.db import IntegrityError, models, transaction
 from portal.core import clock, due
 from portal.core.audit import audit
 from portal.core.errors import Invalid, NotVisible, Refused
-from portal.tenants import tokens
+from portal.core.locks import advisory_lock
+from portal.tenants import structure, tokens
 from portal.tenants.models import (
     ApiToken,
     Department,
     Egress,
+    Guard,
     Membership,
     PlatformRole,
     PodSecurity,
@@ -33,10 +36,13 @@ SYSTEM = "system"
 Row = TypeVar("Row", bound=models.Model)
 
 
-def create_department(slug: str, name: str, *, actor: str = SYSTEM) -> Department:
-    with transaction.atomic():
-        department = _insert(Department(slug=slug, name=name))
-        audit(actor, "department.create", slug, after={"name": name})
+def create_department(slug: str, name: str, *, parent: Department | None = None, actor: str = SYSTEM) -> Department:
+    """A new department, within another if one is given; Invalid where that would be too deep."""
+    with transaction.atomic(), advisory_lock("departments"):
+        department = Department(slug=slug, name=name, parent=parent)
+        structure.check_place(department, parent)
+        _insert(department)
+        audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
         due.mark("platform")
     return department
 
@@ -58,9 +64,14 @@ def create_project(
     pod_security: str = PodSecurity.RESTRICTED,
     egress: str = Egress.NONE,
     admin_access: bool = False,
+    adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
-    """A new project; its namespace is named as the project unless given."""
+    """A new project; its namespace is named as the project unless given.
+
+    `adopt` takes a namespace that is there already: it is guarded by warnings at first (`Guard.AUDIT`), and outlives
+    the project.
+    """
     with transaction.atomic():
         project = _insert(
             Project(
@@ -71,6 +82,8 @@ def create_project(
                 pod_security=pod_security,
                 egress=egress,
                 admin_access=admin_access,
+                adopted=adopt,
+                guard=Guard.AUDIT if adopt else Guard.ENFORCE,
             )
         )
         after = {
@@ -79,20 +92,11 @@ def create_project(
             "pod_security": pod_security,
             "egress": egress,
             "admin_access": admin_access,
+            "adopted": adopt,
         }
         audit(actor, "project.create", slug, after=after)
         due.mark(f"project:{slug}")
     return project
-
-
-def save_structure(row: Department | Team | Project, changed: Sequence[str], *, actor: str) -> None:
-    """Write a department, team or project that a form has checked; `changed` names fields."""
-    kind = str(row._meta.verbose_name)
-    with transaction.atomic():
-        action = f"{kind}.change" if row.pk else f"{kind}.create"
-        row.save()
-        audit(actor, action, row.slug, after={name: str(getattr(row, name)) for name in changed})
-        due.mark(f"project:{row.slug}" if isinstance(row, Project) else "platform")
 
 
 def create_user(

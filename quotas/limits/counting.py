@@ -119,7 +119,7 @@ _GIVE_BACK = """
 """
 
 
-def _changed(statement: str, **values: object) -> bool:
+def _changed(statement: str, **values: int | UUID) -> bool:
     """Whether the statement wrote a row."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)

@@ -61,6 +61,28 @@ def test_a_project_made_here_is_marked_due_and_keeps_its_slug(operator, team):
     assert operator.post(reverse("admin:tenants_project_delete", args=[project.pk])).status_code == 403
 
 
+def test_a_department_is_never_put_within_itself(operator, team):
+    change = reverse("admin:tenants_department_change", args=[team.department.pk])
+    page = operator.post(change, {"name": "Research", "parent": team.department.pk})
+    assert "cannot be within itself" in page.content.decode()
+    above = services.create_department("science", "Science")
+    operator.post(change, {"name": "Labs", "parent": above.pk})
+    team.department.refresh_from_db()
+    assert (team.department.name, team.department.parent) == ("Labs", above)
+
+
+def test_a_team_made_or_moved_here_is_the_platforms_to_look_at(operator, team):
+    above = services.create_department("science", "Science")
+    Due.objects.all().delete()
+    values = {"slug": "cells", "name": "Cells", "department": above.pk}
+    assert operator.post(reverse("admin:tenants_team_add"), values).status_code == 302
+    change = reverse("admin:tenants_team_change", args=[team.pk])
+    operator.post(change, {"name": "Vision", "department": above.pk})
+    team.refresh_from_db()
+    assert team.department == above
+    assert Due.objects.filter(target="platform").exists()
+
+
 def test_a_membership_is_given_changed_and_taken(operator, team, project):
     user = person()
     Due.objects.all().delete()

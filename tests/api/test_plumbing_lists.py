@@ -48,7 +48,7 @@ def test_a_cursor_of_nonsense_is_no_first_page(api, cursor):
 @pytest.mark.parametrize(
     ("path", "row"),
     [
-        ("departments", {"slug": "research", "name": "Research"}),
+        ("departments", {"slug": "research", "name": "Research", "parent": None}),
         ("teams", {"slug": "vision", "name": "Vision", "department": "research"}),
     ],
 )

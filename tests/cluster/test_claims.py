@@ -9,7 +9,7 @@ import pytest
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.tenants.models import Project, User
-from portal.tenants.services import save_structure
+from portal.tenants.structure import configure_project
 from tests.builders import client
 from tests.cluster.asking import ended, intervals, wait_for
 from tests.cluster.conftest import Kubectl
@@ -222,8 +222,7 @@ def test_admin_access_costs_nothing_and_needs_a_marked_project(
     look = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
     assert asking.refused(look)["reason"] == "role_missing"
     assert "not marked" in operating.refused(look)["detail"]
-    project.admin_access = True
-    save_structure(project, ["admin_access"], actor="operator")
+    configure_project(project, admin_access=True, actor="operator")
     label = r"jsonpath={.metadata.labels.resource\.kubernetes\.io/admin-access}"
     eventually(lambda: kubectl("get", "namespace", project.namespace, "-o", label) == "true", AssertionError)
     mine = asking.held({"count": 1})

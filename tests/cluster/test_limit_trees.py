@@ -112,7 +112,8 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
         forget(teams[-1])
     pools = list(Pool.objects.filter(flavor__accepted=True))
     turn = 0
-    for holder in (*departments, *teams):
+    holders: list[Department | Team] = [*departments, *teams]
+    for holder in holders:
         for pool in pools:
             quota = shape.quotas[turn % len(shape.quotas)]
             limits.set_limit("test", holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)

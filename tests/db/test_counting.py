@@ -7,10 +7,14 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection
 
+from allocations import moving
+from portal.tenants import services as tenants
+from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import PARTS, Limit, LimitUse
 from tests.builders import person
+from tests.db.builders_pages import asked
 from tests.db.builders_quotas import cluster
 
 pytestmark = pytest.mark.django_db
@@ -119,3 +123,17 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
         thread.join()
     assert len(got) == 3
     assert used(limit) == 3
+
+
+def test_a_team_that_moves_counts_where_it_is(team, project, whole):
+    limits = {slug: services.set_limit("operator", d, None, 9) for slug, d in departments(team).items()}
+    services.set_limit("operator", team, whole.pool, 4)
+    asked(person(team), project, count=2)
+    assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
+    product = Department.objects.get(slug="product")
+    moving.move_team(team, product, actor="operator")
+    assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
+
+
+def departments(team: Team) -> dict[str, Department]:
+    return {"research": team.department, "product": tenants.create_department("product", "Product")}

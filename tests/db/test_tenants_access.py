@@ -18,6 +18,8 @@ EXPECTED = {
     "allocation.connect": "member lead operator",
     "cost.view": "viewer member lead operator auditor",
     "member.manage": "lead operator",
+    "project.rename": "lead operator",
+    "structure.manage": "operator",
     "limit.manage": "operator",
     "limit.share": "lead operator",
     "catalog.manage": "operator",

@@ -1,7 +1,7 @@
 """What every project's namespace holds: queue, quotas, limits, network walls, the guard's data, and who may enter.
 
-The order is the order of making: a namespace is labelled from birth, and RoleBindings come last, when the guard
-has all it needs.
+The order is the order of making: a namespace is labelled from birth, an adopted one, in which people work, when the
+guard has its GpuProject; and RoleBindings come last, when the guard has all it needs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,6 +28,10 @@ class ProjectFacts:
     pod_security: str = "restricted"
     egress: str = "none"
     admin_access: bool = False
+    adopted: bool = False
+    guard_mode: str = "enforce"
+    is_closing: bool = False
+    """Archived, and still holding something: nothing new is admitted."""
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
@@ -45,9 +49,9 @@ def labels(project: ProjectFacts) -> dict[str, str]:
 
 
 def build(project: ProjectFacts) -> list[Manifest]:
+    first = [namespace(project), guard(project)]
     return [
-        namespace(project),
-        guard(project),
+        *(reversed(first) if project.adopted else first),
         *hold_quotas(project),
         object_quota(project),
         limit_range(project),
@@ -63,14 +67,28 @@ def _object(project: ProjectFacts, api_version: str, kind: str, name: str, **bod
 
 
 def namespace(project: ProjectFacts) -> Manifest:
-    level = project.pod_security
-    pod_security = {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
+    """Labelled as the guard finds it (deploy/cluster/policies): policies and Pod Security refuse, or only warn."""
     admin = {ADMIN_ACCESS: "true"} if project.admin_access else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": project.namespace, "labels": {**labels(project), **pod_security, **admin}},
-    }
+    level = pod_security(project.pod_security, project.guard_mode)
+    marks = {**labels(project), names.GUARD_MODE: project.guard_mode, **level, **admin}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": project.namespace, "labels": marks}}
+
+
+def pod_security(level: str, guard_mode: str) -> dict[str, str]:
+    """Labels of Pod Security admission. Under the guard's warnings its level is not enforced by us."""
+    modes = ("audit", "warn") if guard_mode == "audit" else ("enforce", "audit", "warn")
+    return {f"pod-security.kubernetes.io/{mode}": level for mode in modes}
+
+
+def given_back(namespace: str, level: str, guard_mode: str) -> Manifest:
+    """What stays on an adopted namespace that is given back: its Pod Security level, which nobody asked to loosen."""
+    metadata = {"name": namespace, "labels": pod_security(level, guard_mode)}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def nothing_of_ours(namespace: str) -> Manifest:
+    """Applied, it takes off the namespace whatever only the portal put there."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
 
 
 def guard(project: ProjectFacts) -> Manifest:
@@ -141,7 +159,7 @@ def local_queue(project: ProjectFacts) -> Manifest:
         "kueue.x-k8s.io/v1beta2",
         "LocalQueue",
         names.LOCAL_QUEUE,
-        spec={"clusterQueue": project.cluster_queue},
+        spec={"clusterQueue": project.cluster_queue, **({"stopPolicy": "Hold"} if project.is_closing else {})},
     )
 
 

@@ -1,0 +1,77 @@
+"""A project goes out of use: what would end with it, and the door to end it.
+
+Archiving writes intent alone. The reconciler ends what is held, and takes the namespace down when the last of it has
+ended (`allocations.reconcile.takedown`); who may read the project reads its history on.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from allocations import selectors, transitions
+from allocations.cluster import namespaces
+from allocations.cluster.client import connect
+from allocations.models import Allocation
+from allocations.reconcile import request
+from allocations.states import Ending
+from portal.core import due
+from portal.core.errors import Refused
+from portal.core.locks import advisory_lock
+from portal.tenants import access, structure
+from portal.tenants.models import Project, User
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What archiving would end. ``per_hour`` is what the held allocations cost now, and would no longer."""
+
+    allocations: tuple[Allocation, ...]
+    jobs: tuple[str, ...]
+    per_hour: Fraction
+    currency: str
+    deletes_namespace: bool
+
+
+def preview(user: User, project: Project) -> Ends:
+    """What would end; writes nothing. Raises Forbidden, NotVisible; ClusterUnavailable where Jobs cannot be read."""
+    access.require(user, "structure.manage", project.team)
+    live = list(_live(project))
+    known = selectors.details(live)
+    held = [known[row.pk] for row in live if row.held_at is not None]
+    return Ends(
+        allocations=tuple(live),
+        jobs=tuple(job.name for job in namespaces.queued_jobs(connect(), project.namespace)),
+        per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),
+        currency=next((detail.currency for detail in known.values()), ""),
+        deletes_namespace=not project.adopted,
+    )
+
+
+def archive(user: User, project: Project) -> None:
+    """End all that lives in the project, and take it out of use. Archiving it twice is the same as once."""
+    access.require(user, "structure.manage", project.team)
+    with transaction.atomic(), advisory_lock("live", project.slug):  # what is asked for meanwhile is refused, or ended
+        structure.archive_project(project, actor=user.username)
+        for row in _live(project):
+            message = f"The project {project.slug} was archived."
+            if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
+                due.mark(f"allocation:{row.pk}")
+
+
+def unarchive(user: User, project: Project) -> None:
+    """Take the project into use again, with nothing in it. Refused while something of before still ends."""
+    access.require(user, "structure.manage", project.team)
+    with transaction.atomic(), advisory_lock("live", project.slug):
+        if project.archived_at is not None and (left := _live(project).count()):
+            raise Refused(
+                "wrong_phase",
+                f"{left} allocations of {project.slug} are still ending.",
+                "Try again when they have ended.",
+            )
+        structure.unarchive_project(project, actor=user.username)
+
+
+def _live(project: Project) -> QuerySet[Allocation]:
+    return request.rows().select_related("offering__pool").filter(project=project, ended_at=None).order_by("name")

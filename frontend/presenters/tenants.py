@@ -1,0 +1,74 @@
+"""Departments, teams and projects as pages show them: a tree, and what goes on in a team."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from allocations.models import Allocation
+from portal.tenants.models import Department, Membership, Project, Team
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A team with its projects, those in use first."""
+
+    team: Team
+    projects: Sequence[Project]
+
+
+@dataclass
+class Node:
+    department: Department
+    teams: list[Branch] = field(default_factory=list)
+    below: list["Node"] = field(default_factory=list)
+
+
+def tree() -> list[Node]:
+    """All departments, those within others below them; three queries."""
+    nodes = {row.pk: Node(row) for row in Department.objects.order_by("slug")}
+    projects: dict[int, list[Project]] = {}
+    for project in Project.objects.order_by("archived_at", "slug"):
+        projects.setdefault(project.team_id, []).append(project)
+    for team in Team.objects.order_by("slug"):
+        nodes[team.department_id].teams.append(Branch(team, _in_use_first(projects.get(team.pk, []))))
+    for node in nodes.values():
+        if node.department.parent_id is not None:
+            nodes[node.department.parent_id].below.append(node)
+    return [node for node in nodes.values() if node.department.parent_id is None]
+
+
+def _in_use_first(projects: Sequence[Project]) -> list[Project]:
+    return sorted(projects, key=lambda project: (project.archived_at is not None, project.slug))
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A member, with how many allocations of the person live in the team's projects."""
+
+    membership: Membership
+    live: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project, with how many allocations live in it."""
+
+    project: Project
+    live: int
+
+
+def team_at_work(team: Team) -> tuple[list[Worker], list[Place]]:
+    """Members, leads first, and projects; three queries."""
+    live = Allocation.objects.filter(project__team=team, ended_at=None)
+    pairs = list(live.values_list("requested_by_id", "project_id"))
+    of_person, in_project = Counter(person for person, _ in pairs), Counter(project for _, project in pairs)
+    order = {"lead": 0, "member": 1, "viewer": 2}
+    members = sorted(
+        Membership.objects.filter(team=team).select_related("user"),
+        key=lambda row: (order[row.role], row.user.username),
+    )
+    places = _in_use_first(list(Project.objects.filter(team=team)))
+    return (
+        [Worker(row, of_person[row.user_id]) for row in members],
+        [Place(project, in_project[project.pk]) for project in places],
+    )

@@ -1,0 +1,116 @@
+"""Forms of departments, teams, projects and members. The services check what is in them, once for all doors."""
+
+from typing import Any
+
+from django import forms
+
+from frontend.forms import Form
+from portal.tenants.models import Department, Egress, PodSecurity, Project, Role, Team
+
+ROLES = [
+    (Role.VIEWER.value, "viewer: reads"),
+    (Role.MEMBER.value, "member: requests too"),
+    (Role.LEAD.value, "lead: everyone's too, and members"),
+]
+PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+
+def _slug() -> forms.CharField:
+    return forms.CharField(
+        max_length=40,
+        help_text="Lower-case letters, digits and hyphens. It stays for good.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+
+
+def _name(**options: Any) -> forms.CharField:
+    return forms.CharField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"}), **options)
+
+
+def _within(**options: Any) -> forms.ModelChoiceField:
+    return forms.ModelChoiceField(Department.objects.all(), to_field_name="slug", **options)
+
+
+def _team(**options: Any) -> forms.ModelChoiceField:
+    return forms.ModelChoiceField(Team.objects.all(), to_field_name="slug", **options)
+
+
+class MemberForm(Form):
+    username = forms.CharField(
+        max_length=150, help_text="As the person signs in here.", widget=forms.TextInput(attrs=PLAIN)
+    )
+    role = forms.ChoiceField(choices=ROLES, initial=Role.MEMBER.value)
+
+
+class DepartmentForm(Form):
+    name = _name(help_text="For people; it may change.")
+    parent = _within(
+        required=False,
+        label="Within",
+        empty_label="none, at the top",
+        help_text="Teams of one tree lend to each other.",
+    )
+
+
+class NewDepartmentForm(DepartmentForm):
+    slug = _slug()
+    field_order = ("slug", "name", "parent")
+
+
+class TeamForm(Form):
+    name = _name(help_text="For people; it may change.")
+    department = _within(empty_label=None, help_text="With which the team lends. Old costs stay where they were.")
+
+
+class NewTeamForm(TeamForm):
+    slug = _slug()
+    field_order = ("slug", "name", "department")
+
+
+class ProjectNameForm(Form):
+    """What a lead may change."""
+
+    name = _name(help_text="For people; it may change.")
+
+
+class ProjectForm(ProjectNameForm):
+    """What an operator may change."""
+
+    pod_security = forms.ChoiceField(
+        choices=[(level.value, level.value) for level in PodSecurity],
+        initial=PodSecurity.RESTRICTED.value,
+        help_text="Kubernetes' Pod Security level of the namespace.",
+    )
+    egress = forms.ChoiceField(
+        choices=[(profile.value, profile.value) for profile in Egress],
+        initial=Egress.NONE.value,
+        help_text="Where pods may connect to, beside their own namespace and DNS.",
+    )
+    admin_access = forms.BooleanField(required=False, label="Operators' claims may look at devices that others hold")
+
+    def settings(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in ("pod_security", "egress", "admin_access")}
+
+
+class NewProjectForm(ProjectForm):
+    slug = _slug()
+    team = _team(empty_label=None)
+    namespace = forms.CharField(
+        required=False, max_length=63, help_text="Left empty, that of the slug.", widget=forms.TextInput(attrs=PLAIN)
+    )
+    adopt = forms.BooleanField(
+        required=False,
+        label="The namespace is there already: adopt it",
+        help_text="An admin of the cluster lets the portal in first: "
+        "<code>kubectl label namespace NAME gpu-portal.io/adopt=true</code>. "
+        "The guard only warns there, until you have it refuse.",
+    )
+    field_order = ("slug", "name", "team", "namespace", "adopt")
+
+
+class MoveForm(Form):
+    team = _team(empty_label=None, label="To team")
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"].queryset = Team.objects.exclude(pk=project.team_id)  # type: ignore[attr-defined]

@@ -1,0 +1,108 @@
+"""What is done with a project: leads name it; operators set what it allows, move it, guard it and archive it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from allocations import adopting, archiving, moving
+from frontend.pages import PageRequest, page, show
+from frontend.presenters.amounts import money
+from frontend.tenant_forms import MoveForm, ProjectForm, ProjectNameForm
+from frontend.views.tenants import form_page
+from portal.tenants import access, structure
+from portal.tenants.models import Guard, Project
+
+SETTINGS = ("name", "pod_security", "egress", "admin_access")
+
+
+def _managed(request: PageRequest, slug: str) -> Project:
+    row = access.project_for(request.user, slug)
+    access.require(request.user, "structure.manage", row.team)
+    return row
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def project(request: PageRequest, slug: str) -> HttpResponse:
+    """Its name; for operators also what its namespace allows."""
+    row = access.project_for(request.user, slug)
+    access.require(request.user, "project.rename", row.team)
+    actor, known = request.user.username, {name: getattr(row, name) for name in SETTINGS}
+    back = reverse("team", args=[row.team.slug])
+    words = {"title": f"Project {row.slug}", "button": "Save", "back": back}
+    if not access.can(request.user, "structure.manage", row.team):
+
+        def rename(values: dict[str, Any]) -> str:
+            structure.rename(row, values["name"], actor=actor)
+            return f"{row.slug} is called {row.name}."
+
+        return form_page(request, ProjectNameForm(request.POST or None, initial=known), rename, words)
+    form = ProjectForm(request.POST or None, initial=known)
+
+    def change(values: dict[str, Any]) -> str:
+        structure.rename(row, values["name"], actor=actor)
+        structure.configure_project(row, actor=actor, **form.settings())
+        return f"The project {row.slug} is as you said."
+
+    return form_page(request, form, change, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def move(request: PageRequest, slug: str) -> HttpResponse:
+    """Give an empty project to another team."""
+    row = _managed(request, slug)
+
+    def act(values: dict[str, Any]) -> str:
+        moving.move(request.user, row, values["team"])
+        return f"{row.slug} belongs to {row.team.slug}."
+
+    words = {
+        "title": f"Move {row.slug}",
+        "button": "Move it",
+        "back": "/tenants",
+        "lead": f"The people of {row.team.slug} leave the namespace, and the new team's come in. Nothing may be held "
+        "or queued in it. What it used stays in the books of the old team.",
+    }
+    return form_page(request, MoveForm(row, request.POST or None), act, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def archive(request: PageRequest, slug: str) -> HttpResponse:
+    """Say what would end; then end it, and take the project out of use."""
+    row = _managed(request, slug)
+    if request.method == "POST":
+        archiving.archive(request.user, row)
+        messages.success(request, f"{row.slug} is archived. What it held is given back now.")
+        return redirect("tenants")
+    ends = archiving.preview(request.user, row)
+    context = {"project": row, "ends": ends, "saved": money(ends.per_hour, ends.currency)}
+    return show(request, "frontend/archive.html", context)
+
+
+@require_POST
+@page
+def unarchive(request: PageRequest, slug: str) -> HttpResponse:
+    row = _managed(request, slug)
+    archiving.unarchive(request.user, row)
+    messages.success(request, f"{row.slug} is in use again.")
+    return redirect("tenants")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def guard(request: PageRequest, slug: str) -> HttpResponse:
+    """What the guard of an adopted namespace would refuse, and whether it does."""
+    row = _managed(request, slug)
+    if request.method == "POST":
+        adopting.set_guard(request.user, row, request.POST.get("guard", ""))
+        does = "refuses" if row.guard == Guard.ENFORCE else "warns of"
+        messages.success(request, f"The guard of {row.namespace} now {does} what goes around the portal.")
+        return redirect("guard", row.slug)
+    context = {"project": row, "waiting": adopting.waiting_for(request.user, row)}
+    return show(request, "frontend/guard.html", context)

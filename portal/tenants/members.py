@@ -1,0 +1,51 @@
+"""Who belongs to a team, as its leads decide.
+
+A lead gives and takes the roles of the own team, up to lead; platform roles are nobody's to give here. A team keeps a
+lead: only operators, who can name another, take the last one away.
+"""
+
+from django.db import transaction
+
+from portal.core.errors import Invalid, Refused
+from portal.tenants import access, services
+from portal.tenants.models import Membership, Role, Team, User
+
+
+def set_role(user: User, team: Team, username: str, role: str) -> Membership:
+    """Give the person `username` the role in the team, whatever it was before.
+
+    Raises NotVisible, Forbidden; Invalid for a name that nobody active has or no role; Refused for the last lead.
+    """
+    access.require(user, "member.manage", team)
+    person = User.objects.filter(username=username).first() if "\x00" not in username else None
+    if person is None:
+        raise Invalid({"username": [f"Nobody is called {username!r} here. An operator adds people."]})
+    if not person.is_active:
+        raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
+    with transaction.atomic():
+        if role != Role.LEAD:
+            _keep_a_lead(user, team, person)
+        return services.add_member(team, person, role, actor=user.username)
+
+
+def remove(user: User, team: Team, username: str) -> None:
+    """Take the person out of the team; who is not in it stays out. Raises as `set_role` does."""
+    access.require(user, "member.manage", team)
+    person = User.objects.filter(username=username).first() if "\x00" not in username else None
+    if person is None:
+        return
+    with transaction.atomic():
+        _keep_a_lead(user, team, person)
+        services.remove_member(team, person, actor=user.username)
+
+
+def _keep_a_lead(user: User, team: Team, person: User) -> None:
+    """Refused if `person` is the team's only active lead. Locks the leads, so that two do not go at once."""
+    leads = Membership.objects.select_for_update().filter(team=team, role=Role.LEAD, user__is_active=True)
+    found = [lead.user_id for lead in leads]
+    if found == [person.pk] and not access.can(user, "structure.manage", None):
+        raise Refused(
+            "last_lead",
+            f"{person.username} is the only lead of {team.slug}.",
+            "Make someone else lead first, or ask an operator.",
+        )

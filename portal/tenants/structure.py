@@ -1,0 +1,147 @@
+"""What becomes of departments, teams and projects once they are there: renamed, moved, archived, guarded otherwise.
+
+Slugs stay for good, since objects on the cluster and rows of the ledger carry them; a name is for people alone. Each
+function writes in one transaction and leaves an audit line. Permission is the caller's question; so is what lives in a
+project that is moved or archived (`allocations.moving`, `allocations.archiving`).
+"""
+
+from typing import Any
+
+from django.db import transaction
+
+from portal.core import clock, due
+from portal.core.audit import audit
+from portal.core.errors import Invalid, Refused
+from portal.core.locks import advisory_lock
+from portal.tenants.models import MOST_DEEP, Department, Egress, Guard, PodSecurity, Project, Team
+
+NAME_MAX = 100
+
+
+def rename(row: Department | Team | Project, name: str, *, actor: str) -> None:
+    """Change the name that people read."""
+    if not 0 < len(name.strip()) <= NAME_MAX:
+        raise Invalid({"name": [f"Give 1 to {NAME_MAX} characters."]})
+    _change(row, "rename", {"name": name.strip()}, actor)
+
+
+def check_place(department: Department, parent: Department | None) -> None:
+    """Return if `department`, with all below it, may be within `parent`; Invalid where it would be within itself, or
+    more than `MOST_DEEP` deep."""
+    above = 0
+    while parent is not None:
+        above += 1
+        if parent == department:
+            raise Invalid({"parent": ["A department cannot be within itself. Choose one that is not below it."]})
+        parent = parent.parent
+    if above + _height(department) > MOST_DEEP:
+        raise Invalid({"parent": [f"Departments go at most {MOST_DEEP} deep. Choose one that is higher up."]})
+
+
+def _height(department: Department) -> int:
+    """Levels of the department and what is below it."""
+    level, levels = [department.pk], 0
+    while any(level):
+        levels += 1
+        level = list(Department.objects.filter(parent__in=level).values_list("pk", flat=True))
+    return max(levels, 1)
+
+
+def set_parent(department: Department, parent: Department | None, *, actor: str) -> None:
+    """Put a department within another, or at the top."""
+    with transaction.atomic(), advisory_lock("departments"):
+        check_place(department, parent)
+        if _change(department, "move", {"parent": parent}, actor):
+            due.mark("platform")
+
+
+def move_team(team: Team, department: Department, *, actor: str) -> None:
+    """Have the team lend to and borrow from another department from now on; what was used stays where it was."""
+    with transaction.atomic():
+        if _change(team, "move", {"department": department}, actor):
+            due.mark("platform", *(f"project:{slug}" for slug in team.projects.values_list("slug", flat=True)))
+
+
+def move_project(project: Project, team: Team, *, actor: str) -> None:
+    """Give the project, with its namespace, to another team. What it used stays in the books of the old one."""
+    with transaction.atomic():
+        if _change(project, "move", {"team": team}, actor):
+            due.mark(f"project:{project.slug}")
+
+
+def configure_project(
+    project: Project,
+    *,
+    pod_security: str | None = None,
+    egress: str | None = None,
+    admin_access: bool | None = None,
+    actor: str,
+) -> None:
+    """Change what the namespace allows; None leaves it as it is."""
+    given = {"pod_security": pod_security, "egress": egress, "admin_access": admin_access}
+    known = {"pod_security": PodSecurity.values, "egress": Egress.values}
+    for name, values in known.items():
+        if given[name] is not None and given[name] not in values:
+            raise Invalid({name: [f"Use one of {', '.join(values)}."]})
+    with transaction.atomic():
+        if _change(project, "configure", {name: value for name, value in given.items() if value is not None}, actor):
+            due.mark(f"project:{project.slug}")
+
+
+def set_guard(project: Project, guard: str, *, actor: str) -> None:
+    """Have the policies warn, or refuse, in the project's namespace. Refused for a namespace that the portal made: it
+    was guarded from birth."""
+    if guard not in Guard.values:
+        raise Invalid({"guard": [f"Use one of {', '.join(Guard.values)}."]})
+    if guard == Guard.AUDIT and not project.adopted:
+        raise Refused(
+            "wrong_phase",
+            f"The namespace of {project.slug} is the portal's own, and guarded from birth.",
+            "Only an adopted namespace can be guarded by warnings alone.",
+        )
+    with transaction.atomic():
+        if _change(project, "guard", {"guard": guard}, actor):
+            due.mark(f"project:{project.slug}")
+
+
+def archive_project(project: Project, *, actor: str) -> bool:
+    """Take the project out of use; False if it was before."""
+    return _set_archived(project, "archive", clock.now(), actor)
+
+
+def unarchive_project(project: Project, *, actor: str) -> bool:
+    """Take the project into use again, with nothing in it; an adopted namespace is guarded by warnings at first."""
+    with transaction.atomic():
+        if project.adopted:
+            _change(project, "guard", {"guard": Guard.AUDIT.value}, actor)
+        return _set_archived(project, "unarchive", None, actor)
+
+
+def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
+    with transaction.atomic():
+        found = Project.objects.filter(pk=project.pk, archived_at__isnull=at is not None)
+        changed = bool(found.update(archived_at=at))
+        if changed:
+            project.archived_at = at
+            audit(actor, f"project.{action}", project.slug)
+            due.mark(f"project:{project.slug}")
+    return changed
+
+
+def _change(row: Department | Team | Project, action: str, values: dict[str, Any], actor: str) -> bool:
+    """Write the values that differ, with an audit line; whether any did."""
+    before = {name: getattr(row, name) for name in values}
+    changed = [name for name in values if before[name] != values[name]]
+    if not changed:
+        return False
+    for name in changed:
+        setattr(row, name, values[name])
+    with transaction.atomic():
+        row.save(update_fields=changed)
+        shown = ({name: _plain(found[name]) for name in changed} for found in (before, values))
+        audit(actor, f"{row._meta.verbose_name}.{action}", row.slug, before=next(shown), after=next(shown))
+    return True
+
+
+def _plain(value: Any) -> Any:
+    return value.slug if isinstance(value, Department | Team) else value

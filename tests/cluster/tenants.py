@@ -1,0 +1,55 @@
+"""Teams, namespaces and people of a test's own, on the running portal."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+from allocations.cluster import people
+from allocations.cluster.client import connect
+from deploy.local.runner import Local
+from portal.tenants.models import User
+from tests.cluster.attacks.stage import Person
+from tests.cluster.conftest import Kubectl
+
+
+def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
+    """The tenant with kubectl and a kubeconfig as the portal hands it out."""
+    token = people.mint(connect(), user.username, 600).token
+    file = folder / f"{user.username}.kubeconfig"
+    file.write_text(people.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
+    return Person(str(local.binaries / "kubectl"), file, namespace)
+
+
+def own_namespace(kubectl: Kubectl, **labels: str) -> str:
+    """A namespace that was there before the portal."""
+    name = f"old-{uuid4().hex[:8]}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    return name
+
+
+def gpu_pod(name: str, **metadata: object) -> str:
+    """A pod that asks a device plugin for a GPU, as people did before there was a portal."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "containers": [container],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
+
+
+def queued_job(name: str) -> str:
+    """A Job on the project's queue that asks for one GPU."""
+    pod = json.loads(gpu_pod(name))["spec"]
+    labels = {"kueue.x-k8s.io/queue-name": "gpu"}
+    spec = {"suspend": True, "template": {"spec": {**pod, "restartPolicy": "Never"}}}
+    return json.dumps(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
+    )

@@ -1,0 +1,222 @@
+"""Projects that move, end and adopt, seen on the cluster: who may enter, by which queue, and what is left behind."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocations import adopting, archiving, moving
+from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused
+from allocations.models import AppliedObject
+from allocations.reconcile.facts import Ref
+from allocations.states import Outcome, Phase
+from deploy.local.runner import Local
+from portal.core.errors import Invalid, Refused
+from portal.tenants.models import Project, Team, User
+from tests.builders import client
+from tests.cluster.asking import ended as end
+from tests.cluster.asking import held, intervals, release_all, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def operator() -> User:
+    return User.objects.get(username="operator")
+
+
+@pytest.fixture(scope="module")
+def language() -> Team:
+    return Team.objects.get(slug="language")
+
+
+def read(kubectl: Kubectl, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    where = ("-n", namespace) if namespace else ()
+    return dict(json.loads(kubectl("get", kind, name, *where, "-o", "json", "--ignore-not-found") or "{}"))
+
+
+def labels(kubectl: Kubectl, namespace: str) -> dict[str, str]:
+    return dict(read(kubectl, "namespace", namespace).get("metadata", {}).get("labels", {}))
+
+
+def people(kubectl: Kubectl, namespace: str) -> set[str]:
+    binding = read(kubectl, "rolebinding", "gpu-portal-tenant", namespace)
+    return {subject["name"] for subject in binding.get("subjects") or ()}
+
+
+# Moving
+
+
+def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
+    project: Project, member: User, operator: User, language: Team, kubectl: Kubectl
+) -> None:
+    row = end(member, held(member, project, "l40s/whole"))
+    moving.move(operator, project, language)
+    eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
+    where = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
+    eventually(lambda: kubectl("get", "localqueue", "gpu", *where) == "team-language")
+    assert labels(kubectl, project.namespace)["gpu-portal.io/team"] == "language"
+    new = User.objects.get(username="language-member")
+    after = held(new, project, "l40s/whole")
+    assert {interval.team for interval in intervals(row)} == {"vision"}
+    assert {interval.team for interval in intervals(after)} == {"language"}
+    moved = client(member).get(f"/api/v1/projects/{project.slug}")
+    assert moved.status_code == 404
+
+
+def test_a_project_with_something_in_it_does_not_move(
+    project: Project, member: User, operator: User, language: Team
+) -> None:
+    row = held(member, project, "l40s/whole")
+    with pytest.raises(Refused, match=row.name) as refusal:
+        moving.move(operator, project, language)
+    assert "Release" in refusal.value.hint
+    project.refresh_from_db()
+    assert project.team.slug == "vision"
+
+
+def test_a_queued_job_keeps_its_project_where_it_is(
+    project: Project, member: User, operator: User, language: Team, local: Local, tmp_path: Path
+) -> None:
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    tenant.do("create", "-f", "-", words=queued_job("own"))
+    with pytest.raises(Refused, match=r"queued Jobs.*own"):
+        moving.move(operator, project, language)
+
+
+# Archiving
+
+
+def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
+    project: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/whole")
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    tenant.do("create", "-f", "-", words=queued_job("own"))
+    said = client(operator).post(f"/api/v1/projects/{project.slug}/archive", {"dry_run": True}, format="json").json()
+    assert [found["name"] for found in said["allocations"]] == [row.name]
+    assert (said["jobs"], said["namespace"], said["cost_per_hour"]) == (["own"], "deleted", "3.2000")
+    project.refresh_from_db()
+    assert project.archived_at is None
+    archiving.archive(operator, project)
+    assert wait_for(row, Phase.ENDED).outcome == Outcome.RELEASED
+    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    eventually(lambda: not AppliedObject.objects.filter(target=f"project:{project.slug}").exists())
+    assert [interval.end is not None for interval in intervals(row)] == [True]
+
+
+def test_a_project_taken_into_use_again_has_its_namespace_back(
+    project: Project, member: User, operator: User, kubectl: Kubectl
+) -> None:
+    archiving.archive(operator, project)
+    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    archiving.unarchive(operator, project)
+    eventually(lambda: "person-vision-member" in people(kubectl, project.namespace), within_s=60)
+    project.refresh_from_db()
+    held(member, project, "l40s/whole")
+
+
+# Adopting
+
+
+@pytest.fixture
+def old_namespace(kubectl: Kubectl) -> Iterator[str]:
+    """One with a pod that asks a GPU by itself, which an admin has opened to the portal."""
+    name = own_namespace(kubectl, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
+    kubectl("create", "-n", name, "-f", "-", stdin=gpu_pod("before"))
+    yield name
+    kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) -> Iterator[Project]:
+    made = adopting.adopt(operator, vision, old_namespace, "Old", old_namespace)
+    eventually(lambda: people(kubectl, made.namespace))
+    yield made
+    release_all(made)
+    archiving.archive(operator, made)
+    eventually(lambda: not AppliedObject.objects.filter(target=f"project:{made.slug}").exists(), within_s=60)
+
+
+def test_an_adopted_namespace_warns_first_and_then_refuses(
+    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+) -> None:
+    assert labels(kubectl, adopted.namespace)["gpu-portal.io/guard"] == "audit"
+    tenant = person_of(local, tmp_path, member, adopted.namespace)
+
+    def warned() -> bool:
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
+
+    eventually(warned)
+    waiting = adopting.waiting_for(operator, adopted)
+    assert [(pod.name, pod.why) for pod in waiting] == [("before", "asks for 1 nvidia.com/gpu without an allocation")]
+
+    adopting.set_guard(operator, adopted, "enforce")
+
+    def refused() -> bool:
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        return tried.returncode != 0 and "gpu-portal-gpu-needs-allocation" in tried.stderr
+
+    eventually(refused)
+    assert labels(kubectl, adopted.namespace)["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
+
+
+def test_slices_can_be_held_and_used_while_the_guard_only_warns(
+    adopted: Project, member: User, local: Local, tmp_path: Path
+) -> None:
+    row = held(member, adopted, "h100/whole")
+    tenant = person_of(local, tmp_path, member, adopted.namespace)
+    pod = json.loads(gpu_pod("on-it", labels={"gpu-portal.io/allocation": row.name}))
+    for part in ("tolerations", "nodeSelector"):
+        del pod["spec"][part]
+    del pod["spec"]["containers"][0]["resources"]
+    tenant.do("create", "-f", "-", words=json.dumps(pod))
+    eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
+
+
+def test_an_archived_project_gives_its_adopted_namespace_back(
+    adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
+) -> None:
+    adopting.set_guard(operator, adopted, "enforce")
+    row = held(member, adopted, "h100/whole")
+    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", words=queued_job("own"))
+    archiving.archive(operator, adopted)
+    wait_for(row, Phase.ENDED)
+    eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)
+    left = labels(kubectl, adopted.namespace)
+    assert {key for key in left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
+    assert left["example.com/own"] == "yes"
+    assert left["pod-security.kubernetes.io/enforce"] == "restricted"
+    ours = "gpuproject,resourcequota,limitrange,localqueue,networkpolicy,rolebinding,job"
+    assert kubectl("get", ours, "-n", adopted.namespace, "-o", "name") == ""
+    assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
+
+
+def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator: User, kubectl: Kubectl) -> None:
+    closed = own_namespace(kubectl)
+    try:
+        with pytest.raises(Invalid, match="kubectl label namespace"):
+            adopting.adopt(operator, vision, closed, "Old", closed)
+        with pytest.raises(Invalid, match="has no namespace"):
+            adopting.adopt(operator, vision, "nowhere-at-all", "Old", "nowhere-at-all")
+    finally:
+        kubectl("delete", "namespace", closed, "--wait=false")
+    assert not Project.objects.filter(slug__in=[closed, "nowhere-at-all"]).exists()
+
+
+def test_the_portal_cannot_delete_what_it_adopted(adopted: Project) -> None:
+    uid = (connect().get(Ref("Namespace", "", adopted.namespace)) or {})["metadata"]["uid"]
+    with pytest.raises(ClusterRefused, match="was adopted"):
+        connect().delete(Ref("Namespace", "", adopted.namespace), uid)
+    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
+    mine["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
+    with pytest.raises(ClusterRefused, match="an admin's to set"):
+        connect().apply(mine)

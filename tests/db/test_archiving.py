@@ -1,0 +1,67 @@
+"""Archiving as intent: what it ends, what it refuses from then on, and what is told before."""
+
+import pytest
+
+from allocations import archiving
+from allocations.models import Allocation
+from portal.core.errors import Forbidden, Refused
+from portal.core.models import Due
+from portal.tenants.models import Project
+from tests.api.fleet import allocate, fleet
+from tests.builders import person
+from tests.db.builders_pages import ended, held
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(db):
+    return person(platform_role="operator")
+
+
+@pytest.fixture
+def rows(team, project):
+    """One that is held, and one that waits."""
+    fleet(team)
+    member = person(team)
+    return held(allocate(member, project)), allocate(member, project)
+
+
+def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operator):
+    Due.objects.all().delete()
+    archiving.archive(operator, project)
+    assert set(Allocation.objects.values_list("desired", "ending")) == {("released", "person")}
+    assert {row.transitions.last().reason for row in rows} == {"project_archived"}
+    assert set(Due.objects.values_list("target", flat=True)) == {
+        "project:vision-train",
+        *(f"allocation:{row.pk}" for row in rows),
+    }
+
+
+def test_nothing_is_asked_in_it_any_more(rows, project, operator, team):
+    archiving.archive(operator, project)
+    with pytest.raises(Refused, match="is archived"):
+        allocate(person(team), project)
+
+
+def test_archiving_twice_ends_nothing_twice(rows, project, operator):
+    archiving.archive(operator, project)
+    archiving.archive(operator, project)
+    assert [row.transitions.filter(type="end").count() for row in rows] == [1, 1]
+
+
+def test_it_is_not_taken_into_use_while_something_of_before_still_ends(rows, project, operator):
+    archiving.archive(operator, project)
+    with pytest.raises(Refused, match="2 allocations of vision-train are still ending"):
+        archiving.unarchive(operator, project)
+    for row in rows:
+        ended(row)
+    archiving.unarchive(operator, project)
+    assert Project.objects.get().archived_at is None
+
+
+def test_a_lead_archives_nothing(rows, project, team):
+    for act in (archiving.preview, archiving.archive, archiving.unarchive):
+        with pytest.raises(Forbidden):
+            act(person(team, "lead"), project)
+    assert Project.objects.get().archived_at is None

@@ -1,0 +1,130 @@
+"""The pages of teams and tenants: what leads and operators see and do there, and in how many queries."""
+
+import pytest
+
+from portal.core import heartbeat
+from portal.tenants import services, structure
+from portal.tenants.models import Department, Membership, Project
+from tests.builders import person
+from tests.db.builders_pages import browser_of, text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lead(team):
+    heartbeat.beat("worker")
+    heartbeat.beat("watcher")
+    return person(team, "lead")
+
+
+@pytest.fixture
+def operator(lead):
+    return browser_of(person(platform_role="operator"))
+
+
+def test_a_lead_adds_a_member_changes_the_role_and_removes_the_person(team, lead):
+    browser, newcomer = browser_of(lead), person()
+    name = newcomer.username
+    added = browser.post("/teams/vision", {"username": name, "role": "viewer"}, follow=True)
+    assert f"{name} is viewer of vision." in text(added)
+    browser.post("/teams/vision", {"username": name, "role": "member"})
+    assert Membership.objects.get(user=newcomer).role == "member"
+    assert f"Remove {name} from vision?" in text(browser.get(f"/teams/vision/members/{name}/remove"))
+    browser.post(f"/teams/vision/members/{name}/remove")
+    assert not Membership.objects.filter(user=newcomer).exists()
+
+
+def test_who_only_reads_finds_no_button_that_would_be_refused(team, lead, project):
+    page = text(browser_of(person(team, "viewer")).get("/teams/vision"))
+    assert lead.username in page
+    assert "vision-train" in page
+    assert "Add a member" not in page
+    assert "Remove" not in page
+    assert 'href="/projects/' not in page
+
+
+def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(team, lead):
+    answer = browser_of(lead).post("/teams/vision", {"username": "nobody", "role": "lead"})
+    page = text(answer)
+    assert answer.status_code == 400
+    assert "Nobody is called" in page
+    assert 'value="nobody"' in page
+
+
+def test_the_last_lead_stays_and_is_told_why(team, lead):
+    answer = browser_of(lead).post(f"/teams/vision/members/{lead.username}/remove")
+    assert answer.status_code == 409
+    assert "Make someone else lead first" in text(answer)
+
+
+def test_a_person_of_one_team_comes_straight_to_it(team, lead):
+    assert browser_of(lead).get("/teams")["Location"] == "/teams/vision"
+    assert "You are in no team" in text(browser_of(person()).get("/teams"))
+
+
+def test_the_tree_shows_departments_within_departments(operator, team, project):
+    above = services.create_department("science", "Science")
+    structure.set_parent(team.department, above, actor="operator")
+    page = text(operator.get("/tenants"))
+    assert page.index("Science") < page.index("Research") < page.index("vision-train")
+    assert "/projects/vision-train/archive" in page
+
+
+def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):
+    page = text(browser_of(person(platform_role="auditor")).get("/tenants"))
+    assert "vision-train" in page
+    assert "New team" not in page
+    assert "Archive" not in page
+
+
+def test_an_operator_makes_and_moves_a_department_a_team_and_a_project(operator, team):
+    operator.post("/tenants/departments/new", {"slug": "bio", "name": "Bio", "parent": "research"})
+    operator.post("/tenants/teams/new", {"slug": "cells", "name": "Cells", "department": "bio"})
+    values = {"slug": "cells-dev", "name": "Cells", "team": "cells", "pod_security": "baseline", "egress": "cluster"}
+    operator.post("/tenants/projects/new", values)
+    project = Project.objects.get(slug="cells-dev")
+    assert (project.team.department.slug, project.pod_security, project.egress) == ("bio", "baseline", "cluster")
+    operator.post("/tenants/teams/cells/edit", {"name": "All cells", "department": "research"})
+    operator.post("/tenants/departments/bio/edit", {"name": "Biology", "parent": ""})
+    project = Project.objects.get(slug="cells-dev")
+    assert (project.team.name, project.team.department.slug) == ("All cells", "research")
+    bio = Department.objects.get(slug="bio")
+    assert (bio.name, bio.parent) == ("Biology", None)
+
+
+def test_a_refusal_of_the_service_is_shown_in_the_form(operator, team):
+    answer = operator.post("/tenants/departments/research/edit", {"name": "Other", "parent": "research"})
+    assert answer.status_code == 400
+    assert "cannot be within itself" in text(answer)
+    assert Department.objects.get().name == "Research"
+    taken = operator.post("/tenants/teams/new", {"slug": "vision", "name": "Vision", "department": "research"})
+    assert "exists already" in text(taken)
+
+
+def test_a_lead_may_only_name_a_project(team, lead, project):
+    browser = browser_of(lead)
+    assert "pod_security" not in text(browser.get("/projects/vision-train"))
+    browser.post("/projects/vision-train", {"name": "Images", "egress": "internet"})
+    project.refresh_from_db()
+    assert (project.name, project.egress) == ("Images", "none")
+
+
+def test_an_archived_project_can_be_taken_into_use_again(operator, project):
+    structure.archive_project(project, actor="operator")
+    assert "Use again" in text(operator.get("/tenants"))
+    operator.post("/projects/vision-train/unarchive")
+    project.refresh_from_db()
+    assert project.archived_at is None
+
+
+def test_pages_cost_the_same_however_many_tenants_there_are(operator, team, lead, django_assert_max_num_queries):
+    for number in range(20):
+        services.create_department(f"d-{number}", "D", parent=team.department)
+        other = services.create_team(team.department, f"t-{number}", "T")
+        services.create_project(other, f"o-{number}", "O")
+        services.create_project(team, f"p-{number}", "P")
+        person(team, "viewer")
+    for path in ("/tenants", "/teams", "/teams/vision"):
+        with django_assert_max_num_queries(12):
+            assert operator.get(path).status_code == 200

@@ -1,0 +1,91 @@
+"""What leads may do with the people of their team."""
+
+import pytest
+
+from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
+from portal.tenants import members
+from portal.tenants.models import Membership, User
+from tests.builders import person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lead(team):
+    return person(team, "lead")
+
+
+def role(user: User) -> str:
+    return Membership.objects.values_list("role", flat=True).get(user=user)
+
+
+@pytest.mark.parametrize("given", ["viewer", "member", "lead"])
+def test_a_lead_gives_every_role_of_the_team(team, lead, given):
+    newcomer = person()
+    members.set_role(lead, team, newcomer.username, given)
+    assert role(newcomer) == given
+
+
+@pytest.mark.parametrize("given", ["operator", "auditor", "owner", ""])
+def test_a_lead_gives_no_other_role(team, lead, given):
+    newcomer = person()
+    with pytest.raises(Invalid, match="viewer, member, lead"):
+        members.set_role(lead, team, newcomer.username, given)
+    newcomer.refresh_from_db()
+    assert newcomer.platform_role == ""
+
+
+@pytest.mark.parametrize("held", ["viewer", "member"])
+def test_who_is_no_lead_gives_and_takes_nothing(team, lead, held):
+    with pytest.raises(Forbidden):
+        members.set_role(person(team, held), team, lead.username, "viewer")
+    with pytest.raises(Forbidden):
+        members.remove(person(team, held), team, lead.username)
+
+
+def test_a_lead_of_another_team_hears_of_nothing(team, other_team, lead):
+    with pytest.raises(NotVisible):
+        members.set_role(person(other_team, "lead"), team, lead.username, "viewer")
+
+
+def test_the_last_lead_neither_goes_nor_steps_down(team, lead):
+    for leave in (lambda: members.remove(lead, team, lead.username),
+                  lambda: members.set_role(lead, team, lead.username, "member")):  # fmt: skip
+        with pytest.raises(Refused, match="only lead") as refusal:
+            leave()
+        assert refusal.value.reason == "last_lead"
+        assert "Make someone else lead" in refusal.value.hint
+    assert role(lead) == "lead"
+
+
+def test_one_of_two_leads_may_go(team, lead):
+    person(team, "lead")
+    members.remove(lead, team, lead.username)
+    assert not Membership.objects.filter(user=lead).exists()
+
+
+def test_a_lead_who_is_not_active_does_not_count(team, lead):
+    gone = person(team, "lead")
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    with pytest.raises(Refused, match="only lead"):
+        members.remove(lead, team, lead.username)
+    members.remove(lead, team, gone.username)
+
+
+def test_an_operator_takes_the_last_lead_away(team, lead):
+    members.remove(person(platform_role="operator"), team, lead.username)
+    assert not Membership.objects.filter(team=team).exists()
+
+
+def test_nobody_is_added_who_is_not_there_or_not_active(team, lead):
+    gone = person()
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    for username, words in ((gone.username, "not active"), ("nobody", "Nobody is called"), ("no\x00body", "Nobody")):
+        with pytest.raises(Invalid, match=words):
+            members.set_role(lead, team, username, "member")
+
+
+def test_removing_who_is_not_there_changes_nothing(team, lead):
+    members.remove(lead, team, "nobody")
+    members.remove(lead, team, person().username)
+    assert role(lead) == "lead"

@@ -1,0 +1,48 @@
+"""What a namespace is given, in which order, and with which labels."""
+
+from dataclasses import replace
+
+import pytest
+
+from allocations.cluster.manifests.project import ProjectFacts, build, given_back, nothing_of_ours
+
+NEW = ProjectFacts("old", "old", "vision", "research", "team-vision", people={"gpu-portal:tenant": ("ada",)})
+ADOPTED = replace(NEW, adopted=True, guard_mode="audit")
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+def kinds(project):
+    return [manifest["kind"] for manifest in build(project)]
+
+
+def labels(project):
+    return next(m for m in build(project) if m["kind"] == "Namespace")["metadata"]["labels"]
+
+
+def test_a_new_namespace_is_labelled_before_anything_is_in_it():
+    assert kinds(NEW)[:2] == ["Namespace", "GpuProject"]
+
+
+def test_an_adopted_namespace_has_its_guards_data_before_the_guard_looks():
+    assert kinds(ADOPTED)[:2] == ["GpuProject", "Namespace"]
+
+
+@pytest.mark.parametrize("project", [NEW, ADOPTED])
+def test_people_come_in_last(project):
+    assert kinds(project)[-1] == "RoleBinding"
+
+
+def test_under_warnings_pod_security_warns_too():
+    assert ENFORCE not in labels(ADOPTED)
+    assert labels(ADOPTED)["pod-security.kubernetes.io/warn"] == "restricted"
+    assert labels(replace(ADOPTED, guard_mode="enforce"))[ENFORCE] == "restricted"
+
+
+def test_a_queue_that_closes_admits_nothing_new():
+    queues = [next(m for m in build(p) if m["kind"] == "LocalQueue") for p in (NEW, replace(NEW, is_closing=True))]
+    assert [queue["spec"].get("stopPolicy") for queue in queues] == [None, "Hold"]
+
+
+def test_a_namespace_that_is_given_back_keeps_its_pod_security_and_nothing_of_ours():
+    assert set(given_back("old", "baseline", "enforce")["metadata"]["labels"].values()) == {"baseline"}
+    assert nothing_of_ours("old")["metadata"] == {"name": "old"}
