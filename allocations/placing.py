@@ -5,7 +5,7 @@ so what fits depends on where its instances stand (``quotas.catalog.layouts``), 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -85,7 +85,22 @@ class Cards:
         return self._rooms[known]
 
     def total(self, piece: Piece, *, empty: bool = False) -> int:
-        return sum(self.room(piece, card, empty=empty) for card in self.cards)
+        return sum(self.room(piece, card, empty=empty) * count for card, count in self._alike)
+
+    @cached_property
+    def _alike(self) -> Collection[tuple[Card, int]]:
+        """A card for each state that cards are in, and how many are: a fleet has many cards, and few states of them."""
+        found: dict[Hashable, tuple[Card, int]] = {}
+        for card in self.cards:
+            first, count = found.get(state := self._state(card), (card, 0))
+            found[state] = first, count + 1
+        return found.values()
+
+    def _state(self, card: Card) -> Hashable:
+        """All that decides what fits on the card."""
+        if self.geometry is not None:
+            return self.occupied[card]
+        return len(card.taken) if not card.parts else (tuple(sorted(card.parts.items())), card.taken)
 
     def together(self, piece: Piece, constraints: Collection[str], *, spread: bool, empty: bool = False) -> int:
         """The most slices that one request can get at once, as its constraints have them stand to each other."""
