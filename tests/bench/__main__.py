@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, action="append", help="this part, or these; all unless given")
     parser.add_argument("--json", type=Path, default=REPOSITORY / ".local" / "bench.json")
     arguments = parser.parse_args()
-    os.environ |= DEADLINES | {"LOG_LEVEL": "WARNING"}
+    os.environ |= DEADLINES
     if arguments.only == ["catalogue"]:
         os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
         with services.running():
@@ -55,6 +55,7 @@ def _run(home: Path, arguments: argparse.Namespace) -> int:
 def _measure(local: Local | None, arguments: argparse.Namespace) -> int:
     import django
 
+    os.environ["LOG_LEVEL"] = "WARNING"
     django.setup()
     from tests.bench import catalogue, report, run, watching
 
