@@ -1,11 +1,16 @@
-"""The cards of flavors by DRA, with what is held of them now: two queries, however many cards and claims there are.
+"""The cards of flavors by DRA, with what is held of them now, in a fixed number of queries.
 
 What claims have is read from the mirror, whoever made them; so it is neither late nor blind to others' use.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models.fields.json import KT
 
 from allocations.models import MirrorObject
 from allocations.placing import Card, Cards, Piece, card_of
@@ -13,8 +18,34 @@ from quotas.catalog import published
 from quotas.catalog.models import Device, Flavor, Offering
 
 DRIVER = "gpu.nvidia.com"
+CARD = "gpu"
+"""Name of a card that stands for others."""
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 CLIQUE = "nvidia.com/gpu.clique"
+ATTRIBUTES = tuple(f"attributes__{name}" for name in ("type", "profile", "parentUUID", PCIE_ROOT))
+TAKEN = """
+    SELECT device ->> 'pool' AS node, device ->> 'device' AS device
+    FROM allocations_mirrorobject AS claim, jsonb_array_elements(claim.facts -> 'devices') AS device
+    WHERE claim.kind = 'ResourceClaim' AND device ->> 'driver' = %(driver)s
+"""
+# Names without their card's, so that cards of one state are alike: gpu-3-mig-1g10gb-19-0 is 1g10gb-19-0, gpu-3 is "".
+ALIKE = f"""
+    WITH taken AS ({TAKEN}), used AS (
+        SELECT node, split_part(device, '-mig-', 1) AS card,
+               array_agg(split_part(device, '-mig-', 2) ORDER BY device) AS devices
+        FROM taken GROUP BY 1, 2
+    ), card AS (
+        SELECT device.flavor_id, node.name AS node, split_part(device.name, '-mig-', 1) AS card,
+               coalesce(jsonb_object_agg(split_part(device.name, '-mig-', 2), device.attributes ->> 'profile')
+                        FILTER (WHERE device.attributes ->> 'type' = 'mig'), '{{}}') AS parts
+        FROM catalog_device AS device JOIN catalog_node AS node ON node.id = device.node_id
+        WHERE device.flavor_id = ANY(%(flavors)s) AND device.healthy AND device.present
+          AND node.ready AND node.present AND node.tainted
+        GROUP BY 1, 2, 3
+    )
+    SELECT flavor_id, parts::text, coalesce(used.devices, '{{}}'), count(*)
+    FROM card LEFT JOIN used USING (node, card) GROUP BY 1, 2, 3
+"""  # noqa: S608 (put together of constants)
 
 
 def piece(offering: Offering) -> Piece:
@@ -23,40 +54,83 @@ def piece(offering: Offering) -> Piece:
 
 
 def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, Cards]:
-    """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more."""
+    """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
+
+    Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.
+    """
     by_id = {flavor.pk: flavor for flavor in flavors}
+    alike, each = cache(lambda: _alike(by_id)), cache(lambda: _each(by_id, cliques=cliques))
+    return {
+        pk: Cards(
+            lambda pk=pk: each()[pk],  # type: ignore[misc]  # mypy does not take a default for a parameter
+            published.from_document(flavor.geometry),
+            alike=lambda pk=pk: alike()[pk],  # type: ignore[misc]
+        )
+        for pk, flavor in by_id.items()
+    }
+
+
+def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
+    """By flavor id a card for each state, and how many are in it."""
+    found: dict[int, list[tuple[Card, int]]] = {pk: [] for pk in flavors}
+    with connection.cursor() as cursor:
+        cursor.execute(ALIKE, {"driver": DRIVER, "flavors": list(found)})
+        for flavor, parts, taken, count in cursor.fetchall():
+            profiles = {_device(name): profile for name, profile in json.loads(parts).items()}
+            found[flavor].append((Card("", CARD, "", taken=tuple(map(_device, taken)), parts=profiles), count))
+    return found
+
+
+def _device(part: str) -> str:
+    return f"{CARD}-mig-{part}" if part else CARD
+
+
+def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
     taken = _taken()
     clique_of = _cliques() if cliques else {}
+    found: dict[int, list[Card]] = {pk: [] for pk in flavors}
+    # Of the attributes only what decides, as text: to read all of every card took longer than everything else here.
     rows = Device.objects.filter(
-        flavor__in=list(by_id), healthy=True, present=True, node__ready=True, node__present=True, node__tainted=True
-    ).values_list("flavor_id", "node__name", "name", "uuid", "attributes")
-    parts: dict[tuple[int, str, str], list[tuple[str, str, Mapping[str, Any]]]] = defaultdict(list)
-    for flavor, node, name, uuid, attributes in rows:
-        parts[flavor, node, card_of(name)].append((name, uuid, attributes))
-    found: dict[int, list[Card]] = {pk: [] for pk in by_id}
+        flavor__in=list(found), healthy=True, present=True, node__ready=True, node__present=True, node__tainted=True
+    ).values_list("flavor_id", "node__name", "name", "uuid", *map(KT, ATTRIBUTES))
+    parts: dict[tuple[int, str, str], list[_Published]] = defaultdict(list)
+    for flavor, node, *published_ in rows.order_by():
+        one = _Published(*published_)
+        parts[flavor, node, card_of(one.name)].append(one)
     for (flavor, node, name), devices in parts.items():
-        attributes = devices[0][2]
+        first = min(devices)
         found[flavor].append(
             Card(
                 node=node,
                 name=name,
-                uuid=str(attributes.get("parentUUID") or devices[0][1]),
-                pcie_root=str(attributes.get(PCIE_ROOT, "")),
+                uuid=first.parent_uuid or first.uuid,
+                pcie_root=first.pcie_root or "",
                 clique=clique_of.get(node, ""),
                 taken=tuple(sorted(taken.get((node, name), ()))),
-                parts={device: str(a["profile"]) for device, _, a in devices if a.get("type") == "mig"},
+                parts={one.name: one.profile or "" for one in devices if one.type == "mig"},
             )
         )
-    return {pk: Cards(cards, published.from_document(by_id[pk].geometry)) for pk, cards in found.items()}
+    return found
+
+
+class _Published(NamedTuple):
+    """A device of a card; what it does not publish is None."""
+
+    name: str
+    uuid: str
+    type: str | None
+    profile: str | None
+    parent_uuid: str | None
+    pcie_root: str | None
 
 
 def _taken() -> dict[tuple[str, str], list[str]]:
     """Devices that claims have, by node and card."""
     taken: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for devices in MirrorObject.objects.filter(kind="ResourceClaim").values_list("facts__devices", flat=True):
-        for device in devices or ():
-            if device["driver"] == DRIVER:
-                taken[device["pool"], card_of(device["device"])].append(device["device"])
+    with connection.cursor() as cursor:
+        cursor.execute(TAKEN, {"driver": DRIVER})
+        for node, device in cursor.fetchall():
+            taken[node, card_of(device)].append(device)
     return taken
 
 

@@ -5,7 +5,7 @@ so what fits depends on where its instances stand (``quotas.catalog.layouts``), 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -48,18 +48,29 @@ class Piece:
 
 
 class Cards:
-    """The cards of one flavor, asked about one thing after another."""
+    """The cards of one flavor, asked about one thing after another.
+
+    Where they are told by a function, that is called when they are first asked for one by one. How much fits in all
+    does not need them so: ``alike`` tells a card for each state that cards are in, and how many are.
+    """
 
     def __init__(
         self,
-        cards: Iterable[Card],
+        cards: Iterable[Card] | Callable[[], Iterable[Card]],
         geometry: Geometry | None = None,
         standing: Mapping[Card, frozenset[Placement] | None] | None = None,
+        alike: Callable[[], Iterable[tuple[Card, int]]] | None = None,
     ) -> None:
-        self.cards = tuple(sorted(cards, key=lambda card: card.key))
+        self._told = cards
         self.geometry = geometry
         self._standing = standing
+        self._told_alike = alike
         self._rooms: dict[tuple[str, str, int, frozenset[Placement] | None], int] = {}
+
+    @cached_property
+    def cards(self) -> tuple[Card, ...]:
+        """In the order of their names."""
+        return tuple(sorted(self._told() if callable(self._told) else self._told, key=lambda card: card.key))
 
     @cached_property
     def occupied(self) -> Mapping[Card, frozenset[Placement] | None]:
@@ -73,19 +84,47 @@ class Cards:
 
     def room(self, piece: Piece, card: Card, *, empty: bool = False) -> int:
         """How many more slices fit on the card; with ``empty`` how many would, did nobody have any of it."""
+        there = frozenset() if empty or self.geometry is None else self.occupied[card]
+        return self._room_beside(there, piece, card, empty=empty)
+
+    def _room_beside(self, there: frozenset[Placement] | None, piece: Piece, card: Card, *, empty: bool) -> int:
         if piece.kind == "mig" and self.geometry is None:
             free = [profile for name, profile in card.parts.items() if empty or name not in card.taken]
             return free.count(piece.profile)
         if self.geometry is None:
             return max(0, piece.replicas - (0 if empty else len(card.taken)))
-        there = frozenset() if empty else self.occupied[card]
         known = (piece.kind, piece.profile, piece.replicas, there)
         if known not in self._rooms:
             self._rooms[known] = _room(self.geometry, there, piece)
         return self._rooms[known]
 
     def total(self, piece: Piece, *, empty: bool = False) -> int:
-        return sum(self.room(piece, card, empty=empty) for card in self.cards)
+        return sum(
+            count * self._room_beside(frozenset() if empty else there, piece, card, empty=empty)
+            for card, there, count in self._alike
+        )
+
+    @cached_property
+    def _alike(self) -> Sequence[tuple[Card, frozenset[Placement] | None, int]]:
+        """A card for each state, what stands on it, and how many are in it: many cards are in few states."""
+        if self._told_alike is not None:
+            told = [(card, self._stands_on(card), count) for card, count in self._told_alike()]
+        else:
+            told = [(card, self.occupied.get(card, frozenset()), 1) for card in self.cards]
+        found: dict[Hashable, tuple[Card, frozenset[Placement] | None, int]] = {}
+        for card, there, count in told:
+            known = found.get(state := self._state(card, there), (card, there, 0))
+            found[state] = (*known[:2], known[2] + count)
+        return tuple(found.values())
+
+    def _stands_on(self, card: Card) -> frozenset[Placement] | None:
+        return occupied(self.geometry, card) if self.geometry else frozenset()
+
+    def _state(self, card: Card, there: frozenset[Placement] | None) -> Hashable:
+        """All that decides what fits on the card."""
+        if self.geometry is not None:
+            return there
+        return len(card.taken) if not card.parts else (tuple(sorted(card.parts.items())), card.taken)
 
     def together(self, piece: Piece, constraints: Collection[str], *, spread: bool, empty: bool = False) -> int:
         """The most slices that one request can get at once, as its constraints have them stand to each other."""

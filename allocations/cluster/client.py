@@ -6,9 +6,9 @@ Typed models are not used: they cost more time than all else, and drop fields th
 import functools
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import urllib3
 from django.conf import settings
@@ -29,6 +29,7 @@ WATCH_S = 10
 and the last sighting of what nobody saw end is never older than this before an outage."""
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
+Item = TypeVar("Item")
 PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})
 
 
@@ -128,13 +129,16 @@ class Client:
                 return None
             raise
 
-    def list(self, kind: Kind) -> tuple[list[dict[str, Any]], int]:
-        """All objects of the kind that its selector names, and the revision of the list."""
-        items: list[dict[str, Any]] = []
+    def list(self, kind: Kind, read: Callable[[dict[str, Any]], Item]) -> tuple[list[Item], int]:
+        """All objects of the kind that its selector names, as ``read`` makes them, and the revision of the list.
+
+        Objects come and go page by page: only what was made of them is kept.
+        """
+        items: list[Item] = []
         query: dict[str, Any] = {"limit": PAGE, "labelSelector": kind.selector}
         while True:
             page = self.json("GET", kind.path(), query=query, timeout=(3.0, 60.0))
-            items += page.get("items") or []
+            items += map(read, page.get("items") or ())
             if not (token := page["metadata"].get("continue")):
                 return items, int(page["metadata"]["resourceVersion"])
             query = {**query, "continue": token}

@@ -21,7 +21,7 @@ GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
 OURS = f"{names.MANAGED}=true"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Observation:
     """A fact read from the cluster: this object, at this revision, looked so, or was gone.
 

@@ -121,8 +121,7 @@ def _one(client: Client, path: str) -> Raw | None:
 
 
 def _seen(client: Client, kind: str, at: datetime) -> list[Seen]:
-    items, _ = client.list(KINDS[kind])
-    observed = (observe(KINDS[kind], raw, at=at, live=False) for raw in items)
+    observed, _ = client.list(KINDS[kind], lambda raw: observe(KINDS[kind], raw, at=at, live=False))
     return [Seen(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
 
 

@@ -82,12 +82,15 @@ class Reflector(threading.Thread):
                 continue
             return
 
-    def _list_and_watch(self) -> None:
+    def _list(self) -> "Place":
+        """List the kind and hand it over. Apart from the watch, so that nothing of a list lives as long as that."""
         at = clock.now()
-        items, revision = self._client.list(self._kind)
-        observed = [o for raw in items if (o := observe(self._kind, raw, at=at, live=False))]
-        self._tell(Listed(self._kind, observed, revision, at))
-        place = Place(revision, at)
+        found, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
+        self._tell(Listed(self._kind, [one for one in found if one], revision, at))
+        return Place(revision, at)
+
+    def _list_and_watch(self) -> None:
+        place = self._list()
         relist_at = time.monotonic() + RELIST_S
         broken = 0
         while not self._stop_event.is_set() and time.monotonic() < relist_at:

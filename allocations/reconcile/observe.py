@@ -21,6 +21,8 @@ from portal.core import clock, due
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
+PART = 500
+"""Objects of a list that are recorded at once."""
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds by which a slice is seen held or gone (``allocations.cluster.manifests``); a lease only reserves."""
 
@@ -60,11 +62,15 @@ def record_sync(*places: tuple[Kind, int, datetime]) -> None:
 
 
 def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
-    """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting."""
+    """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting.
+
+    All in one transaction, part by part: the rows that a list meets need not be in memory all at once.
+    """
     with transaction.atomic():
         state = WatchState.objects.filter(kind=kind.name).first()
         last_sighting = state.synced_at if state else listed_at
         there = {o.ref for o in observations}
+        known = MirrorObject.objects.filter(kind=kind.name).only("namespace", "name", "uid", "allocation")
         missing = [
             Observation(
                 ref=ref,
@@ -75,11 +81,12 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
                 gone=True,
                 allocation=row.allocation,
             )
-            for row in MirrorObject.objects.filter(kind=kind.name)
-            if (ref := Ref(row.kind, row.namespace, row.name)) not in there
+            for row in known.iterator()
+            if (ref := Ref(kind.name, row.namespace, row.name)) not in there
         ]
         record_observations(missing)
-        record_observations([replace(o, at=last_sighting) for o in observations])
+        for start in range(0, len(observations), PART):
+            record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
         record_sync((kind, resource_version, listed_at))
         due.mark(*_keepers_of_unseen(kind, there, resource_version))
 
@@ -224,7 +231,8 @@ def _keepers(changes: Iterable[Change]) -> set[str]:
 def _keepers_of_unseen(kind: Kind, there: set[Ref], resource_version: int) -> set[str]:
     """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
     applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
-    return {row.target for row in applied if Ref(row.kind, row.namespace, row.name) not in there}
+    rows = applied.values_list("target", "kind", "namespace", "name").iterator()
+    return {target for target, *ref in rows if Ref(*ref) not in there}
 
 
 def _inventory(change: Change) -> set[str]:

@@ -29,18 +29,21 @@ APPLY = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation"
 
 
 class Api:
-    """The API server by urllib3 alone, with the portal's token."""
+    """The API server by urllib3 alone, with the portal's token, or as the local administrator."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, as_admin: bool = False) -> None:
+        certificate = (str(home.certs / "admin.crt"), str(home.certs / "admin.key")) if as_admin else (None, None)
         self._pool = urllib3.HTTPSConnectionPool(
             "127.0.0.1",
             home.ports["apiserver"],
             maxsize=8,
             ca_certs=str(home.certs / "ca.crt"),
+            cert_file=certificate[0],
+            key_file=certificate[1],
             retries=False,
             timeout=urllib3.Timeout(3, WITHIN_S),
         )
-        self._token = home.portal_token
+        self._token = None if as_admin else home.portal_token
 
     def call(self, method: str, path: str, body: Raw | None = None, **query: str) -> Raw:
         """The answer as JSON; RuntimeError with the server's words for one that is no success."""
@@ -50,17 +53,16 @@ class Api:
         answer: Raw = response.json()
         return answer
 
-    def watch(self, path: str, revision: str) -> urllib3.BaseHTTPResponse:
-        query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": str(WITHIN_S)}
+    def watch(self, path: str, revision: str, within_s: int = WITHIN_S) -> urllib3.BaseHTTPResponse:
+        query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": str(within_s)}
         return self._request("GET", path, None, query, preload_content=False)
 
     def _request(
         self, method: str, path: str, body: Raw | None, query: dict[str, str], *, preload_content: bool = True
     ) -> urllib3.BaseHTTPResponse:
-        headers = {
-            "Authorization": f"Bearer {self._token.read_text().strip()}",
-            "Content-Type": "application/apply-patch+yaml" if method == "PATCH" else "application/json",
-        }
+        headers = {"Content-Type": "application/apply-patch+yaml" if method == "PATCH" else "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token.read_text().strip()}"
         return self._pool.request(
             method,
             f"{path}?{urlencode(query)}" if query else path,
@@ -164,14 +166,14 @@ class Bare:
 
 
 def _wait(watch: urllib3.BaseHTTPResponse, name: str, holds: Callable[[Raw], bool]) -> None:
-    for event in _events(watch):
+    for event in events(watch):
         raw = event["object"]
         if raw["metadata"]["name"] == name and event["type"] != "DELETED" and holds(raw):
             return
     raise TimeoutError(f"{name} is not as awaited after {WITHIN_S} s")
 
 
-def _events(response: urllib3.BaseHTTPResponse) -> Iterator[Raw]:
+def events(response: urllib3.BaseHTTPResponse) -> Iterator[Raw]:
     buffer = b""
     while chunk := response.read1(65536):
         *lines, buffer = (buffer + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""All that is measured, in order: noise, both paths, writes per allocation, queries per route."""
+"""Holds, in order: noise, both paths, writes per allocation, queries per route."""
 
 import os
 import platform
@@ -31,8 +31,12 @@ NAMESPACE = "bench-bare"
 FEW, MANY = 1, 50
 
 
-def everything(home: Home, rounds: int) -> dict[str, Any]:
-    """The document of ``bench.json``; seconds, and ratios of the portal by the bare client."""
+def machine() -> dict[str, object]:
+    return {"python": platform.python_version(), "processors": os.cpu_count() or 0}
+
+
+def holds(home: Home, rounds: int) -> dict[str, Any]:
+    """The part ``holds`` of ``bench.json``; seconds, and ratios of the portal by the bare client."""
     member = User.objects.get(username="vision-member")
     project = Project.objects.select_related("team__department").get(slug="vision-dev")
     _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
@@ -52,12 +56,7 @@ def everything(home: Home, rounds: int) -> dict[str, Any]:
             "post_to_active": _beside(web, wish, bare, asked, rounds),
             "writes": _writes(server, web, wish),
         }
-    return {
-        "machine": {"python": platform.python_version(), "processors": os.cpu_count() or 0},
-        "rounds": rounds,
-        "paths": paths,
-        "queries": _queries(member, project),
-    }
+    return {"paths": paths, "queries": _queries(member, project)}
 
 
 def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:

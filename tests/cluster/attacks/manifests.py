@@ -62,7 +62,7 @@ def _pod(patch: Entry, name: str) -> Entry:
 
 
 def _metadata(patch: Entry, name: str) -> Entry:
-    metadata: Entry = {key: patch[key] for key in ("labels", "annotations") if key in patch}
+    metadata: Entry = {key: patch[key] for key in ("labels", "annotations", "finalizers") if key in patch}
     if name:
         metadata["name"] = name
     if "owner" in patch:

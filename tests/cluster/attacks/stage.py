@@ -20,6 +20,8 @@ from tests.cluster.waiting import eventually
 
 SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
 CLUSTER_WIDE = ("clusterqueue", "resourceflavor", "cohorts.kueue.x-k8s.io")
+HUGE = 300_000
+"""Bytes that annotations of one object may not have together."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,7 @@ def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
             for account in (names["person"], f"{names['person']}-viewer")
         )
         _see_the_guards_act(portal, tenant)
-        waiting = _make_honest_things(tenant)
-        yield Stage(admin, portal, tenant, viewer, {**names, "waiting_uid": waiting})
+        yield Stage(admin, portal, tenant, viewer, names | _make_honest_things(tenant) | {"huge": "x" * HUGE})
     finally:
         _take_all_away(admin, portal, names)
 
@@ -133,13 +134,13 @@ def _see_the_guards_act(portal: Person, tenant: Person) -> None:
     eventually(lambda: portal.get("resourcequota", f"gpu-portal-hold-{tenant.namespace}")["status"].get("hard"))
 
 
-def _make_honest_things(tenant: Person) -> str:
-    """Makes all of honest.yaml; answers the uid of the Job that waits."""
+def _make_honest_things(tenant: Person) -> dict[str, str]:
+    """Makes all of honest.yaml; answers the uid of the Job that waits, and the pod of the one that runs."""
     for entry in table("honest"):
         tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
-    eventually(lambda: tenant.get("job", "running")["spec"]["suspend"] is False)
-    return str(tenant.get("job", "waiting")["metadata"]["uid"])
+    (pod,) = eventually(lambda: tenant.items("pods", "job-name=running"))
+    return {"waiting_uid": tenant.get("job", "waiting")["metadata"]["uid"], "running_pod": pod["metadata"]["name"]}
 
 
 def _take_all_away(admin: Person, portal: Person, names: Mapping[str, str]) -> None:

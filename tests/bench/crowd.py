@@ -1,0 +1,251 @@
+"""A full fleet and its users in a database: 1,000 nodes of 8 cards, 5,000 allocations of 20 teams. No cluster.
+
+The nodes and slices are those that the simulated hardware would publish, mirrored by the watcher's own projection and
+made a catalogue by the portal's own inventory. Allocations, intervals and claims are inserted in bulk, as reconciler
+and watcher leave them. Who holds what follows from its number alone: the same on every machine.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import cycle, islice
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+from allocations.cluster import names
+from allocations.cluster.kinds import KINDS, observe
+from allocations.models import Allocation, AppliedObject, MirrorObject, Transition
+from allocations.reconcile.inventory import reconcile_inventory
+from allocations.states import Outcome, Phase
+from deploy.local.fleet import publisher, spec
+from portal.core import clock
+from portal.tenants import services as tenants
+from portal.tenants.models import PlatformRole, Project, Team, User
+from quotas.catalog import services as catalog
+from quotas.catalog.layouts import Placement, first_fit
+from quotas.catalog.mig_tables import TABLES
+from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.costs import seeds as prices
+from quotas.limits import services as limits
+from quotas.metering.models import UsageInterval
+
+NODES = {"h100": 500, "l40s": 200, "a100": 200, "t4": 100}
+CARDS = 8
+TEAMS, PROJECTS_OF_TEAM = 20, 5
+CUT_CARDS, WHOLE_CARDS = 600, 500
+"""Cards of the first kind with MIG instances, and those that somebody has whole."""
+PATTERN = ("3g.40gb", "2g.20gb", "1g.10gb")
+"""What stands on a card that is cut; one in three lacks the last."""
+BY_COUNT = {"l40s/whole": 900, "a100/mig-1g.10gb": 500, "t4/shared": 400}
+QUEUED, ENDED = 600, 500
+BATCH = 2000
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """``person`` is an operator, who sees all, and a member of ``team``, which holds a twentieth."""
+
+    person: User
+    team: Team
+    project: Project
+
+
+@dataclass(frozen=True)
+class Held:
+    """One allocation: what of, and, by DRA, the device it has."""
+
+    offering: str
+    node: str = ""
+    device: str = ""
+
+
+def fill() -> Crowd:
+    """Into an empty database."""
+    _fleet()
+    team, *others = _teams()
+    person = tenants.create_user("operator", uuid4().hex, platform_role=PlatformRole.OPERATOR)
+    people = {one.pk: tenants.create_user(f"{one.slug}-member", uuid4().hex) for one in others} | {team.pk: person}
+    tenants.add_member(team, person, "member")
+    projects = [
+        tenants.create_project(one, f"{one.slug}-{n}", f"Project {n}")
+        for n in range(PROJECTS_OF_TEAM)
+        for one in (team, *others)
+    ]
+    _allocations(projects, people)
+    return Crowd(person, team, projects[0])
+
+
+def _fleet() -> None:
+    fleet = spec.load(spec.FLEET_FILE)
+    kinds = tuple(replace(kind, nodes=NODES.get(kind.name, 0), gpus=CARDS) for kind in fleet.kinds)
+    nodes, pools = publisher.desired(replace(fleet, kinds=kinds), {}, {})
+    _mirror("Node", (_ready(node) for node in nodes.values()))
+    _mirror("ResourceSlice", (_published(name, one) for pool in pools.values() for name, one in pool.items()))
+    reconcile_inventory()
+    for flavor in Flavor.objects.all():
+        catalog.accept_flavor("bench", flavor)
+    prices.price()
+
+
+def _mirror(kind: str, objects: Iterator[dict[str, Any]]) -> None:
+    seen = (observe(KINDS[kind], raw, at=clock.now(), live=False) for raw in objects)
+    rows = (
+        MirrorObject(
+            kind=kind,
+            namespace=one.ref.namespace,
+            name=one.ref.name,
+            uid=one.uid,
+            resource_version=one.resource_version,
+            allocation=one.allocation,
+            facts=one.facts,
+            seen_at=one.at,
+        )
+        for one in seen
+        if one
+    )
+    while batch := list(islice(rows, BATCH)):
+        MirrorObject.objects.bulk_create(batch)
+
+
+def _ready(node: dict[str, Any]) -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True"}
+    metadata = {**node["metadata"], "uid": str(uuid4()), "resourceVersion": "1"}
+    return {**node, "metadata": metadata, "status": {**node["status"], "conditions": [ready]}}
+
+
+def _published(name: str, one: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "uid": str(uuid4()), "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {**one, "pool": {**one["pool"], "generation": 1}}}
+
+
+def _teams() -> list[Team]:
+    department = tenants.create_department("research", "Research")
+    teams = [tenants.create_team(department, f"team-{n}", f"Team {n}") for n in range(TEAMS)]
+    for pool in Pool.objects.select_related("use"):
+        for team in teams:
+            limits.set_limit("bench", team, pool, pool.use.total // TEAMS)
+    return teams
+
+
+def _held() -> Iterator[Held]:
+    """By DRA card after card: first those cut, then those held whole; the others by count."""
+    geometry = TABLES["H100-80GB"]
+    cards = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * CARDS))
+    for number, (node, card) in enumerate(islice(cards, CUT_CARDS)):
+        there: set[Placement] = set()
+        for profile in PATTERN[: 3 if number % 3 else 2]:
+            place = first_fit(geometry, there, profile)
+            assert place is not None
+            there.add(place)
+            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{place.start}"
+            yield Held(f"h100/mig-{profile}", node, device)
+    yield from (Held("h100/whole", node, card) for node, card in islice(cards, WHOLE_CARDS))
+    yield from (Held(offering) for offering, count in BY_COUNT.items() for _ in range(count))
+
+
+def _allocations(projects: list[Project], people: Mapping[int, User]) -> None:
+    offerings = {one.key: one for one in Offering.objects.select_related("flavor")}
+    held = list(_held())
+    wanted = [(one, Phase.ACTIVE) for one in held]
+    wanted += [(Held("h100/whole"), Phase.QUEUED)] * QUEUED + [(Held("l40s/whole"), Phase.ENDED)] * ENDED
+    rows = []
+    for number, ((one, phase), project) in enumerate(zip(wanted, cycle(projects), strict=False)):
+        begin = clock.now() - timedelta(hours=6, seconds=number)
+        is_over = phase == Phase.ENDED
+        row = Allocation(
+            id=uuid5(NAMESPACE_URL, str(number)),
+            name=f"a-{number}",
+            project=project,
+            offering=offerings[one.offering],
+            requested_by=people[project.team_id],
+            count=1,
+            purpose="Measured, not used.",
+            created_at=begin,
+            ends_at=begin + timedelta(hours=48),
+            desired="released" if is_over else "held",
+            phase=phase,
+            phase_since=begin,
+            reason="held",
+            message="The slices are held.",
+            held_at=None if phase == Phase.QUEUED else begin,
+            ended_at=clock.now() if is_over else None,
+            outcome=Outcome.RELEASED if is_over else "",
+        )
+        rows.append((row, one))
+    Allocation.objects.bulk_create([row for row, _ in rows], batch_size=BATCH)
+    Transition.objects.bulk_create([t for row, _ in rows for t in _transitions(row)], batch_size=BATCH)
+    held_rows = [(row, one) for row, one in rows if row.held_at]
+    UsageInterval.objects.bulk_create([_interval(row, one) for row, one in held_rows], batch_size=BATCH)
+    AppliedObject.objects.bulk_create([a for row, one in held_rows for a in _applied(row, one)], batch_size=BATCH)
+    MirrorObject.objects.bulk_create([_claim(row, one) for row, one in held_rows if one.device], batch_size=BATCH)
+
+
+def _transitions(row: Allocation) -> Iterator[Transition]:
+    for phase in (Phase.QUEUED, Phase.STARTING, row.phase):
+        at = row.created_at
+        yield Transition(allocation=row, at=at, recorded_at=at, type="phase", to_phase=phase, actor="portal")
+
+
+def _interval(row: Allocation, one: Held) -> UsageInterval:
+    team = row.project.team
+    assert row.held_at is not None
+    return UsageInterval(
+        key=uuid4(),
+        allocation=row.pk,
+        slot=f"local/{one.node}/{one.device}" if one.device else f"{row.pk}/{row.offering.flavor.name}",
+        start=row.held_at,
+        end=row.ended_at,
+        gpu_share_numerator=row.offering.gpu_share.numerator,
+        gpu_share_denominator=row.offering.gpu_share.denominator,
+        count=1,
+        offering=row.offering.key,
+        flavor=row.offering.flavor.name,
+        kind=row.offering.kind,
+        cluster="local",
+        node=one.node,
+        device_uuid=str(_uuid(one.node, one.device)) if one.device else "",
+        department=team.department.slug,
+        team=team.slug,
+        project=row.project.slug,
+        member=row.requested_by.username,
+        namespace=row.project.namespace,
+        source_start={"kind": "bench"},
+        source_end={"kind": "bench"} if row.ended_at else None,
+        recorded_at=row.held_at,
+    )
+
+
+def _uuid(node: str, device: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"{node}/{device}")
+
+
+def _applied(row: Allocation, one: Held) -> Iterator[AppliedObject]:
+    own = {"Workload": names.lease(row.name)}
+    if one.device:
+        own |= {"ResourceClaim": names.claim(row.name), "Pod": names.holder(row.name)}
+    for kind, name in own.items() if not row.ended_at else ():
+        yield AppliedObject(
+            target=f"allocation:{row.pk}",
+            kind=kind,
+            namespace=row.project.namespace,
+            name=name,
+            uid=str(uuid4()),
+            resource_version=1,
+            intent="",
+            digest="",
+            applied_at=row.created_at,
+        )
+
+
+def _claim(row: Allocation, one: Held) -> MirrorObject:
+    device = {"request": "slice-0", "driver": "gpu.nvidia.com", "pool": one.node, "device": one.device}
+    return MirrorObject(
+        kind="ResourceClaim",
+        namespace=row.project.namespace,
+        name=names.claim(row.name),
+        uid=str(uuid4()),
+        resource_version=1,
+        allocation=row.name,
+        facts={"devices": [device], "allocated_at": "", "cards": [""]},
+        seen_at=row.created_at,
+    )
