@@ -192,7 +192,14 @@ def _cluster_queue(raw: Raw) -> Mapping[str, Any]:
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
+        "active": _conditions(raw).get("Active", {}).get("status") == "True",
+        "inactive": _conditions(raw).get("Active", {}).get("message", ""),
+        "spec": raw.get("spec", {}),
     }
+
+
+def _cohort(raw: Raw) -> Mapping[str, Any]:
+    return {"spec": raw.get("spec", {})}
 
 
 def _node(raw: Raw) -> Mapping[str, Any] | None:
@@ -270,7 +277,7 @@ KINDS: dict[str, Kind] = {
         Kind("RoleBinding", _RBAC, "rolebindings"),
         Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
-        Kind("Cohort", _KUEUE, "cohorts", namespaced=False),
+        Kind("Cohort", _KUEUE, "cohorts", namespaced=False, project=_cohort),
         Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, project=_cluster_queue),
         Kind("ResourceFlavor", _KUEUE, "resourceflavors", namespaced=False),
         Kind("Node", "v1", "nodes", namespaced=False, selector="", project=_node),

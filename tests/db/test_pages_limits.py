@@ -1,13 +1,17 @@
 """The pages of limits: what a team, a lead and an operator see and set."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from allocations.models import MirrorObject
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole
-from quotas.catalog.models import Pool
+from quotas.catalog.models import Cluster, Pool
+from quotas.limits import selectors
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.builders import person
@@ -75,3 +79,22 @@ def test_the_page_takes_as_many_queries_for_many_teams(pool, team, django_assert
         limits.set_limit("operator", tenants.create_project(more, f"project-{number}", "More"), None, number)
     with django_assert_num_queries(len(few)):
         browser.get(reverse("limits"))
+
+
+def test_kueue_is_shown_beside_what_it_should_be(pool, team):
+    wanted = {one["metadata"]["name"]: one for one in selectors.manifests(Cluster.objects.get())}
+    for name in ("dept-research", "team-vision", "team-language"):
+        facts = {"spec": {**wanted[name]["spec"], "stopPolicy": "None"}, "active": True}
+        if name == "team-vision":
+            facts["spec"] = {**facts["spec"], "queueingStrategy": "StrictFIFO"}
+        mirrored(wanted[name]["kind"], name, facts)
+    page = text(browser_of(person(platform_role=PlatformRole.AUDITOR)).get(reverse("kueue")))
+    assert "1 of 3 not as they should be" in page
+    assert "<code>queueingStrategy</code> is StrictFIFO and should be BestEffortFIFO" in page
+    assert browser_of(person(team, "lead")).get(reverse("kueue")).status_code == 403
+
+
+def mirrored(kind: str, name: str, facts: dict) -> None:
+    MirrorObject.objects.create(
+        kind=kind, name=name, uid=name, resource_version=1, facts=facts, seen_at=datetime.now(UTC)
+    )

@@ -1,0 +1,59 @@
+"""Kueue's departments and teams as they were last seen, beside what they should be."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from allocations.models import MirrorObject
+from quotas.catalog.models import Cluster
+from quotas.limits import differences, selectors
+from quotas.limits.differences import Difference
+
+KINDS = ("Cohort", "ClusterQueue")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """``problem`` is empty while the object takes part. The counts are of workloads; None for a Cohort, which has none.
+    ``differences`` are fields that we set and that are otherwise there (before), or not."""
+
+    kind: str
+    name: str
+    problem: str
+    pending: int | None
+    reserving: int | None
+    admitted: int | None
+    differences: tuple[Difference, ...]
+
+
+def objects() -> list[Seen]:
+    """All that should be there, in the order in which it is applied. A fixed number of queries."""
+    cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
+    return list(_compared(cluster)) if cluster else []
+
+
+def _compared(cluster: Cluster) -> Iterator[Seen]:
+    rows = {(row.kind, row.name): row.facts for row in MirrorObject.objects.filter(kind__in=KINDS)}
+    for wanted in selectors.manifests(cluster):
+        kind, name = wanted["kind"], wanted["metadata"]["name"]
+        if kind not in KINDS:
+            continue
+        facts: dict[str, Any] | None = rows.get((kind, name))
+        if facts is None:
+            yield Seen(kind, name, "It is not there; the portal makes it.", None, None, None, ())
+            continue
+        there = {**wanted, "spec": facts.get("spec", {})}
+        # What Kueue adds by itself, such as its defaults, is its own.
+        found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
+        stopped = kind == "ClusterQueue" and not facts.get("active")
+        yield Seen(
+            kind,
+            name,
+            f"Kueue admits nothing: {facts.get('inactive')}" if stopped else "",
+            facts.get("pending"),
+            facts.get("reserving"),
+            facts.get("admitted"),
+            found,
+        )
