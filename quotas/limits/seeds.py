@@ -33,6 +33,7 @@ def halve() -> int:
                     "system",
                     "limit.set",
                     f"{limit.holder}/{limit.scope}",
+                    team=limit.team.slug,
                     after={"nominal": limit.nominal},
                 )
             due.mark("platform")

@@ -57,7 +57,7 @@ def set_limit(
             known.allowance = max(nominal * PARTS, known.used)
             known.save(update_fields=[*TERMS, "allowance"])
             row = known
-        audit(actor, "limit.set", f"{row.holder}/{row.scope}", before=before, after=after)
+        audit(actor, "limit.set", f"{row.holder}/{row.scope}", **whose(holder), before=before, after=after)
         if row.kept_by_kueue:
             due.mark("platform")
     return row
@@ -70,6 +70,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
             actor,
             "limit.remove",
             f"{limit.holder}/{limit.scope}",
+            **whose(parties(limit)[0]),
             before={name: getattr(limit, name) for name in TERMS},
         )
         LimitUse.objects.filter(limit=limit).delete()
@@ -107,6 +108,7 @@ def set_policy(
             actor,
             "queue_policy.set",
             holder.slug,
+            **whose(holder),
             before=before,
             after={name: str(value) for name, value in terms.items()},
         )
@@ -125,6 +127,19 @@ def who(holder: Holder) -> dict[str, Any]:
             return {"project": holder}
         case Department():
             return {"department": holder}
+
+
+def whose(holder: Holder) -> dict[str, str]:
+    """Team and project that the audit log shows an entry about `holder` to; a department's is the platform's."""
+    match holder:
+        case Membership():
+            return {"team": holder.team.slug}
+        case Team():
+            return {"team": holder.slug}
+        case Project():
+            return {"team": holder.team.slug, "project": holder.slug}
+        case Department():
+            return {}
 
 
 def what(scope: Scope) -> dict[str, Any]:
