@@ -37,10 +37,13 @@ def lines(entries: Iterable[AuditEntry]) -> list[Line]:
 
 
 def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
-    """Fields in the order in which they were written, those that stayed the same left out."""
+    """Fields by name, those that stayed the same left out."""
     was, is_ = before or {}, after or {}
-    names = dict.fromkeys([*was, *is_])
-    return [Change(name, _shown(was, name), _shown(is_, name)) for name in names if was.get(name) != is_.get(name)]
+    return [
+        Change(name, _shown(was, name), _shown(is_, name))
+        for name in sorted({*was, *is_})
+        if was.get(name) != is_.get(name)
+    ]
 
 
 def source(facts: Mapping[str, str]) -> str:

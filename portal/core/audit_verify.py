@@ -54,9 +54,9 @@ def _broken(position: int, before: str, seal: AuditSeal, entry: AuditEntry | Non
     if seal.digest == right:
         return ""
     words = f"position {position}: entry {entry.pk} ({entry.actor} {entry.action} {entry.target}, {entry.at:%F %T} UTC)"
-    if following is not None and following[1] is not None:
+    after, next_entry = following or (None, None)
+    if after is not None and next_entry is not None:
         # The next seal was made over the digest that stood here then.
-        after, next_entry = following
         then = digest(right, position + 1, after.sealed_at, next_entry)
         return f"{words} holds, but its seal was changed." if after.digest == then else f"{words} was changed."
     return f"{words} or its seal was changed."

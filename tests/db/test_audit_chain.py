@@ -55,7 +55,7 @@ def test_an_empty_log_holds(db):
 
 
 def test_an_entry_that_commits_late_gets_a_later_place(chain):
-    first = AuditEntry.objects.order_by("pk").first()
+    first = AuditEntry.objects.earliest("pk")
     late = AuditEntry(
         pk=first.pk - 1, at=first.at - timedelta(hours=1), actor="late", action="test.write", target="x", source={}
     )
