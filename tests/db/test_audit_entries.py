@@ -12,6 +12,7 @@ from portal.core.audit import audit
 from portal.core.errors import Refused
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
+from portal.tenants import structure
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
@@ -132,6 +133,21 @@ def test_members_are_noted_with_their_roles(team):
     tenants.remove_member(team, user, actor="ada")
     (entry,) = AuditEntry.objects.filter(action="member.remove")
     assert (entry.team, entry.before) == ("vision", {"role": "lead"})
+
+
+def test_a_project_that_moves_is_noted_for_the_leads_of_both_teams(project, other_team):
+    structure.move_project(project, other_team, actor="olga")
+    entries = AuditEntry.objects.filter(action="project.move")
+    assert {(entry.team, entry.project) for entry in entries} == {("vision", project.slug), ("language", project.slug)}
+    assert {str(entry.before) for entry in entries} == {"{'team': 'vision'}"}
+
+
+def test_a_project_that_is_archived_is_noted_with_when(project):
+    structure.archive_project(project, actor="olga")
+    entry = last("project.archive")
+    assert where(entry) == ("olga", project.slug, "vision", project.slug)
+    assert entry.before == {"archived_at": None}
+    assert entry.after["archived_at"]
 
 
 def test_a_token_that_is_revoked_is_noted_with_when(team):
