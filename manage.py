@@ -6,6 +6,9 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from portal.core import source
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    execute_from_command_line(sys.argv)
+    with source.came_by("command", command=" ".join(sys.argv[1:2])):
+        execute_from_command_line(sys.argv)

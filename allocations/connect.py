@@ -9,6 +9,7 @@ from datetime import datetime
 import yaml
 from django.conf import settings
 
+from allocations.auditing import note
 from allocations.cluster import names, people
 from allocations.cluster.client import connect as cluster_client
 from allocations.cluster.errors import ClusterRefused
@@ -16,7 +17,6 @@ from allocations.cluster.manifests import tenant_pod
 from allocations.models import Allocation
 from allocations.reconcile import request
 from allocations.states import Phase
-from portal.core.audit import audit
 from portal.core.errors import Busy, Forbidden, Refused
 from portal.tenants import access
 from portal.tenants.models import Membership, User
@@ -56,7 +56,7 @@ def connect(user: User, row: Allocation) -> Connection:
         )
     token = _mint(user, row)
     namespace = row.project.namespace
-    audit(user.username, "kubeconfig.mint", str(row.pk), after={"expires_at": token.expires_at.isoformat()})
+    note(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
     return Connection(
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),

@@ -17,6 +17,7 @@ from django.db import IntegrityError, transaction
 
 from allocations import advice, alternatives, options, own_claims, placing, rules, transitions
 from allocations.alternatives import Alternative, Near
+from allocations.auditing import asked, note
 from allocations.availability import Stock
 from allocations.cluster import names
 from allocations.isolation import Isolation, of_allocation, of_slice
@@ -165,6 +166,7 @@ def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
             again = preview(user, wish)
             raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
+        note(actor or user.username, "request", row, after=asked(row))
         due.mark(f"allocation:{row.pk}", at=row.starts_at)
     return row
 
@@ -184,7 +186,9 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
     """Give the slices back. Releasing what is ending or ended already changes nothing."""
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
+        before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
+            note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
             due.mark(f"allocation:{row.pk}", f"project:{row.project.slug}")
     return row
 
@@ -204,6 +208,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at, generation=locked.generation + 1)
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
+        note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
         due.mark(f"allocation:{row.pk}")
     row.refresh_from_db()
     return row
@@ -219,6 +224,7 @@ def retry(user: User, row: Allocation) -> Allocation:
         if not changed:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
+        note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
         due.mark(f"allocation:{row.pk}")
     row.refresh_from_db()
     return row

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from frontend.views import allocations, ask, costs, home, kueue, limits, me, projects, teams, tenants, theme
+from frontend.views import allocations, ask, audit, costs, home, kueue, limits, me, projects, teams, tenants, theme
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -18,6 +18,7 @@ urlpatterns = [
     path("kueue", kueue.kueue, name="kueue"),
     path("limits", limits.index, name="limits"),
     path("limits/set", limits.change, name="limit"),
+    path("audit", audit.audit, name="audit"),
     path("teams", teams.teams, name="teams"),
     path("teams/<str:slug>", teams.team, name="team"),
     path("teams/<str:slug>/members/<str:username>/remove", teams.remove, name="remove-member"),

@@ -6,11 +6,13 @@ Messages are hints: losing or repeating any of them changes nothing (see `portal
 import os
 from functools import partial
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import task_prerun
 from celery.worker.consumer import Consumer
 from django.db import close_old_connections
 from kombu import Connection
+
+from portal.core import source
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -26,6 +28,12 @@ class SwiftConsumer(Consumer):
         swift = partial(conn.ensure_connection, interval_start=1, interval_step=1, interval_max=2)
         conn.ensure_connection = swift  # type: ignore[method-assign]  # the pauses are no setting of Celery's
         return super().ensure_connected(conn)
+
+
+@task_prerun.connect
+def note_source(task: Task, **_: object) -> None:
+    """For the audit log."""
+    source.begin("worker", task=task.name)
 
 
 @task_prerun.connect

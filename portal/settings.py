@@ -6,6 +6,7 @@ Names of variables equal names of settings. Secrets may come as `<NAME>_FILE` (s
 from pathlib import Path
 from typing import Any
 
+from celery.schedules import crontab
 from django.core.management.utils import get_random_secret_key
 
 from portal import database, env
@@ -47,6 +48,10 @@ DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
 HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
 STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
 
+# --- audit ------------------------------------------------------------------------------------------------
+AUDIT_SEAL_S = env.integer("AUDIT_SEAL_S", 60)  # how often new entries are chained
+AUDIT_HEADS_FILE = Path(file) if (file := env.text("AUDIT_HEADS_FILE")) else None  # a day's head of the chain a line
+
 # --- applications -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -78,6 +83,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.core.http.request_id",
+    "portal.core.http.came_from",
     "portal.core.http.body_limit",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -122,7 +128,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come to the pod by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.boolean("BEHIND_PROXY", False) else None
+BEHIND_PROXY = env.boolean("BEHIND_PROXY", False)  # one that sets X-Forwarded-Proto and appends to X-Forwarded-For
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
@@ -221,6 +228,8 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "core.sweep", "schedule": SWEEP_S, "options": {"expires": SWEEP_S}},
     "heartbeat": {"task": "core.heartbeat", "schedule": HEARTBEAT_S, "options": {"expires": HEARTBEAT_S}},
+    "seal audit": {"task": "core.seal_audit", "schedule": AUDIT_SEAL_S, "options": {"expires": AUDIT_SEAL_S}},
+    "export audit heads": {"task": "core.export_audit_heads", "schedule": crontab(hour=0, minute=5)},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},
 }
 

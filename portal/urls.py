@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from portal import health
 from portal.tenants.forms import SignInForm
+from portal.tenants.sign_in import admin_sign_in
 
 handler500 = "portal.api.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -18,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="login",
     ),
     path("logout", LogoutView.as_view(), name="logout"),
+    path("admin/login/", admin_sign_in),
     path("admin/", admin.site.urls),
     path("api/", include("portal.api.urls")),
     path("", include("frontend.urls")),

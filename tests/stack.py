@@ -43,7 +43,8 @@ def _run(home: Path, *, keep: bool) -> int:
     keep = keep and local.is_up()
     local.up()
     try:
-        env = {**os.environ, **local.env(), "GPU_PORTAL_TEST_HOME": str(local.root), "LOG_LEVEL": "WARNING"}
+        place = {"DATABASE_OWNER_URL": local.home.owner_url(), "GPU_PORTAL_TEST_HOME": str(local.root)}
+        env = {**os.environ, **local.env(), **place, "LOG_LEVEL": "WARNING"}
         arguments = sys.argv[1:] or list(TESTS)
         return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=env, check=False).returncode
     finally:

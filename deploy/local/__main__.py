@@ -9,7 +9,7 @@ kill NAME             SIGKILL; it is restarted
 stop NAME             end it and keep it down; `hold` does so by SIGKILL
 start NAME            start what was stopped
 fleet [KIND[=N] ...]  switch on kinds of node that are off, or more nodes of a kind; alone: which kinds there are
-env                   shell lines for a portal process of this home
+env                   shell lines for a portal process of this home; DATABASE_OWNER_URL is for migrations alone
 down                  stop everything
 
 FLEET="KIND[=N] ..." in the environment of up, run and tour does as `fleet` from the start.
@@ -171,7 +171,8 @@ def _status(arguments: argparse.Namespace) -> None:
 
 
 def _env(arguments: argparse.Namespace) -> None:
-    for name, value in Local(arguments.home).env().items():
+    local = Local(arguments.home)
+    for name, value in {**local.env(), "DATABASE_OWNER_URL": local.home.owner_url()}.items():
         _say(f"export {name}={shlex.quote(value)}")
 
 

@@ -34,6 +34,7 @@ PORTS = (
     "web",
 )
 WEB_PORT = 8000
+APPLICATION_ROLE = "gpu_portal_app"
 # Below Linux's ephemeral range (32768 and up): no outgoing connection can take a port between two starts.
 PORT_RANGE = range(20000, 32000)
 
@@ -87,8 +88,19 @@ class Home:
         return path.read_text()
 
     def database_url(self) -> str:
-        given = os.environ.get("DATABASE_URL")
-        return given or f"postgresql://portal:{self.secret('postgres')}@127.0.0.1:{self.ports['postgres']}/portal"
+        """For the portal's processes, as a role that owns nothing."""
+        return os.environ.get("DATABASE_URL") or self._own_database(
+            APPLICATION_ROLE, self.secret("postgres-application")
+        )
+
+    def owner_url(self) -> str:
+        """For migrations, as the role that owns the tables; where DATABASE_URL alone is given, it serves for both."""
+        if given := os.environ.get("DATABASE_URL"):
+            return os.environ.get("DATABASE_OWNER_URL") or given
+        return self._own_database("portal", self.secret("postgres"))
+
+    def _own_database(self, role: str, password: str) -> str:
+        return f"postgresql://{role}:{password}@127.0.0.1:{self.ports['postgres']}/portal"
 
     def redis_url(self) -> str:
         given = os.environ.get("REDIS_URL")
@@ -98,6 +110,7 @@ class Home:
         """What a process of the portal needs to find this home's cluster and stores."""
         return {
             "DATABASE_URL": self.database_url(),
+            "AUDIT_HEADS_FILE": str(self.root / "audit-heads.jsonl"),
             "REDIS_URL": self.redis_url(),
             "KUBECONFIG": str(self.portal_kubeconfig),
             "DJANGO_SETTINGS_MODULE": "portal.settings",

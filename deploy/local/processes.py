@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from deploy.local import control_plane, kueue, probes, stores
 from deploy.local.home import REPOSITORY, Home
@@ -76,6 +77,7 @@ def store_rows(home: Home) -> tuple[Row, ...]:
         # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients to leave.
         Row("postgres", stores.postgres_command(home), probes.postgres, ("postgres-data",), stop=3,
             stop_signal=signal.SIGINT),
+        Row("postgres-role", _step(home, "postgres-role"), None, ("postgres",)),
     )  # fmt: skip
     redis = (
         Row("redis-configuration", _step(home, "redis-configuration"), None),
@@ -91,11 +93,15 @@ def store_rows(home: Home) -> tuple[Row, ...]:
 def portal(home: Home) -> tuple[Row, ...]:
     """Database and seeds, then web, worker, beat and watcher."""
     env = home.env()
+    owner = {**env, "DATABASE_URL": home.owner_url()}
+    role = unquote(urlsplit(home.database_url()).username or "")
+    grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
     wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=4")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
-        Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres", "redis"), env=env),
-        Row("seed", _python("manage", "seed", f"--home={home.root}"), None, ("migrate",), env=env),
+        Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"), env=owner),
+        *((grant,) if home.owner_url() != home.database_url() else ()),  # one role for all has all rights
+        Row("seed", _python("manage", "seed", f"--home={home.root}"), None, ("migrate", "grant"), env=env),
         Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env),
         Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
             probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env),

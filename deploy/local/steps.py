@@ -69,6 +69,7 @@ STEPS = {
     "kueue-visibility": kueue_visibility,
     "cluster-objects": cluster_objects,
     "postgres-data": stores.prepare_postgres,
+    "postgres-role": stores.prepare_role,
     "redis-configuration": stores.prepare_redis,
 }
 

@@ -4,10 +4,11 @@ import importlib.util
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.local.errors import LocalError
-from deploy.local.home import Home
+from deploy.local.home import APPLICATION_ROLE, Home
 
 NOBODY = 65534
 
@@ -73,13 +74,26 @@ def prepare_postgres(home: Home) -> None:
     building.rename(data)
 
 
+def prepare_role(home: Home) -> None:
+    """The role that the portal's processes connect as, with this home's password; it owns nothing."""
+    role, password = APPLICATION_ROLE, home.secret("postgres-application")
+    words = f"""
+        SELECT 'CREATE ROLE {role}' WHERE to_regrole('{role}') IS NULL \\gexec
+        ALTER ROLE {role} LOGIN PASSWORD '{password}';
+    """
+    psql = [str(postgres_binaries() / "psql"), "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"]
+    place = ("--host=127.0.0.1", f"--port={home.ports['postgres']}", "--username=portal", "--dbname=portal")
+    _run([*psql, *place], words, {"PGPASSWORD": home.secret("postgres")})
+
+
 def _redis_configuration(home: Home) -> Path:
     """A file, since a password on the command line would show in `ps`."""
     return home.root / "redis" / "redis.conf"
 
 
-def _run(command: list[str], words: str | None = None) -> None:
-    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False)
+def _run(command: list[str], words: str | None = None, env: Mapping[str, str] | None = None) -> None:
+    env = {**os.environ, **(env or {})}
+    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False, env=env)
     if run.returncode != 0:
         raise LocalError(f"{' '.join(command)} failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
 

@@ -8,6 +8,7 @@ from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from portal.core import source
 from portal.core.errors import Forbidden
 from portal.tenants import tokens
 from portal.tenants.models import ApiToken, Scope, User
@@ -27,6 +28,7 @@ class BearerAuthentication(BaseAuthentication):
         if row is None:
             raise AuthenticationFailed("The token is unknown, revoked or expired.")
         structlog.contextvars.bind_contextvars(user=row.user.username, token=row.prefix)
+        source.add(token=row.prefix)
         return row.user, row
 
     def authenticate_header(self, request: Request) -> str:

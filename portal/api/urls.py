@@ -5,6 +5,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from portal.api import (
     allocations,
+    audit,
     costs,
     flavors,
     lending,
@@ -54,6 +55,9 @@ v1 = [
     path("limits/<int:id_>", limits.limit),
     path("policies/departments/<str:slug>", limits.policy, {"kind": "department"}),
     path("policies/teams/<str:slug>", limits.policy, {"kind": "team"}),
+    path("audit", audit.entries),
+    path("audit/export", audit.export),
+    path("audit/heads", audit.heads),
     path("queues/<str:slug>", queues.queue),
     path("costs", costs.costs),
     path("prices", prices.prices),

@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.core.models import Due, Heartbeat
+from portal.core.models import AuditEntry, AuditSeal, Due, Heartbeat
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -26,3 +26,20 @@ class DueAdmin(ReadOnlyAdmin):
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ReadOnlyAdmin):
     list_display = ("name", "at")
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ("at", "actor", "action", "target", "team", "project")
+    list_filter = ("at",)
+    search_fields = ("actor", "action", "target")
+    ordering = ("-pk",)
+    show_full_result_count = False
+
+
+@admin.register(AuditSeal)
+class AuditSealAdmin(ReadOnlyAdmin):
+    list_display = ("position", "entry", "sealed_at", "digest")
+    list_select_related = ("entry",)
+    ordering = ("-pk",)
+    show_full_result_count = False

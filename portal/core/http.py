@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal.core import source
 from portal.core.errors import TooLarge
 
 if TYPE_CHECKING:
@@ -38,6 +39,23 @@ def request_id(get_response: Next) -> Next:
         return response
 
     return middleware
+
+
+def came_from(get_response: Next) -> Next:
+    """Let the audit log know the way in, the address and the request's id."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        way = next((way for way in ("api", "admin") if request.path.startswith(f"/{way}/")), "page")
+        with source.came_by(way, address=address(request), request_id=request.META["REQUEST_ID"]):
+            return get_response(request)
+
+    return middleware
+
+
+def address(request: HttpRequest) -> str:
+    """The client's: behind a proxy, the one that the proxy saw, since what stands before it anyone can send."""
+    forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_PROXY else ""
+    return forwarded.rpartition(",")[2].strip() or str(request.META.get("REMOTE_ADDR", ""))
 
 
 def body_limit(get_response: Next) -> Next:

@@ -1,3 +1,6 @@
+from typing import ClassVar
+
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
 
@@ -30,3 +33,42 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AuditEntry(models.Model):
+    """One thing that somebody did. Written by `portal.core.audit` only, and never changed or deleted.
+
+    The application's database role may neither (`portal.core.grants`).
+    """
+
+    at = models.DateTimeField(db_index=True)
+    actor = models.CharField(max_length=150, help_text="Username, or system.")
+    action = models.CharField(max_length=60, help_text="What was acted on, and how: limit.set.")
+    target = models.CharField(max_length=250)
+    team = models.CharField(max_length=40, blank=True, default="", help_text="Slug; empty: the platform's alone.")
+    project = models.CharField(max_length=40, blank=True, default="")
+    before = models.JSONField(null=True, encoder=DjangoJSONEncoder)
+    after = models.JSONField(null=True, encoder=DjangoJSONEncoder)
+    source = models.JSONField(default=dict, help_text="As portal.core.source has it.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes: ClassVar = [
+            models.Index(fields=(name, "-id")) for name in ("actor", "action", "target", "team", "project")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pk}: {self.actor} {self.action} {self.target}"
+
+
+class AuditSeal(models.Model):
+    """The place of one entry in the chain. Written by `portal.core.audit_chain` only, and never changed or deleted."""
+
+    position = models.PositiveBigIntegerField(primary_key=True, help_text="From 1, without gaps.")
+    entry = models.OneToOneField(AuditEntry, on_delete=models.PROTECT, related_name="seal")
+    sealed_at = models.DateTimeField(db_index=True)
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the digest before and of all that stands here.")
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.digest}"

@@ -40,6 +40,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "catalog.manage": OPERATORS,
     "price.manage": OPERATORS,
     "claim.raw": OPERATORS,  # CEL of one's own, and access to devices that others hold
+    "audit.view": LEADS | {"auditor"},  # leads: of their team
     "platform.view": frozenset({"operator", "auditor"}),
 }
 

@@ -4,15 +4,20 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Invalid
 from portal.tenants import services, structure
 from portal.tenants.models import ApiToken, Department, Membership, Project, Team, User
+
+# Roles are the portal's own; groups would give rights that `portal.tenants.access` does not know.
+admin.site.unregister(Group)
 
 
 @admin.register(User)
@@ -20,6 +25,18 @@ class PersonAdmin(UserAdmin):
     list_display = ("username", "email", "platform_role", "is_active")
     list_filter = ("platform_role", "is_active")
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Platform", {"fields": ("platform_role",)}))
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        """Who leaves is made inactive: the audit log names people."""
+        return False
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """The form writes by itself; a redirect is its answer to a password that it took."""
+        with transaction.atomic():
+            response = super().user_change_password(request, id, form_url)
+            if response.status_code == 302:
+                services.password_was_set(User.objects.get(pk=id), actor=request.user.get_username())
+        return response
 
     def save_model(self, request: HttpRequest, obj: User, form: ModelForm, change: bool) -> None:
         services.save_person(obj, form.changed_data, actor=request.user.get_username())

@@ -50,7 +50,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
 def create_team(department: Department, slug: str, name: str, *, actor: str = SYSTEM) -> Team:
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
-        audit(actor, "team.create", slug, after={"name": name, "department": department.slug})
+        audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
         due.mark("platform")
     return team
 
@@ -94,7 +94,7 @@ def create_project(
             "admin_access": admin_access,
             "adopted": adopt,
         }
-        audit(actor, "project.create", slug, after=after)
+        audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
         due.mark(f"project:{slug}")
     return project
 
@@ -120,14 +120,21 @@ def set_password(user: User, password: str, *, actor: str = SYSTEM) -> None:
     user.set_password(password)
     with transaction.atomic():
         user.save(update_fields=["password"])
-        audit(actor, "user.set_password", user.username)
+        password_was_set(user, actor=actor)
+
+
+def password_was_set(user: User, *, actor: str) -> None:
+    audit(actor, "user.set_password", user.username)
 
 
 def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> None:
     """Save what an operator changed of a person; who is no longer active loses the cluster, too."""
     with transaction.atomic():
+        known = User.objects.filter(pk=user.pk).first()
         user.save()
-        audit(actor, "user.save", user.username, after={"changed": sorted(changed)})
+        fields = [field.name for field in User._meta.concrete_fields if field.name in {*changed} - {"password"}]
+        before = {name: getattr(known, name) for name in fields} if known else None
+        audit(actor, "user.save", user.username, before=before, after={name: getattr(user, name) for name in fields})
         for team in Team.objects.filter(memberships__user=user):
             _mark_people(team)
 
@@ -145,6 +152,7 @@ def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Mem
             actor,
             "member.set",
             f"{team.slug}/{user.username}",
+            team=team.slug,
             before={"role": before.role if before else None},
             after={"role": role},
         )
@@ -154,9 +162,11 @@ def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Mem
 
 def remove_member(team: Team, user: User, *, actor: str = SYSTEM) -> None:
     with transaction.atomic():
-        removed, _ = Membership.objects.filter(team=team, user=user).delete()
-        if removed:
-            audit(actor, "member.remove", f"{team.slug}/{user.username}")
+        known = Membership.objects.select_for_update().filter(team=team, user=user).first()
+        if known is not None:
+            known.delete()
+            target, before = f"{team.slug}/{user.username}", {"role": known.role}
+            audit(actor, "member.remove", target, team=team.slug, before=before)
             _mark_people(team)
 
 
@@ -185,7 +195,8 @@ def issue_token(
                 expires_at=now + ttl,
             )
         )
-        audit(actor, "token.issue", f"{user.username}/{prefix}", after={"scopes": row.scopes})
+        after = {"name": name, "scopes": row.scopes, "expires_at": row.expires_at}
+        audit(actor, "token.issue", f"{user.username}/{prefix}", after=after)
     return row, secret
 
 
@@ -198,7 +209,8 @@ def revoke_token(user: User, token_id: int, *, actor: str = SYSTEM) -> None:
         if row.revoked_at is None:
             row.revoked_at = clock.now()
             row.save(update_fields=["revoked_at"])
-            audit(actor, "token.revoke", f"{user.username}/{row.prefix}")
+            before, after = {"revoked_at": None}, {"revoked_at": row.revoked_at}
+            audit(actor, "token.revoke", f"{user.username}/{row.prefix}", before=before, after=after)
 
 
 def _insert(row: Row) -> Row:

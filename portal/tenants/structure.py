@@ -122,8 +122,10 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
         found = Project.objects.filter(pk=project.pk, archived_at__isnull=at is not None)
         changed = bool(found.update(archived_at=at))
         if changed:
-            project.archived_at = at
-            audit(actor, f"project.{action}", project.slug)
+            before, project.archived_at = project.archived_at, at
+            team, slug = _whose(project)
+            values = ({"archived_at": before}, {"archived_at": at})
+            audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
             due.mark(f"project:{project.slug}")
     return changed
 
@@ -134,13 +136,28 @@ def _change(row: Department | Team | Project, action: str, values: dict[str, Any
     changed = [name for name in values if before[name] != values[name]]
     if not changed:
         return False
+    concerned = {_whose(row)}
     for name in changed:
         setattr(row, name, values[name])
+    concerned.add(_whose(row))
     with transaction.atomic():
         row.save(update_fields=changed)
-        shown = ({name: _plain(found[name]) for name in changed} for found in (before, values))
-        audit(actor, f"{row._meta.verbose_name}.{action}", row.slug, before=next(shown), after=next(shown))
+        was, is_ = ({name: _plain(found[name]) for name in changed} for found in (before, values))
+        for team, project in sorted(concerned):  # two for a project that moves: the leads of both teams read of it
+            verb = f"{row._meta.verbose_name}.{action}"
+            audit(actor, verb, row.slug, team=team, project=project, before=was, after=is_)
     return True
+
+
+def _whose(row: Department | Team | Project) -> tuple[str, str]:
+    """Slugs of the team and the project that an audit entry about `row` names; a department's is the platform's."""
+    match row:
+        case Project():
+            return row.team.slug, row.slug
+        case Team():
+            return row.slug, ""
+        case Department():
+            return "", ""
 
 
 def _plain(value: Any) -> Any:

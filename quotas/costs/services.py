@@ -37,15 +37,27 @@ def set_price(
         now = clock.now()
         begins = valid_from or now
         per_gpu_hour = check_price(flavor, amount, currency, begins, now)
+        known = Price.objects.filter(flavor=flavor, valid_from__lte=begins).order_by("valid_from").last()
         price, created = Price.objects.get_or_create(
             flavor=flavor,
             valid_from=begins,
             defaults={"per_gpu_hour": per_gpu_hour, "currency": currency, "source": source},
         )
         if created:
-            after = {"per_gpu_hour": str(per_gpu_hour), "currency": currency, "valid_from": begins.isoformat()}
-            audit(actor, "price.set", flavor.name, after=after, source=source)
+            audit(actor, "price.set", flavor.name, before=_terms(known), after=_terms(price))
     return price
+
+
+def _terms(price: Price | None) -> dict[str, str] | None:
+    """A price as the audit log keeps it."""
+    if price is None:
+        return None
+    return {
+        "per_gpu_hour": f"{price.per_gpu_hour.normalize():f}",
+        "currency": price.currency,
+        "valid_from": price.valid_from.isoformat(),
+        "source": price.source,
+    }
 
 
 def check_price(

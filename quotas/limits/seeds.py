@@ -33,6 +33,7 @@ def halve() -> int:
                     "system",
                     "limit.set",
                     f"{limit.holder}/{limit.scope}",
+                    team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
             due.mark("platform")

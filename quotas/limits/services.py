@@ -57,7 +57,9 @@ def set_limit(
             known.allowance = max(nominal * PARTS, known.used)
             known.save(update_fields=[*TERMS, "allowance"])
             row = known
-        audit(actor, "limit.set", f"{row.holder}/{row.scope}", before=before, after=after)
+        team, project = whose(holder)
+        target = f"{row.holder}/{row.scope}"
+        audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.kept_by_kueue:
             due.mark("platform")
     return row
@@ -65,11 +67,14 @@ def set_limit(
 
 def remove_limit(actor: str, limit: Limit) -> None:
     """Without it, Kueue gives the holder nothing of its own; what is counted here is then without a bound."""
+    team, project = whose(parties(limit)[0])
     with transaction.atomic(), advisory_lock("limits"):
         audit(
             actor,
             "limit.remove",
             f"{limit.holder}/{limit.scope}",
+            team=team,
+            project=project,
             before={name: getattr(limit, name) for name in TERMS},
         )
         LimitUse.objects.filter(limit=limit).delete()
@@ -107,6 +112,7 @@ def set_policy(
             actor,
             "queue_policy.set",
             holder.slug,
+            team=whose(holder)[0],
             before=before,
             after={name: str(value) for name, value in terms.items()},
         )
@@ -125,6 +131,19 @@ def who(holder: Holder) -> dict[str, Any]:
             return {"project": holder}
         case Department():
             return {"department": holder}
+
+
+def whose(holder: Holder) -> tuple[str, str]:
+    """Slugs of the team and the project that an audit entry about `holder` names; a department's is the platform's."""
+    match holder:
+        case Membership():
+            return holder.team.slug, ""
+        case Team():
+            return holder.slug, ""
+        case Project():
+            return holder.team.slug, holder.slug
+        case Department():
+            return "", ""
 
 
 def what(scope: Scope) -> dict[str, Any]:

@@ -142,14 +142,14 @@ def test_stores_come_back_with_their_data_after_kill_9(stores: Callable[[str], L
     import redis
 
     local = stores("one")
-    with psycopg.connect(local.env()["DATABASE_URL"], autocommit=True) as connection:
+    with psycopg.connect(local.home.owner_url(), autocommit=True) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS row")
     redis.Redis.from_url(local.env()["REDIS_URL"]).set("kept", "yes")
     time.sleep(1.1)  # the append-only file is flushed every second
     for name in ("postgres", "redis"):
         local.kill(name)
         local.wait_ready(name)
-    with psycopg.connect(local.env()["DATABASE_URL"]) as connection:
+    with psycopg.connect(local.home.owner_url()) as connection:
         assert connection.execute("SELECT row FROM kept").fetchone() == (1,)
     assert redis.Redis.from_url(local.env()["REDIS_URL"]).get("kept") == b"yes"
 

@@ -25,6 +25,7 @@ EXPECTED = {
     "catalog.manage": "operator",
     "price.manage": "operator",
     "claim.raw": "operator",
+    "audit.view": "lead operator auditor",
     "platform.view": "operator auditor",
 }
 pytestmark = pytest.mark.django_db

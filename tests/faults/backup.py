@@ -1,4 +1,4 @@
-"""Dump and restore of the portal's database, by PostgreSQL's own programs."""
+"""Dump and restore of the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
 
 import os
 import subprocess
@@ -30,4 +30,4 @@ def _run(program: str, *words: str) -> None:
 
 
 def _place() -> dict[str, str]:
-    return {key: str(value) for key, value in conninfo_to_dict(os.environ["DATABASE_URL"]).items()}
+    return {key: str(value) for key, value in conninfo_to_dict(os.environ["DATABASE_OWNER_URL"]).items()}

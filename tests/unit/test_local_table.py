@@ -53,8 +53,29 @@ def test_a_given_url_replaces_the_store(home: Home, monkeypatch: pytest.MonkeyPa
     assert home.env()["DATABASE_URL"] == "postgresql://db.example.org/portal"
 
 
+def test_only_migrations_and_grants_run_as_the_owner_of_the_tables(rows: dict[str, Row], home: Home) -> None:
+    as_owner = [row.name for row in rows.values() if home.secret("postgres") in "".join(row.env.values())]
+    assert as_owner == ["migrate", "grant"]
+    assert rows["web"].env["DATABASE_URL"].startswith("postgresql://gpu_portal_app:")
+
+
+def test_the_role_that_is_granted_is_that_of_the_given_url(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app:secret@db.example.org/portal")
+    monkeypatch.setenv("DATABASE_OWNER_URL", "postgresql://owner:other@db.example.org/portal")
+    given = {row.name: row for row in table(home, ("portal",))}
+    assert given["grant"].command[-2:] == ("grant", "app")
+    assert given["migrate"].env["DATABASE_URL"] == "postgresql://owner:other@db.example.org/portal"
+
+
+def test_one_given_role_serves_for_all(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.example.org/portal")
+    given = {row.name: row for row in table(home, ("portal",))}
+    assert "grant" not in given
+    assert given["migrate"].env == given["web"].env
+
+
 def test_no_password_stands_on_a_command_line(home: Home, rows: dict[str, Row]) -> None:
-    secrets = [home.secret(name) for name in ("postgres", "redis", "django")]
+    secrets = [home.secret(name) for name in ("postgres", "postgres-application", "redis", "django")]
     words = " ".join(word for row in rows.values() for word in row.command)
     assert [secret for secret in secrets if secret in words] == []
 

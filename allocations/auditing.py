@@ -1,0 +1,29 @@
+"""What people do to allocations, as the audit log has it; what the cluster does to them is in their timeline."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from allocations.models import Allocation
+from portal.core.audit import audit
+
+ASKED = ("mode", "count", "constraints", "sharing", "claim", "priority", "purpose", "requeue", "starts_at", "ends_at")
+
+
+def note(
+    actor: str,
+    verb: str,
+    row: Allocation,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """`actor` did `verb` to `row`, which needs its project with the team loaded."""
+    project = row.project
+    target = f"{project.slug}/{row.name}"
+    audit(actor, f"allocation.{verb}", target, team=project.team.slug, project=project.slug, before=before, after=after)
+
+
+def asked(row: Allocation) -> dict[str, Any]:
+    """What was asked for: values that are not empty."""
+    values = {"id": row.pk, "offering": row.offering.key, **{name: getattr(row, name) for name in ASKED}}
+    return {name: value for name, value in values.items() if value not in (None, "", {})}

@@ -1,0 +1,70 @@
+"""An entry of the audit log, so that what changed is seen at once."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portal.core.models import AuditEntry, AuditSeal
+
+NOTHING = "–"
+WAYS = {"page": "page", "api": "REST", "admin": "platform admin", "command": "command line", "worker": "worker"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field; `before` is empty where it was not there before, `after` where it no longer is."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Line:
+    entry: AuditEntry
+    changes: list[Change]
+    source: str
+    position: int | None
+
+
+def lines(entries: Iterable[AuditEntry]) -> list[Line]:
+    """Each entry with its seal loaded."""
+    return [
+        Line(entry, changes(entry.before, entry.after), source(entry.source), _position(getattr(entry, "seal", None)))
+        for entry in entries
+    ]
+
+
+def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
+    """Fields by name, those that stayed the same left out."""
+    was, is_ = before or {}, after or {}
+    return [
+        Change(name, _shown(was, name), _shown(is_, name))
+        for name in sorted({*was, *is_})
+        if was.get(name) != is_.get(name)
+    ]
+
+
+def source(facts: Mapping[str, str]) -> str:
+    """From where, in words: `REST, token 1a2b3c, from 192.0.2.7`."""
+    parts = [
+        WAYS.get(facts.get("way", ""), ""),
+        facts.get("command", "") or facts.get("task", ""),
+        f"token {facts['token']}" if "token" in facts else "",
+        f"from {facts['address']}" if "address" in facts else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _shown(values: Mapping[str, Any], name: str) -> str:
+    if name not in values:
+        return ""
+    value = values[name]
+    if value is None or value == "":
+        return NOTHING
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _position(seal: AuditSeal | None) -> int | None:
+    return seal.position if seal else None

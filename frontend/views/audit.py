@@ -1,0 +1,63 @@
+"""The audit log: who did what to what, before and after, and from where."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.pages import PageRequest, page, show
+from frontend.presenters.audit import lines
+from portal.core.errors import Invalid
+from portal.tenants import audit_log
+from portal.tenants.audit_log import Search
+
+PAGE_SIZE = 50
+NAMED = ("actor", "action", "target", "team", "project")
+FIELDS = (*NAMED, "since", "until", "q")
+DAY = timedelta(days=1)
+
+
+@require_safe
+@page
+def audit(request: PageRequest) -> HttpResponse:
+    """Newest first, found by what the address says; `older` is the entry that the page begins below."""
+    given = {name: request.GET.get(name, "").strip().replace("\x00", "") for name in FIELDS}
+    context: dict[str, object] = {"given": given, "is_filtered": any(given.values()), "lines": [], "problem": None}
+    try:
+        search, export = _search(given)
+        rows = audit_log.found(request.user, search)
+        if older := request.GET.get("older", ""):
+            rows = rows.filter(pk__lt=_whole(older))
+    except Invalid as problem:
+        return show(request, "frontend/audit.html", {**context, "problem": problem}, status=problem.status)
+    found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
+    context |= {
+        "lines": lines(found[:PAGE_SIZE]),
+        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "is_first": not older,
+        "export": urlencode(export),
+    }
+    return show(request, "frontend/audit.html", context)
+
+
+def _search(given: dict[str, str]) -> tuple[Search, dict[str, str]]:
+    """What is searched, and the same as parameters of REST. Days are UTC, and the last one is meant whole."""
+    since, until = _midnight(given, "since"), _midnight(given, "until", DAY)
+    named = {name: (given[name],) if given[name] else () for name in NAMED}
+    times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at}
+    said = {name: given[name] for name in (*NAMED, "q") if given[name]}
+    return Search(**named, since=since, until=until, q=given["q"]), said | times
+
+
+def _midnight(given: dict[str, str], name: str, later: timedelta = timedelta()) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(given[name]), time(), UTC) + later if given[name] else None
+    except (ValueError, OverflowError) as error:
+        raise Invalid({name: ["Give a day as 2026-11-30."]}) from error
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise Invalid({"older": ["Follow the links; the address of a page is not made by hand."]})
+    return int(text)

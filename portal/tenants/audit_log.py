@@ -1,0 +1,83 @@
+"""Reading the audit log: who may read which of it, and finding things in it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from portal.core.audit import audit
+from portal.core.errors import Forbidden
+from portal.core.models import AuditEntry
+from portal.tenants import access
+from portal.tenants.models import Membership, User
+
+BATCH = 1000
+NAMED = ("actor", "target", "team", "project")
+WORDS_IN = ("actor", "action", "target", "before_text", "after_text")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to find: any of the values of each field; `since` <= at < `until`; `q` anywhere, also in before and after.
+    An action is found by its whole name or its first word: `limit` finds `limit.set`."""
+
+    actor: tuple[str, ...] = ()
+    action: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+    team: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    q: str = ""
+
+    def said(self) -> dict[str, object]:
+        """What is not empty."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+def visible(user: User) -> QuerySet[AuditEntry]:
+    """Entries that `user` may read: all for operators and auditors, those of their teams for leads. Raises Forbidden
+    for everybody else."""
+    if access.can(user, "audit.view", None):
+        return AuditEntry.objects.all()
+    roles = access.PERMISSIONS["audit.view"]
+    teams = list(Membership.objects.filter(user=user, role__in=roles).values_list("team__slug", flat=True))
+    if not teams:
+        raise Forbidden("lead", hint="The audit log is for leads, of their team, and for operators and auditors.")
+    return AuditEntry.objects.filter(team__in=teams)
+
+
+def found(user: User, search: Search) -> QuerySet[AuditEntry]:
+    """What `user` may read of what is searched, with its place in the chain. Raises Forbidden."""
+    rows = visible(user).select_related("seal")
+    for name in NAMED:
+        if values := getattr(search, name):
+            rows = rows.filter(**{f"{name}__in": values})
+    if search.action:
+        starts = (Q(action__startswith=f"{action}.") for action in search.action)
+        rows = rows.filter(Q(*starts, action__in=search.action, _connector=Q.OR))
+    if search.since:
+        rows = rows.filter(at__gte=search.since)
+    if search.until:
+        rows = rows.filter(at__lt=search.until)
+    if search.q:
+        rows = rows.annotate(before_text=Cast("before", TextField()), after_text=Cast("after", TextField()))
+        rows = rows.filter(Q(*((f"{name}__icontains", search.q) for name in WORDS_IN), _connector=Q.OR))
+    return rows
+
+
+def export(user: User, search: Search) -> Iterator[AuditEntry]:
+    """All that is found, newest first, read in batches: as much memory for many as for few. That it was taken out is an
+    entry of the log itself. Raises Forbidden at once, not when the first entry is read."""
+    rows = found(user, search).order_by("-pk")
+    first = list(rows[:BATCH])
+    audit(user.username, "audit.export", "audit", after=search.said())
+    return _batches(rows, first)
+
+
+def _batches(rows: QuerySet[AuditEntry], batch: list[AuditEntry]) -> Iterator[AuditEntry]:
+    while batch:
+        yield from batch
+        batch = list(rows.filter(pk__lt=batch[-1].pk)[:BATCH])
