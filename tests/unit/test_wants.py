@@ -38,7 +38,7 @@ def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool 
     facts = {
         "created_at": NOW.isoformat(),
         "conditions": conditions,
-        "admission": "team-vision" if admitted else "",
+        "cluster_queue": "team-vision" if admitted else "",
     }
     return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
 

@@ -77,7 +77,7 @@ def read(seen: Seen | None) -> LeaseFacts | None:
     if seen is None:
         return None
     conditions = seen.facts.get("conditions", {})
-    reserved = bool(seen.facts.get("admission"))
+    reserved = bool(seen.facts.get("cluster_queue"))
     evicted = conditions.get("Evicted", {}) if reserved else {}
     quota = conditions.get("QuotaReserved", {})
     is_evicted = evicted.get("status") == "True"
