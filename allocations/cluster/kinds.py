@@ -18,6 +18,7 @@ from allocations.reconcile.plan import digest
 
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+BYPASSED = "Bypassed scheduling"
 OURS = f"{names.MANAGED}=true"
 
 
@@ -101,6 +102,16 @@ def _workload(raw: Raw) -> Mapping[str, Any] | None:
         "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
     }
     return facts if is_ours else facts | {"job": job, "priority": spec.get("priority", 0), "asks": _asked(spec)}
+
+
+def _explained(before: Raw, now: Raw) -> Raw:
+    """Kueue replaces the reason in detail by "Bypassed ..." when a like workload failed before: the detail stays."""
+    was, said = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, now))
+    bypassed = said.get("message", "").startswith(BYPASSED) and said.get("status") == was.get("status") == "False"
+    if not bypassed or not was["message"]:
+        return now
+    kept = {**said, "reason": was["reason"], "message": was["message"]}
+    return {**now, "conditions": {**now["conditions"], "QuotaReserved": kept}}
 
 
 def _owner(metadata: Raw, kind: str) -> dict[str, str] | None:
@@ -230,11 +241,13 @@ def _guard(raw: Raw) -> Mapping[str, Any]:
 
 
 def _cluster_queue(raw: Raw) -> Mapping[str, Any]:
-    status = raw.get("status", {})
+    """``inactive``: why it admits nothing, which what waits in it is not told."""
+    status, active = raw.get("status", {}), _conditions(raw).get("Active", {})
     return {
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
+        **({"inactive": active["message"]} if active.get("status") == "False" else {}),
     }
 
 
@@ -301,7 +314,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("Workload", _KUEUE, "workloads", selector="", project=_workload),
+        Kind("Workload", _KUEUE, "workloads", selector="", project=_workload, carry=_explained),
         Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=_claim),
         Kind("Pod", "v1", "pods", selector="", project=_pod),
         Kind("ResourceQuota", "v1", "resourcequotas", project=_quota, carry=_shown),

@@ -70,3 +70,32 @@ def test_a_lease_says_what_it_takes_too() -> None:
     lease = {"metadata": {"labels": {names.MANAGED: "true"}}, "status": status}
     assert facts(lease)["usage"] == {"l40s": {GPU: 2}}
     assert "job" not in facts(lease)
+
+
+def waiting(reason: str, message: str) -> dict[str, Any]:
+    condition = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": message}
+    return dict(facts(workload(status={"conditions": [condition]})))
+
+
+def test_the_reason_in_detail_outlives_kueues_bypass() -> None:
+    detailed = waiting("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed")
+    bypassed = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
+    assert KINDS["Workload"].carry(detailed, bypassed)["conditions"] == detailed["conditions"]
+
+
+def test_another_reason_replaces_the_one_before() -> None:
+    before = waiting("WaitingForQuota", "1 more needed")
+    now = waiting("Suspended", "ClusterQueue team-vision is inactive")
+    assert KINDS["Workload"].carry(before, now) == now
+
+
+def test_a_queue_that_admits_nothing_says_why() -> None:
+    stopped = {
+        "type": "Active",
+        "status": "False",
+        "reason": "Stopped",
+        "message": "Can't admit: ClusterQueue is stopped",
+    }
+    found = KINDS["ClusterQueue"].project({"metadata": {"name": "team-vision"}, "status": {"conditions": [stopped]}})
+    assert found is not None
+    assert found["inactive"] == stopped["message"]

@@ -6,6 +6,7 @@ Kueue reads requests from the pod template × count (facts on Workloads: kueue.x
 
 from datetime import datetime
 
+from allocations import reasons
 from allocations.cluster import names
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen
 from allocations.states import LeaseFacts
@@ -94,5 +95,5 @@ def read(seen: Seen | None) -> LeaseFacts | None:
         pending_message="" if reserved else quota.get("message", ""),
         evicted_at=datetime.fromisoformat(evicted["at"]) if is_evicted else None,
         evicted_reason=evicted.get("reason", "") if is_evicted else "",
-        evicted_message=evicted.get("message", "") if is_evicted else "",
+        evicted_message=reasons.evicted_words(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
     )
