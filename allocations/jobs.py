@@ -12,8 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from allocations import reasons
+from allocations.cluster import events
+from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.models import MirrorObject
-from portal.tenants.models import Project
+from portal.tenants import access
+from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
@@ -64,6 +68,22 @@ def of_projects(projects: Iterable[Project]) -> list[Job]:
     inactive = _inactive({project.team.slug for project in by_namespace.values()})
     found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
     return sorted(found, key=lambda job: (job.created_at, job.uid), reverse=True)
+
+
+def visible(user: User, uid: UUID) -> Job | None:
+    """The Job, if it is in a project that the person may see."""
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=str(uid))
+    namespaces = rows.values_list("namespace", flat=True)
+    found = of_projects(access.visible_projects(user).filter(namespace__in=list(namespaces)))
+    return next((job for job in found if job.uid == uid), None)
+
+
+def refusals(job: Job) -> list[str] | None:
+    """Why pods of it were refused, as the cluster says now; None when it does not answer."""
+    try:
+        return events.refusals(connect(), job.project.namespace, str(job.uid))
+    except (ClusterUnavailable, ClusterRefused):
+        return None
 
 
 def _job(

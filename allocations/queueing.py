@@ -59,11 +59,10 @@ class Entry:
     workload: tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(NamedTuple):
     """What waits before another in the same queue: how many, and what they ask for together."""
 
-    count: int
+    entries: int
     asks: Mapping[str, int]
 
 

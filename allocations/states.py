@@ -107,10 +107,10 @@ def _starting(facts: Facts) -> str:
     if facts.start_message:
         return facts.start_message
     if facts.start_by is None:
-        return "Admitted by Kueue; the slices are being taken. A count is taken as soon as it is written, without deadline."
+        return "Admitted by Kueue; the slices are being taken. A count has no deadline: it is written, or refused."
     return (
-        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then its place is given back and "
-        "it queues again. If that happens, ask for fewer on one node or for another slice."
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it gives its place back "
+        "and queues again. If so, ask for fewer on one node or for another slice."
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from frontend.views import allocations, ask, costs, home, limits, me, projects, teams, tenants, theme
+from frontend.views import allocations, ask, costs, home, limits, me, projects, queues, teams, tenants, theme
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("allocations/<uuid:id_>/retry", allocations.retry, name="retry"),
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
     path("costs", costs.costs, name="costs"),
+    path("jobs/<uuid:uid>", queues.job, name="job"),
+    path("queues/<str:slug>", queues.queue, name="queue"),
     path("limits", limits.index, name="limits"),
     path("limits/set", limits.change, name="limit"),
     path("teams", teams.teams, name="teams"),

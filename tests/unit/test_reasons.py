@@ -5,10 +5,10 @@ import pytest
 from allocations import reasons
 from allocations.reasons import EVICTED, FINISHED, QUEUED, explain
 
-DETAIL = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
+DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
 PREEMPTED = (
-    "Preempted to accommodate a workload (UID: 5c0f, JobUID: UNKNOWN) due to {}; preemptor path: /dept-research/team-secret;"
-    " preemptee path: /dept-research/team-vision"
+    "Preempted to accommodate a workload (UID: 5c0f, JobUID: UNKNOWN) due to {};"
+    " preemptor path: /dept-research/team-secret; preemptee path: /dept-research/team-vision"
 )
 
 
