@@ -107,7 +107,8 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
     finished, evicted = conditions.get("Finished", {}), conditions.get("Evicted", {})
     if finished.get("status") == "True":
         words = FINISHED.get(finished["reason"], Words("It has ended."))
-        return Reason(finished["reason"], _and_kueue(words.sentence, finished["message"], "Succeeded"), words.helps)
+        said = "" if finished["reason"] == "Succeeded" else finished["message"]
+        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.helps)
     if reserved and evicted.get("status") == "True":
         base = _split(evicted["reason"])[0]
         helps = EVICTED[base].helps if base in EVICTED else OPERATOR
@@ -145,7 +146,7 @@ def _split(reason: str) -> tuple[str, str]:
     return (found["base"], CAUSES.get(found["cause"], "")) if found else (reason, "")
 
 
-def _and_kueue(sentence: str, said: str, *needless: str) -> str:
-    if not said or not sentence or said in needless:
+def _and_kueue(sentence: str, said: str) -> str:
+    if not said or not sentence:
         return sentence or said
     return f"{sentence} Kueue: {said}"
