@@ -47,11 +47,10 @@ def _compared(cluster: Cluster) -> Iterator[Seen]:
         there = {**wanted, "spec": facts.get("spec", {})}
         # What Kueue adds by itself, such as its defaults, is its own.
         found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
-        stopped = kind == "ClusterQueue" and not facts.get("active")
         yield Seen(
             kind,
             name,
-            f"Kueue admits nothing: {facts.get('inactive')}" if stopped else "",
+            f"Kueue admits nothing: {facts['inactive']}" if facts.get("inactive") else "",
             facts.get("pending"),
             facts.get("reserving"),
             facts.get("admitted"),

@@ -1,24 +1,30 @@
-"""Who waits, and in which place: the order of each team's queue, by priority, then by age.
+"""Who waits, and in which place: each team's queue of allocations and of tenants' own Jobs.
 
-Kueue orders so too, but counts tenants' own queued Jobs as well; so one allocation looked at alone is asked of Kueue,
-and lists take the order of the rows.
+Kueue orders it. Where one queue is looked at, Kueue is asked, in one call for all that wait; lists over many teams, and
+whoever asks while Kueue is away, take the order of the portal: by priority, then by age.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from allocations import jobs, reasons
 from allocations.cluster import names, queue
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.jobs import Job
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import request
 from allocations.rules import PRIORITIES
 from allocations.states import Phase
-from portal.tenants.models import Team
+from portal.tenants.models import Project, Team
 from quotas.limits import names as queue_names
+
+ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 
 
 class Place(NamedTuple):
@@ -29,15 +35,48 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Waiting:
-    allocation: UUID
+class Entry:
+    """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
+
+    ``asks``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
+    """
+
+    kind: str
+    id: UUID
     name: str
     project: str
+    team: int
     offering: str
     count: int
+    asks: Mapping[str, int]
     priority: str
+    rank: int
+    state: str
     reason: str
     message: str
+    helps: str
+    created_at: datetime
+    workload: tuple[str, str]
+
+
+class Ahead(NamedTuple):
+    """What waits before another in the same queue: how many, and what they ask for together."""
+
+    entries: int
+    asks: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One team's queue. ``by`` says whose order it is: kueue, or portal while Kueue does not answer.
+
+    ``others_waiting``: how many wait in the queues of the department's other teams, which may want what is lent.
+    """
+
+    pending: list[tuple[Place, Entry, Ahead]]
+    admitted: list[Entry]
+    by: str
+    others_waiting: int
 
 
 class Load(NamedTuple):
@@ -48,32 +87,43 @@ class Load(NamedTuple):
     admitted: int
 
 
-def places(rows: Iterable[Allocation]) -> dict[UUID, Place]:
-    """The place of each queued row in its team's queue, in one query."""
-    queued = [row for row in rows if row.phase == Phase.QUEUED]
-    if not queued:
+def of_team(team: Team) -> Queue:
+    """The queue of one team; asks Kueue once."""
+    entries = _entries([team.pk])
+    waiting = [entry for entry in entries if entry.state == Phase.QUEUED]
+    told = _told(team.slug) if waiting else {}
+    waiting.sort(key=lambda entry: (told or {}).get(entry.workload, len(entries)))
+    return Queue(
+        pending=[(Place(n, len(waiting)), entry, _ahead(waiting[: n - 1])) for n, entry in enumerate(waiting, start=1)],
+        admitted=[entry for entry in entries if entry.state != Phase.QUEUED],
+        by="portal" if told is None else "kueue",
+        others_waiting=_others_waiting(team),
+    )
+
+
+def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
+    """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
+    teams = {row.project.team_id for row in rows if _is_queued(row)}
+    if not teams:
         return {}
-    found: dict[UUID, Place] = {}
-    for waiting in _waiting({row.project.team_id for row in queued}).values():
-        found |= {who.allocation: Place(n, len(waiting)) for n, who in enumerate(waiting, start=1)}
-    return found
+    by_team: dict[int, list[Entry]] = defaultdict(list)
+    for entry in _entries(teams):
+        if entry.state == Phase.QUEUED:
+            by_team[entry.team].append(entry)
+    return {
+        entry.id: Place(n, len(waiting)) for waiting in by_team.values() for n, entry in enumerate(waiting, start=1)
+    }
 
 
-def place(row: Allocation) -> Place | None:
-    """The place of one row as Kueue has it now, else by the rows; None when it is not queued."""
-    if row.phase != Phase.QUEUED:
+def place(row: Allocation | Job) -> Place | None:
+    """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
+    if not _is_queued(row):
         return None
-    cluster_queue = queue_names.cluster_queue(row.project.team.slug)
-    try:
-        told = queue.position(connect(), cluster_queue, row.project.namespace, names.lease(row.name))
-    except (ClusterUnavailable, ClusterRefused):
-        told = None
-    return Place(*told) if told else places([row]).get(row.pk)
-
-
-def pending(team: Team) -> list[Waiting]:
-    """The team's queued allocations in their order."""
-    return _waiting([team.pk]).get(team.pk, [])
+    told = _told(row.project.team.slug) or {}
+    lease = row.workload if isinstance(row, Job) else names.lease(row.name)
+    if position := told.get((row.project.namespace, lease)):
+        return Place(position, len(told))
+    return places([row]).get(row.uid if isinstance(row, Job) else row.pk)
 
 
 def load(team: Team) -> Load:
@@ -83,20 +133,77 @@ def load(team: Team) -> Load:
     return Load(facts.get("pending", 0), facts.get("reserving", 0), facts.get("admitted", 0))
 
 
-def _waiting(teams: Collection[int]) -> dict[int, list[Waiting]]:
-    rows = request.rows().filter(project__team__in=teams, phase=Phase.QUEUED, ended_at=None)
-    waiting: dict[int, list[Waiting]] = defaultdict(list)
-    for row in sorted(rows, key=lambda r: (-PRIORITIES[r.priority], r.created_at, r.pk)):
-        waiting[row.project.team_id].append(
-            Waiting(
-                row.pk,
-                row.name,
-                row.project.slug,
-                row.offering.key,
-                row.count,
-                row.priority,
-                row.reason,
-                row.message,
-            )
-        )
-    return waiting
+def _is_queued(row: Allocation | Job) -> bool:
+    return (row.state if isinstance(row, Job) else row.phase) == Phase.QUEUED
+
+
+def _told(team: str) -> queue.Pending | None:
+    """What Kueue says; None when it does not answer."""
+    try:
+        return queue.pending(connect(), queue_names.cluster_queue(team))
+    except (ClusterUnavailable, ClusterRefused):
+        return None
+
+
+def _ahead(entries: Collection[Entry]) -> Ahead:
+    asks: Counter[str] = Counter()
+    for entry in entries:
+        asks.update(entry.asks)
+    return Ahead(len(entries), dict(asks))
+
+
+def _others_waiting(team: Team) -> int:
+    others = Team.objects.filter(department=team.department_id).exclude(pk=team.pk).values_list("slug", flat=True)
+    queues = [queue_names.cluster_queue(slug) for slug in others]
+    rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=queues).values_list("facts__pending", flat=True)
+    return sum(pending or 0 for pending in rows)
+
+
+def _entries(teams: Collection[int]) -> list[Entry]:
+    """All that waits in the teams' queues or has quota of them, by priority, then by age."""
+    rows = request.rows().filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
+    projects = Project.objects.filter(team__in=teams).select_related("team")
+    own = [_of_job(job) for job in jobs.of_projects(projects) if job.state not in jobs.ENDED]
+    return sorted([*map(_of_allocation, rows), *own], key=lambda one: (-one.rank, one.created_at, one.id))
+
+
+def _of_allocation(row: Allocation) -> Entry:
+    return Entry(
+        kind="allocation",
+        id=row.pk,
+        name=row.name,
+        project=row.project.slug,
+        team=row.project.team_id,
+        offering=row.offering.key,
+        count=row.count,
+        asks={row.offering.key: row.count},
+        priority=row.priority,
+        rank=PRIORITIES[row.priority],
+        state=row.phase,
+        reason=row.reason,
+        message=row.message,
+        helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
+        created_at=row.created_at,
+        workload=(row.project.namespace, names.lease(row.name)),
+    )
+
+
+def _of_job(job: Job) -> Entry:
+    return Entry(
+        kind="job",
+        id=job.uid,
+        name=job.name,
+        project=job.project.slug,
+        team=job.project.team_id,
+        offering=job.offering,
+        count=job.gpus,
+        asks=job.asks,
+        priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
+        rank=job.priority,
+        state=job.state,
+        reason=job.reason,
+        message=job.message,
+        helps=job.helps,
+        created_at=job.created_at,
+        workload=(job.project.namespace, job.workload),
+    )

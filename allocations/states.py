@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from allocations import reasons
+
 
 class Phase(StrEnum):
     PENDING_APPROVAL = "pending_approval"
@@ -81,6 +83,7 @@ class Facts:
     held: bool = False
     claim_deleted: bool = False
     leaving_until: datetime | None = None
+    start_by: datetime | None = None
     start_reason: str = ""
     start_message: str = ""
 
@@ -99,22 +102,16 @@ def _lease(facts: Facts) -> LeaseFacts:
     return facts.lease or LeaseFacts()
 
 
-PENDING = {
-    "WaitingForQuota": "The team's quota of it is in use; it is admitted when enough of it is given back.",
-    "ExceedsMaxQuota": "It asks for more than the team's quota, even when nothing else is held.",
-    "NoMatchingFlavor": "The team's queue has no quota of this kind of slice.",
-    "Suspended": "The team's queue is stopped, or lacks a flavor; an operator has to look at it.",
-    "Misconfigured": "The project's queue is not there; it is being made again.",
-    "Deactivated": "Its lease was deactivated in Kueue; an operator has to look at it.",
-}
-"""Kueue's pending reasons (gate UnadmittedWorkloadsObservability) in words for the person who waits."""
-
-
-def pending_message(lease: LeaseFacts) -> str:
-    """Our words, and Kueue's own where they say more (they often only say that a like workload failed before)."""
-    words = PENDING.get(lease.pending_reason, "")
-    detail = "" if lease.pending_message.startswith("Bypassed") else lease.pending_message
-    return " ".join(part for part in (words, f"Kueue: {detail}" if words and detail else detail) if part)
+def _starting(facts: Facts) -> str:
+    """A hold that has no deadline is a count, which the API server takes or refuses at once (ADR 9)."""
+    if facts.start_message:
+        return facts.start_message
+    if facts.start_by is None:
+        return "Admitted by Kueue; the slices are being taken. A count has no deadline: it is written, or refused."
+    return (
+        f"Admitted by Kueue, waiting for a device until {facts.start_by:%H:%M:%S} UTC; then it gives its place back "
+        "and queues again. If so, ask for fewer on one node or for another slice."
+    )
 
 
 PHASES: tuple[Row, ...] = (
@@ -185,14 +182,14 @@ PHASES: tuple[Row, ...] = (
         lambda f: _lease(f).admitted and _lease(f).evicted_at is None,
         Phase.STARTING,
         lambda f: f.start_reason or "admitted",
-        lambda f: f.start_message or "Admitted by Kueue; the slices are being taken.",
+        _starting,
     ),
     Row(
         "its lease waits for quota",
         lambda f: True,
         Phase.QUEUED,
         lambda f: _lease(f).pending_reason or "submitted",
-        lambda f: pending_message(_lease(f)) or "Handed to the queue of its team.",
+        lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message).message,
     ),
 )
 

@@ -2,7 +2,21 @@
 
 from django.urls import path
 
-from frontend.views import allocations, ask, audit, costs, home, kueue, limits, me, projects, teams, tenants, theme
+from frontend.views import (
+    allocations,
+    ask,
+    audit,
+    costs,
+    home,
+    kueue,
+    limits,
+    me,
+    projects,
+    queues,
+    teams,
+    tenants,
+    theme,
+)
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -16,6 +30,8 @@ urlpatterns = [
     path("allocations/<uuid:id_>/kubeconfig", allocations.kubeconfig, name="kubeconfig"),
     path("costs", costs.costs, name="costs"),
     path("kueue", kueue.kueue, name="kueue"),
+    path("jobs/<uuid:uid>", queues.job, name="job"),
+    path("queues/<str:slug>", queues.queue, name="queue"),
     path("limits", limits.index, name="limits"),
     path("limits/set", limits.change, name="limit"),
     path("audit", audit.audit, name="audit"),

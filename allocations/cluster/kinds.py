@@ -1,8 +1,8 @@
 """The kinds the portal reads and writes, and which few fields of each it remembers. Pure.
 
 All are mirrored by the watcher: ours by label, and unlabelled those that say what there is and who
-uses it (nodes, slices, claims, pods). A projector returns the facts that ``allocations.reconcile`` reads, or None
-for an object that concerns nobody here (most pods of a cluster).
+uses it (nodes, slices, claims, pods, workloads of tenants' own Jobs). A projector returns the facts that
+``allocations.reconcile`` reads, or None for an object that concerns nobody here (most pods of a cluster).
 """
 
 import json
@@ -18,6 +18,7 @@ from allocations.reconcile.plan import digest
 
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+BYPASSED = "Bypassed scheduling"
 OURS = f"{names.MANAGED}=true"
 
 
@@ -81,14 +82,65 @@ def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
     }
 
 
-def _workload(raw: Raw) -> Mapping[str, Any]:
-    status = raw.get("status", {})
-    return {
-        "created_at": raw["metadata"].get("creationTimestamp", "").replace("Z", "+00:00"),
-        "conditions": _conditions(raw),
-        "admission": status.get("admission", {}).get("clusterQueue", ""),
-        "record": raw["metadata"].get("annotations", {}).get(names.REQUEST, ""),
+def _workload(raw: Raw) -> Mapping[str, Any] | None:
+    """A lease of ours, or what Kueue made of a tenant's Job in our queue.
+
+    ``usage``: {flavor: {resource: amount}} that it takes of ``cluster_queue``, its name there, until it has finished.
+    """
+    metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    job = _owner(metadata, "Job")
+    is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
+    if not is_ours and not (job and spec.get("queueName") == names.LOCAL_QUEUE):
+        return None
+    conditions, admission = _conditions(raw), status.get("admission", {})
+    finished = conditions.get("Finished", {}).get("status") == "True"
+    facts = {
+        "created_at": metadata.get("creationTimestamp", "").replace("Z", "+00:00"),
+        "conditions": conditions,
+        "cluster_queue": admission.get("clusterQueue", ""),
+        "usage": {} if finished else _usage(admission, status.get("reclaimablePods", ())),
+        "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
     }
+    return facts if is_ours else facts | {"job": job, "priority": spec.get("priority", 0), "asks": _asked(spec)}
+
+
+def _explained(before: Raw, now: Raw) -> Raw:
+    """Kueue replaces the reason in detail by "Bypassed ..." when a like workload failed before: the detail stays."""
+    was, said = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, now))
+    bypassed = said.get("message", "").startswith(BYPASSED) and said.get("status") == was.get("status") == "False"
+    if not bypassed or not was["message"]:
+        return now
+    kept = {**said, "reason": was["reason"], "message": was["message"]}
+    return {**now, "conditions": {**now["conditions"], "QuotaReserved": kept}}
+
+
+def _owner(metadata: Raw, kind: str) -> dict[str, str] | None:
+    """Name and uid of the controller of that kind."""
+    owners = metadata.get("ownerReferences", ())
+    found = (o for o in owners if o.get("controller") and o["kind"] == kind)
+    return next(({"name": o["name"], "uid": o["uid"]} for o in found), None)
+
+
+def _usage(admission: Raw, reclaimable: Iterable[Raw]) -> dict[str, dict[str, int]]:
+    """GPUs by flavor and resource; pods that are done (``reclaimablePods``) gave theirs back."""
+    done = {one["name"]: one["count"] for one in reclaimable}
+    usage: dict[str, Counter[str]] = {}
+    for pods in admission.get("podSetAssignments", ()):
+        count, left = pods.get("count", 1), pods.get("count", 1) - done.get(pods["name"], 0)
+        for resource, flavor in pods.get("flavors", {}).items():
+            if resource.startswith(GPU_PREFIXES):
+                amount = int(pods.get("resourceUsage", {}).get(resource, 0))
+                usage.setdefault(flavor, Counter())[resource] += amount * left // count if count else 0
+    return {flavor: dict(amounts) for flavor, amounts in usage.items()}
+
+
+def _asked(spec: Raw) -> dict[str, int]:
+    """GPUs that all pods of a workload ask of device plugins, by resource."""
+    asked: Counter[str] = Counter()
+    for pods in spec.get("podSets", ()):
+        for resource, amount in gpu_requests(pods["template"].get("spec", {})).items():
+            asked[resource] += amount * pods.get("count", 1)
+    return dict(asked)
 
 
 def _claim(raw: Raw) -> Mapping[str, Any]:
@@ -146,10 +198,12 @@ def _pod(raw: Raw) -> Mapping[str, Any] | None:
         return None
     conditions = _conditions(raw)
     scheduled = conditions.get("PodScheduled", {})
+    job = _owner(meta, "Job")
     return {
         "phase": status.get("phase", "Pending"),
         "node": spec.get("nodeName", ""),
         "gpus": gpus,
+        **({"job": job["uid"], "scheduled_at": scheduled.get("at", "")} if job else {}),
         "ready_at": conditions.get("Ready", {}).get("at", ""),
         "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
     }
@@ -187,14 +241,14 @@ def _guard(raw: Raw) -> Mapping[str, Any]:
 
 
 def _cluster_queue(raw: Raw) -> Mapping[str, Any]:
-    status = raw.get("status", {})
+    """``inactive``: why it admits nothing, which what waits in it is not told."""
+    status, active = raw.get("status", {}), _conditions(raw).get("Active", {})
     return {
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
-        "active": _conditions(raw).get("Active", {}).get("status") == "True",
-        "inactive": _conditions(raw).get("Active", {}).get("message", ""),
         "spec": raw.get("spec", {}),
+        **({"inactive": active["message"]} if active.get("status") == "False" else {}),
     }
 
 
@@ -265,7 +319,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("Workload", _KUEUE, "workloads", project=_workload),
+        Kind("Workload", _KUEUE, "workloads", selector="", project=_workload, carry=_explained),
         Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=_claim),
         Kind("Pod", "v1", "pods", selector="", project=_pod),
         Kind("ResourceQuota", "v1", "resourcequotas", project=_quota, carry=_shown),

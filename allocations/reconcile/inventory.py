@@ -1,7 +1,7 @@
 """reconcile_inventory: nodes, slices and foreign use, from the mirror down to the catalogue as plain facts."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.conf import settings
 
 from allocations.reconcile import mirror
 from allocations.reconcile.facts import Seen, View
+from allocations.reconcile.job_ledger import metered_pods
 from allocations.reconcile.wants import FINISHED
 from portal.core import due
 from portal.core.locks import advisory_lock
@@ -32,7 +33,7 @@ def reconcile_inventory() -> datetime | None:
         found = discover(
             [node_fact(s) for s in view.of("Node")], [slice_fact(s) for s in view.of("ResourceSlice")], known, taken
         )
-        if services.sync(cluster, found, foreign_use(view, found)):
+        if services.sync(cluster, found, foreign_use(view, found, metered_pods())):
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
             due.mark("platform", *(f"project:{slug}" for slug in projects))
     return None
@@ -76,17 +77,18 @@ def _device(device: Mapping[str, Any]) -> DeviceFact:
     )
 
 
-def foreign_use(view: View, found: Discovered) -> dict[str, int]:
+def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict[str, int]:
     """Units by pool that pods and claims use without an allocation: {pool key: units}.
 
     Pods count by their device plugin resources on the node they are bound to; claims by the devices they were given: a
-    part that was cut on demand as its whole card, since nothing whole is left of that.
+    part that was cut on demand as its whole card, since nothing whole is left of that. ``metered``: uids of pods whose
+    GPUs the ledger has as held, of tenants' queued Jobs.
     """
     node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor}
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     use: Counter[str] = Counter()
     for pod in view.of("Pod", ""):
-        if pod.facts["phase"] in FINISHED or not pod.facts["node"]:
+        if pod.facts["phase"] in FINISHED or not pod.facts["node"] or pod.uid in metered:
             continue
         flavor = node_flavor.get(pod.facts["node"], "")
         for resource, amount in pod.facts["gpus"].items():

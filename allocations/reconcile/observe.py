@@ -15,7 +15,7 @@ from django.db import transaction
 
 from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
-from allocations.reconcile import ledger, mirror, request
+from allocations.reconcile import job_ledger, ledger, mirror, request
 from allocations.reconcile.facts import Ref
 from portal.core import clock, due
 from quotas.metering.services import SlotHeld
@@ -45,6 +45,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
             known[observation.ref] = _write(change)
             if change.is_news:
                 news.append(change)
+                job_ledger.record(observation, change.old)
                 targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
         targets |= _keepers(news)
         due.mark(*targets)

@@ -101,6 +101,7 @@ def assess(
         held=bool(held),
         claim_deleted=path.is_claim_deleted(request, view),
         leaving_until=evict_at,
+        start_by=None if paths.of(request).quota(request) else start_by,
         start_message=intent.message if intent.reason == "no_fitting_device" else "",
     )
     return Situation(

@@ -24,7 +24,10 @@ WINDOWS = {
     "lastmonth": "last month",
 }
 KEYS = ("project", "team", "member", "offering", "flavor", "kind", "department", "node", "allocation")
-UNKNOWN = {"node": "not known: a device plugin names no node"}
+UNKNOWN = {
+    "node": "not known: a device plugin names no node",
+    "member": "not known: Jobs submitted with kubectl name nobody",
+}
 
 
 @require_safe

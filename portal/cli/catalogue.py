@@ -41,18 +41,26 @@ def offerings(client: Client, *, project: str | None, kind: str | None, free: bo
 @click.argument("team", required=False)
 @with_client
 def queue(client: Client, team: str | None) -> None:
-    """Show who waits in the queue of TEAM (default: yours)."""
+    """Show who waits in the queue of TEAM (default: yours): allocations, and Jobs submitted with kubectl."""
     found = client.get(f"queues/{team or _own_team(client)}")
     rows = [
-        (row["position"], row["name"], row["project"], f"{row['count']} × {row['offering']}", row["message"])
+        (
+            row["position"],
+            row["kind"],
+            row["name"],
+            row["project"],
+            _asks(row["asks"]),
+            f"{row['message']} {row['helps']}",
+        )
         for row in found["pending"]
     ]
+    order = "" if found["ordered_by"] == "kueue" else "Kueue does not answer; the order is the portal's own.\n"
     say(
         client,
         found,
         lambda: (
-            f"{found['team']}: {found['admitted']} admitted, {found['reserving']} with quota reserved\n"
-            + table(("PLACE", "NAME", "PROJECT", "SLICES", "WHY"), rows, "Nobody waits.")
+            f"{found['team']}: {found['admitted']} admitted, {found['reserving']} with quota reserved\n{order}"
+            + table(("PLACE", "KIND", "NAME", "PROJECT", "ASKS", "WHY"), rows, "Nobody waits.")
         ),
     )
 
@@ -73,6 +81,10 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
         for row in found["results"]
     ]
     say(client, found, lambda: table(("FROM", aggregate.upper(), "GPU-HOURS", "COST"), rows, "Nothing was used."))
+
+
+def _asks(asks: dict[str, int]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in asks.items())
 
 
 def _own_team(client: Client) -> str:

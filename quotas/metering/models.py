@@ -12,7 +12,8 @@ class UsageInterval(models.Model):
 
     Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change
     it. The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is
-    the thing that is held: a device, or an allocation's count on a flavor where Kubernetes names no device.
+    the thing that is held: a device, or, where Kubernetes names none, an allocation's count on a flavor or what
+    one pod of a queued Job asks; `allocation` is then the Job's uid.
     `source_start` and `source_end` say which observation is the evidence; an `estimated` bound is the last
     sighting, which nobody saw happen.
     """
@@ -72,7 +73,7 @@ class UsageInterval(models.Model):
     @property
     def device(self) -> str:
         """Name of the device that is held, without the share of one that serves several; empty where none is named."""
-        return self.slot.split("/")[2] if self.node else ""
+        return self.slot.split("/")[2] if self.node and self.slot.split("/")[1] == self.node else ""
 
     @property
     def gpus(self) -> Fraction:

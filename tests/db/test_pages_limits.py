@@ -84,7 +84,7 @@ def test_the_page_takes_as_many_queries_for_many_teams(pool, team, django_assert
 def test_kueue_is_shown_beside_what_it_should_be(pool, team):
     wanted = {one["metadata"]["name"]: one for one in selectors.manifests(Cluster.objects.get())}
     for name in ("dept-research", "team-vision", "team-language"):
-        facts = {"spec": {**wanted[name]["spec"], "stopPolicy": "None"}, "active": True}
+        facts = {"spec": {**wanted[name]["spec"], "stopPolicy": "None"}}
         if name == "team-vision":
             facts["spec"] = {**facts["spec"], "queueingStrategy": "StrictFIFO"}
         mirrored(wanted[name]["kind"], name, facts)

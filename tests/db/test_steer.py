@@ -73,7 +73,7 @@ def settle(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0)
 def lease(row: Allocation) -> Seen:
     facts = {
         "conditions": {"Admitted": {"status": "True", "at": NOW.isoformat()}},
-        "admission": "team-vision",
+        "cluster_queue": "team-vision",
     }
     return Seen(Ref("Workload", row.project.namespace, f"{row.name}-lease"), "l", 7, allocation=row.name, facts=facts)
 

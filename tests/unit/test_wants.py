@@ -38,7 +38,7 @@ def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool 
     facts = {
         "created_at": NOW.isoformat(),
         "conditions": conditions,
-        "admission": "team-vision" if admitted else "",
+        "cluster_queue": "team-vision" if admitted else "",
     }
     return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
 
@@ -95,13 +95,13 @@ class TestEviction:
 
     def test_the_reservation_is_given_back_when_nothing_is_left(self) -> None:
         _, wanted = look(self.HELD[:1], 161)
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Preempted by another.")]
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
 
     def test_what_holds_nothing_yet_gets_no_notice(self) -> None:
         situation, wanted = look(self.HELD[:1], 100)
         assert situation.evict_at == at(100)
         assert not situation.is_granted
-        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Preempted by another.")]
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
 
     def test_slices_whose_lease_is_new_get_the_same_time_to_be_admitted(self) -> None:
         made_again = lease(admitted=False)

@@ -6,6 +6,7 @@ Kueue reads requests from the pod template × count (facts on Workloads: kueue.x
 
 from datetime import datetime
 
+from allocations import reasons
 from allocations.cluster import names
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen
 from allocations.states import LeaseFacts
@@ -77,7 +78,7 @@ def read(seen: Seen | None) -> LeaseFacts | None:
     if seen is None:
         return None
     conditions = seen.facts.get("conditions", {})
-    reserved = bool(seen.facts.get("admission"))
+    reserved = bool(seen.facts.get("cluster_queue"))
     evicted = conditions.get("Evicted", {}) if reserved else {}
     quota = conditions.get("QuotaReserved", {})
     is_evicted = evicted.get("status") == "True"
@@ -94,5 +95,5 @@ def read(seen: Seen | None) -> LeaseFacts | None:
         pending_message="" if reserved else quota.get("message", ""),
         evicted_at=datetime.fromisoformat(evicted["at"]) if is_evicted else None,
         evicted_reason=evicted.get("reason", "") if is_evicted else "",
-        evicted_message=evicted.get("message", "") if is_evicted else "",
+        evicted_message=reasons.evicted_words(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
     )

@@ -1,0 +1,147 @@
+"""Tenants' own queued Jobs, as Kueue's workloads and the ledger show them.
+
+The portal makes none of them and keeps no row: what is here is what the mirror has, so a Job that was deleted on the
+cluster is only in the costs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from allocations import reasons
+from allocations.cluster import events
+from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.models import MirrorObject
+from portal.tenants import access
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
+from quotas.limits import names as queue_names
+from quotas.metering.models import UsageInterval
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    ADMITTED = "admitted"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+ENDED = (State.FINISHED, State.FAILED)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on."""
+
+    uid: UUID
+    name: str
+    project: Project
+    workload: str
+    state: State
+    reason: str
+    message: str
+    helps: str
+    asks: Mapping[str, int]
+    offering: str
+    priority: int
+    created_at: datetime
+
+    @property
+    def gpus(self) -> int:
+        return sum(self.asks.values())
+
+
+def of_projects(projects: Iterable[Project]) -> list[Job]:
+    """The Jobs of the projects, newest first, in a fixed number of queries. Projects come with their team."""
+    by_namespace = {project.namespace: project for project in projects}
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=by_namespace)
+    seen = [row for row in rows if row.facts.get("job")]
+    if not seen:
+        return []
+    taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
+    offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
+    inactive = _inactive({project.team.slug for project in by_namespace.values()})
+    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    return sorted(found, key=lambda job: (job.created_at, job.uid), reverse=True)
+
+
+def visible(user: User, uid: UUID) -> Job | None:
+    """The Job, if it is in a project that the person may see."""
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=str(uid))
+    namespaces = rows.values_list("namespace", flat=True)
+    found = of_projects(access.visible_projects(user).filter(namespace__in=list(namespaces)))
+    return next((job for job in found if job.uid == uid), None)
+
+
+def refusals(job: Job) -> list[str] | None:
+    """Why pods of it were refused, as the cluster says now; None when it does not answer."""
+    try:
+        return events.refusals(connect(), job.project.namespace, str(job.uid))
+    except (ClusterUnavailable, ClusterRefused):
+        return None
+
+
+def _job(
+    row: MirrorObject,
+    project: Project,
+    taken: Mapping[UUID, tuple[str, bool]],
+    offerings: Mapping[tuple[str, str], str],
+    inactive: Mapping[str, str],
+) -> Job:
+    facts, uid = row.facts, UUID(row.facts["job"]["uid"])
+    reserved = bool(facts["cluster_queue"])
+    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive.get(project.team.slug, ""))
+    offering, is_running = taken.get(uid, ("", False))
+    state = _state(facts, is_running)
+    if state is State.RUNNING and why.reason == "admitted":
+        why = reasons.Reason("running", *reasons.ADMITTED["running"])
+    assigned = ((flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
+    return Job(
+        uid=uid,
+        name=facts["job"]["name"],
+        project=project,
+        workload=row.name,
+        state=state,
+        reason=why.reason,
+        message=why.message,
+        helps=why.helps,
+        asks=facts["asks"],
+        offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
+        priority=facts["priority"],
+        created_at=datetime.fromisoformat(facts["created_at"]),
+    )
+
+
+def _state(facts: Mapping[str, Any], is_running: bool) -> State:
+    finished = facts["conditions"].get("Finished", {})
+    if finished.get("status") == "True":
+        return State.FINISHED if finished["reason"] == "Succeeded" else State.FAILED
+    if is_running:
+        return State.RUNNING
+    return State.ADMITTED if facts["cluster_queue"] else State.QUEUED
+
+
+def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
+    """Offering that each was billed for, and whether it is now."""
+    found: dict[UUID, tuple[str, bool]] = {}
+    rows = UsageInterval.objects.filter(allocation__in=list(uids)).values_list("allocation", "offering", "end")
+    for uid, offering, end in rows.order_by("start", "key"):
+        found[uid] = (offering, found.get(uid, ("", False))[1] or end is None)
+    return found
+
+
+def _offerings() -> Iterable[tuple[str, str, str]]:
+    rows = Offering.objects.filter(flavor__path="device-plugin").exclude(resource="")
+    return rows.values_list("flavor__name", "resource", "key")
+
+
+def _inactive(teams: set[str]) -> dict[str, str]:
+    """Why the queues of teams admit nothing, by team; absent where they do."""
+    by_queue = {queue_names.cluster_queue(team): team for team in teams}
+    rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
+    return {by_queue[name]: why for name, why in rows.values_list("name", "facts__inactive")}

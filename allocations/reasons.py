@@ -1,0 +1,152 @@
+"""Kueue's reasons in plain words, each with what helps. Pure.
+
+Conditions are those of a Workload (facts of ``cluster.kinds``): {type: {status, reason, message, at}}. Kueue writes
+the fine pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Conditions = Mapping[str, Mapping[str, str]]
+
+
+class Words(NamedTuple):
+    """What is the matter, and what helps; the latter is empty where nothing is to be done."""
+
+    sentence: str
+    helps: str = ""
+
+
+OPERATOR = "Tell an operator; nothing that the team does helps."
+QUEUED = {
+    "submitted": Words("Handed to the queue of its team."),
+    "PendingEvaluation": Words("Kueue has not looked at it yet."),
+    "WaitingForQuota": Words(
+        "The team's quota of it is in use; it is admitted when enough of it is given back.",
+        "Give back what the team no longer needs, or ask for fewer or for another slice.",
+    ),
+    "ExceedsMaxQuota": Words(
+        "It asks for more than the team's quota, even when nothing else is held.",
+        "Ask for fewer, or have a lead ask an operator for a higher limit.",
+    ),
+    "NoMatchingFlavor": Words(
+        "The team's queue has no quota of this kind of slice.",
+        "Ask for a slice that the team has a limit of, or have a lead ask an operator for one.",
+    ),
+    "TopologyPlacementFailed": Words(
+        "No group of nodes has room for all of it together.", "Ask for fewer at once, or wait until others give back."
+    ),
+    "Suspended": Words("The team's queue is stopped, or lacks a flavor; an operator has to look at it.", OPERATOR),
+    "Misconfigured": Words(
+        "The project's queue is not there; it is being made again.", "Wait a minute; if it stays so, tell an operator."
+    ),
+    "Deactivated": Words(
+        "Its lease was deactivated in Kueue; an operator has to look at it.",
+        "Submit it again; if that does not help, tell an operator.",
+    ),
+    "no_fitting_device": Words(
+        "No device fitted; it queues again after a pause.", "Ask for another slice, or spread it over nodes."
+    ),
+}
+ADMITTED = {
+    "admitted": Words(
+        "Admitted by Kueue; its pods are being started.",
+        "If they do not start, look at the events of its pods: a node may lack room for CPU or memory.",
+    ),
+    "running": Words("Its pods run on GPUs."),
+}
+EVICTED = {
+    "Preempted": Words(
+        "Kueue takes its quota back for another.",
+        "It queues again by itself; ask within the team's own quota to keep it.",
+    ),
+    "PodsReadyTimeout": Words(
+        "Its pods were not ready in time, so Kueue takes its quota back.",
+        "Look at the events of its pods: image, volumes, CPU and memory.",
+    ),
+    "ClusterQueueStopped": Words("The team's queue was stopped and emptied.", OPERATOR),
+    "LocalQueueStopped": Words("The project's queue was stopped and emptied.", OPERATOR),
+    "NodeFailures": Words("A node that it ran on failed.", "It queues again by itself."),
+    "AdmissionCheck": Words("A check of the platform took its admission back.", OPERATOR),
+    "Deactivated": Words("It was deactivated in Kueue.", "Submit it again; if that does not help, tell an operator."),
+}
+FINISHED = {
+    "Succeeded": Words("It has finished."),
+    "Failed": Words("Its Job failed.", "Look at the logs of its pods, and submit it again."),
+    "OutOfSync": Words("Its Job was changed after it was admitted.", "Submit it again."),
+    "OwnerNotFound": Words("Its Job was deleted."),
+}
+CAUSES = {
+    "RequeuingLimitExceeded": "It was taken back too often.",
+    "MaximumExecutionTimeExceeded": "It ran for as long as it may.",
+}
+PREEMPTED_FOR = (
+    ("reclamation within the cohort while borrowing", "another team of the department, while both borrowed"),
+    ("reclamation within the cohort", "the team of the department that had lent it"),
+    ("Fair Sharing within the cohort", "a fair share of what the department lends"),
+    ("prioritization in the ClusterQueue", "a higher priority in the team"),
+)
+_CAUSE = re.compile(r"(?P<base>\w+?)DueTo(?P<cause>\w+)")
+
+
+class Reason(NamedTuple):
+    """``reason`` for machines; ``message`` one or two sentences; ``helps`` as in ``Words``."""
+
+    reason: str
+    message: str
+    helps: str = ""
+
+
+def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Reason:
+    """Why a workload stands where it does. ``reserved``: it has quota; ``inactive``: what stops its queue.
+
+    Finished comes first: Kueue leaves QuotaReserved and Admitted as they were. Evicted counts only while quota is
+    reserved: it stays on a workload that queues again.
+    """
+    finished, evicted = conditions.get("Finished", {}), conditions.get("Evicted", {})
+    if finished.get("status") == "True":
+        words = FINISHED.get(finished["reason"], Words("It has ended."))
+        said = "" if finished["reason"] == "Succeeded" else finished["message"]
+        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.helps)
+    if reserved and evicted.get("status") == "True":
+        base = _split(evicted["reason"])[0]
+        helps = EVICTED[base].helps if base in EVICTED else OPERATOR
+        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), helps)
+    if reserved:
+        return Reason("admitted", *ADMITTED["admitted"])
+    waiting = conditions.get("QuotaReserved", {})
+    return queued(waiting.get("reason", ""), waiting.get("message", ""), inactive=inactive)
+
+
+def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
+    """Why what has no quota waits. ``detail``: Kueue's own words, which often only say that a like one failed."""
+    base, cause = _split(reason or "submitted")
+    words = QUEUED.get(base, Words(""))
+    if base == "Suspended" and inactive:
+        detail = inactive
+    said = "" if detail.startswith("Bypassed") else detail
+    sentence = " ".join(part for part in (words.sentence, cause) if part)
+    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.helps)
+
+
+def evicted_words(reason: str, message: str) -> str:
+    """Why quota is taken back. What Kueue says of a preemption names the other team's queue, so it is not passed on."""
+    base, cause = _split(reason)
+    if base == "Preempted":
+        whom = next((who for said, who in PREEMPTED_FOR if said in message), "another")
+        return f"Kueue takes its quota back for {whom}."
+    words = EVICTED.get(base)
+    return " ".join(part for part in (words.sentence, cause) if part) if words else message
+
+
+def _split(reason: str) -> tuple[str, str]:
+    """(reason without its cause, the cause in words)."""
+    found = _CAUSE.fullmatch(reason)
+    return (found["base"], CAUSES.get(found["cause"], "")) if found else (reason, "")
+
+
+def _and_kueue(sentence: str, said: str) -> str:
+    if not said or not sentence:
+        return sentence or said
+    return f"{sentence} Kueue: {said}"

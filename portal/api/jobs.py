@@ -1,0 +1,113 @@
+"""Tenants' own queued Jobs: where they stand, why, and what they cost."""
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations import jobs as found
+from allocations import queueing
+from allocations.jobs import Job
+from allocations.queueing import Place
+from portal.api.allocations_out import PlaceOut
+from portal.api.auth import person
+from portal.api.strict import words
+from portal.core import clock, money
+from portal.core.errors import NotVisible
+from portal.tenants import access
+from quotas.costs import selectors as costs
+
+
+class JobCostOut(serializers.Serializer):
+    to_date = serializers.CharField()
+    currency = serializers.CharField()
+
+
+class JobOut(serializers.Serializer):
+    uid = serializers.UUIDField(help_text="The Job's uid on the cluster; `allocation` in costs.")
+    name = serializers.CharField()
+    project = serializers.CharField()
+    team = serializers.CharField()
+    namespace = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in found.State])
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    queue = PlaceOut(allow_null=True)
+    gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
+    asks = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
+    priority = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    cost = JobCostOut()
+
+
+class OneJobOut(JobOut):
+    refusals = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="Why pods were refused; null when not known now."
+    )
+
+
+class JobsOut(serializers.Serializer):
+    results = JobOut(many=True)
+
+
+@extend_schema(
+    operation_id="jobs_list",
+    parameters=[
+        OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
+    ],
+    responses=JobsOut,
+)
+@api_view(["GET"])
+def jobs(request: Request) -> Response:
+    """Jobs with the queue label in all projects that the caller sees, newest first; ended ones while they are there."""
+    projects = access.visible_projects(person(request))
+    if wanted := words(request, "project"):
+        projects = projects.filter(slug__in=wanted)
+    if wanted := words(request, "team"):
+        projects = projects.filter(team__slug__in=wanted)
+    return Response({"results": _many(found.of_projects(projects))})
+
+
+@extend_schema(responses=OneJobOut)
+@api_view(["GET"])
+def job(request: Request, uid: UUID) -> Response:
+    """One Job, its place as Kueue has it now, and why its pods were refused, if any were."""
+    one = found.visible(person(request), uid)
+    if one is None:
+        raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
+    [row] = _many([one], {uid: place} if (place := queueing.place(one)) else {})
+    return Response(row | {"refusals": found.refusals(one)})
+
+
+def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
+    spent = costs.cost_to_date([row.uid for row in rows], clock.now())
+    places, currency = queueing.places(rows) if places is None else places, costs.currency()
+    return [
+        {
+            "uid": row.uid,
+            "name": row.name,
+            "project": row.project.slug,
+            "team": row.project.team.slug,
+            "namespace": row.project.namespace,
+            "state": row.state.value,
+            "reason": row.reason,
+            "message": row.message,
+            "helps": row.helps,
+            "queue": places[row.uid]._asdict() if row.uid in places else None,
+            "gpus": row.gpus,
+            "asks": row.asks,
+            "offering": row.offering,
+            "priority": row.priority,
+            "created_at": row.created_at,
+            "cost": {"to_date": money.text(spent[row.uid]), "currency": currency},
+        }
+        for row in rows
+    ]

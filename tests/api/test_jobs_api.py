@@ -1,0 +1,140 @@
+"""Tenants' own Jobs over REST and in the queue: for whom they are there, and in a fixed number of queries."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from allocations.models import MirrorObject
+from portal.core import clock
+from tests.api.fleet import allocate, fleet
+from tests.builders import client, person
+
+pytestmark = pytest.mark.django_db
+GPU = "nvidia.com/gpu"
+FULL = {"status": "False", "reason": "WaitingForQuota", "message": "1 more needed", "at": ""}
+
+
+@pytest.fixture
+def member(team, other_team, project):
+    fleet(team, other_team)
+    return person(team)
+
+
+def job(name: str, namespace: str, **facts: Any) -> UUID:
+    """A queued Job as the watcher writes it, asking two GPUs."""
+    uid = uuid4()
+    defaults = {
+        "job": {"name": name, "uid": str(uid)},
+        "created_at": "2026-11-02T12:00:00+00:00",
+        "conditions": {"QuotaReserved": FULL},
+        "cluster_queue": "",
+        "usage": {},
+        "asks": {GPU: 2},
+        "priority": 0,
+        "record": "",
+    }
+    MirrorObject.objects.create(
+        kind="Workload",
+        namespace=namespace,
+        name=f"job-{name}",
+        uid=str(uuid4()),
+        resource_version=1,
+        facts={**defaults, **facts},
+        seen_at=clock.now(),
+    )
+    return uid
+
+
+def test_a_queued_job_has_its_place_its_reason_and_what_helps(member, project):
+    uid = job("train", project.namespace)
+    [row] = client(member).get("/api/v1/jobs").json()["results"]
+    assert (row["uid"], row["state"], row["reason"], row["gpus"]) == (str(uid), "queued", "WaitingForQuota", 2)
+    assert row["queue"] == {"position": 1, "of": 1}
+    assert row["helps"]
+    assert row["cost"]["to_date"] == "0.0000"
+
+
+def test_an_admitted_job_is_of_the_offering_whose_flavor_kueue_chose(member, project):
+    admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
+    uid = job("train", project.namespace, **admitted)
+    row = client(member).get(f"/api/v1/jobs/{uid}").json()
+    assert (row["state"], row["offering"], row["queue"]) == ("admitted", "l40s/whole", None)
+
+
+@pytest.mark.parametrize(("reason", "state"), [("Succeeded", "finished"), ("Failed", "failed")])
+def test_a_job_that_ended_says_how(member, project, reason, state):
+    finished = {"status": "True", "reason": reason, "message": "", "at": ""}
+    job("train", project.namespace, conditions={"Finished": finished}, cluster_queue="team-vision")
+    assert [row["state"] for row in client(member).get("/api/v1/jobs").json()["results"]] == [state]
+
+
+def test_another_teams_job_is_not_there(member, other_team, project):
+    uid = job("train", project.namespace)
+    stranger = client(person(other_team))
+    assert stranger.get("/api/v1/jobs").json()["results"] == []
+    assert stranger.get("/api/v1/jobs", {"project": project.slug}).json()["results"] == []
+    assert stranger.get(f"/api/v1/jobs/{uid}").status_code == 404
+
+
+def test_a_job_that_is_not_there_is_404(member):
+    assert client(member).get(f"/api/v1/jobs/{uuid4()}").status_code == 404
+    assert client(member).get("/api/v1/jobs/no-uid").status_code == 404
+
+
+def test_a_queue_holds_allocations_and_jobs_in_one_order(member, team, project):
+    row = allocate(member, project, name="first")
+    uid = job("train", project.namespace)
+    body = client(member).get("/api/v1/queues/vision").json()
+    assert [(found["kind"], found["allocation"], found["job"]) for found in body["pending"]] == [
+        ("allocation", str(row.pk), None),
+        ("job", None, str(uid)),
+    ]
+    assert body["pending"][1]["ahead"] == {"count": 1, "asks": {"l40s/whole": 1}}
+    assert body["ordered_by"] == "portal"
+
+
+def test_what_waits_in_other_teams_is_a_number_and_no_name(member, other_team, project):
+    MirrorObject.objects.create(
+        kind="ClusterQueue",
+        name="team-language",
+        uid="u",
+        resource_version=1,
+        facts={"pending": 3, "reserving": 0, "admitted": 0},
+        seen_at=clock.now(),
+    )
+    answer = client(member).get("/api/v1/queues/vision")
+    assert answer.json()["others_waiting"] == 3
+    assert "language" not in answer.content.decode()
+
+
+def test_a_stopped_queue_tells_why_to_those_who_wait(member, project):
+    MirrorObject.objects.create(
+        kind="ClusterQueue",
+        name="team-vision",
+        uid="u",
+        resource_version=1,
+        facts={"pending": 1, "reserving": 0, "admitted": 0, "inactive": "it is stopped"},
+        seen_at=clock.now(),
+    )
+    job("train", project.namespace, conditions={"QuotaReserved": {**FULL, "reason": "Suspended"}})
+    [row] = client(member).get("/api/v1/jobs").json()["results"]
+    assert "it is stopped" in row["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/queues/vision"])
+def test_many_jobs_take_no_more_queries_than_one(member, project, path):
+    api = client(member)
+    job("train", project.namespace)
+    api.get(path)
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        api.get(path)
+    for number in range(5):
+        job(f"more-{number}", project.namespace)
+    with CaptureQueriesContext(connection) as many:
+        api.get(path)
+    assert len(many) == len(few)

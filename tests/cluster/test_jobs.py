@@ -1,0 +1,157 @@
+"""Tenants' own Jobs with the queue label, on the real Kueue and by a tenant's kubeconfig: queued, billed, explained."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from allocations import jobs, queueing
+from allocations.availability import Stock
+from allocations.cluster import people
+from allocations.cluster.client import connect
+from allocations.jobs import Job, State
+from deploy.local.runner import Local
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.metering.models import UsageInterval
+from tests.builders import client
+from tests.cluster.asking import held
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")
+GPU = "nvidia.com/gpu"
+Submit = Callable[..., str]
+
+
+@pytest.fixture
+def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
+    """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
+    token = people.mint(connect(), member.username, 3600).token
+    file = tmp_path / "kubeconfig"
+    words = people.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
+    file.write_text(words, encoding="utf-8")
+
+    def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
+        body = deepcopy(guided())
+        body["metadata"]["name"] = name
+        body["spec"] |= {"parallelism": pods, "completions": pods}
+        body["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": run_for}}
+        body["spec"]["template"]["spec"] |= pod
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+            which: {resource: "1"} for which in ("requests", "limits")
+        }
+        command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", "create", "-o", "json", "-f", "-"]
+        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return str(json.loads(done.stdout)["metadata"]["uid"])
+
+    yield create
+    kubectl("delete", "jobs", "--all", "-n", project.namespace)
+    eventually(lambda: not jobs.of_projects([project]))
+    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, member="", end=None).exists())
+
+
+def guided() -> dict[str, Any]:
+    """The Job of the guide."""
+    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.S)
+    assert found
+    return dict(yaml.safe_load(found[1]))
+
+
+def one(project: Project, uid: str) -> Job | None:
+    return next((job for job in jobs.of_projects([project]) if str(job.uid) == uid), None)
+
+
+def become(project: Project, uid: str, state: State, reason: str = "") -> Job:
+    def look() -> Job | None:
+        job = one(project, uid)
+        return job if job and job.state == state and job.reason in (reason, reason or job.reason) else None
+
+    return eventually(look)
+
+
+def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit, project: Project) -> None:
+    uid = submit("train", pods=2, run_for="3s")
+    job = become(project, uid, State.RUNNING)
+    assert (job.offering, job.gpus) == ("l40s/whole", 2)
+    assert become(project, uid, State.FINISHED).message == "It has finished."
+    rows = eventually(lambda: list(UsageInterval.objects.filter(allocation=uid, end__isnull=False)))
+    assert [(row.count, row.project, row.member, row.estimated_end) for row in rows] == [
+        (1, project.slug, "", False)
+    ] * 2
+
+
+def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, project: Project, vision: Team) -> None:
+    offering = Offering.objects.get(key="l40s/whole")
+    before, left = Stock().capacity(offering), Stock([vision]).mine(vision, offering).can_get_now
+    uid = submit("train", pods=2)
+    eventually(lambda: UsageInterval.objects.filter(allocation=uid, end=None).count() == 2)
+
+    def counted() -> tuple[int, int, int]:
+        found = Stock().capacity(Offering.objects.get(key="l40s/whole"))
+        return (found.total, found.held, found.free)
+
+    eventually(lambda: counted() == (before.total, before.held + 2, before.free - 2))
+    assert Stock([vision]).mine(vision, offering).can_get_now == left - 2
+
+
+def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
+    submit: Submit, project: Project, member: User, vision: Team
+) -> None:
+    held(member, project, "l40s/whole", 4)
+    uids = [submit(name) for name in ("first", "second")]
+    waiting = [become(project, uid, State.QUEUED, "WaitingForQuota") for uid in uids]
+    assert all(job.helps.startswith("Give back") for job in waiting)
+    eventually(lambda: {job.name: queueing.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
+    body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
+    assert body["ordered_by"] == "kueue"
+    assert [(row["kind"], row["name"], row["position"], row["ahead"]) for row in body["pending"]] == [
+        ("job", "first", 1, {"count": 0, "asks": {}}),
+        ("job", "second", 2, {"count": 1, "asks": {GPU: 1}}),
+    ]
+    assert [row["kind"] for row in body["holding"]] == ["allocation"]
+
+
+def test_more_than_the_quota_is_said_to_be_too_much(submit: Submit, project: Project) -> None:
+    job = become(project, submit("wide", pods=50), State.QUEUED, "ExceedsMaxQuota")
+    assert "more than the team's quota" in job.message
+
+
+def test_a_resource_without_quota_is_said_to_have_none(submit: Submit, project: Project) -> None:
+    uid = submit("odd", resource="nvidia.com/mig-9g.99gb")
+    assert "no quota of this kind" in become(project, uid, State.QUEUED, "NoMatchingFlavor").message
+
+
+def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project, kubectl: Kubectl) -> None:
+    patch = ("patch", "clusterqueue", "team-vision", "--type=merge", "-p")
+    kubectl(*patch, '{"spec":{"stopPolicy":"Hold"}}')
+    try:
+        job = become(project, submit("stopped"), State.QUEUED, "Suspended")
+        assert "stopped" in job.message
+        assert "operator" in job.helps
+    finally:
+        kubectl(*patch, '{"spec":{"stopPolicy":"None"}}')
+    become(project, str(job.uid), State.RUNNING)
+
+
+def test_what_a_guard_says_of_its_pods_is_on_the_jobs_page(
+    submit: Submit, project: Project, member: User, other: User
+) -> None:
+    uid = submit("placed", nodeName="l40s-0")
+    become(project, uid, State.ADMITTED)
+    body = eventually(lambda: (found := client(member).get(f"/api/v1/jobs/{uid}").json())["refusals"] and found)
+    assert any("nodeName" in refusal and "guard gpu-portal-" in refusal for refusal in body["refusals"])
+    assert client(other).get(f"/api/v1/jobs/{uid}").status_code == 404
+
+
+@pytest.fixture
+def other() -> User:
+    return User.objects.get(username="language-member")

@@ -1,0 +1,53 @@
+"""The pages of a team's queue and of one Job: what waits, why, what helps, and for whom they are there."""
+
+import pytest
+
+from tests.api.fleet import allocate, fleet
+from tests.api.test_jobs_api import job
+from tests.builders import person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member(team, project, client):
+    fleet(team)
+    made = person(team)
+    client.force_login(made)
+    return made
+
+
+def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
+    row = allocate(member, project, name="first")
+    uid = job("train", project.namespace)
+    text = client.get("/queues/vision").content.decode()
+    assert f"/allocations/{row.pk}" in text
+    assert f"/jobs/{uid}" in text
+    assert "own Job in" in text
+    assert "Give back what the team no longer needs" in text
+    assert "Kueue does not answer" in text
+
+
+def test_the_home_page_leads_to_the_queue(client, member):
+    assert 'href="/queues/vision"' in client.get("/").content.decode()
+
+
+def test_a_poll_brings_the_rows_alone(client, member):
+    text = client.get("/queues/vision", headers={"HX-Request": "true"}).content.decode()
+    assert text.lstrip().startswith("<div id=")
+    assert "<html" not in text
+
+
+def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_cluster_is_away(client, member, project):
+    uid = job("train", project.namespace)
+    text = client.get(f"/jobs/{uid}").content.decode()
+    assert "Place 1 of 1" in text
+    assert "2 × nvidia.com/gpu" in text
+    assert "whether its pods are refused is not known now" in text
+
+
+def test_another_teams_queue_and_job_are_not_there(client, member, other_team, project):
+    uid = job("train", project.namespace)
+    client.force_login(person(other_team))
+    assert client.get("/queues/vision").status_code == 404
+    assert client.get(f"/jobs/{uid}").status_code == 404

@@ -1,0 +1,101 @@
+"""What is remembered of a workload: what it asks, and what it takes of its team's queue."""
+
+from typing import Any
+
+from allocations.cluster import names
+from allocations.cluster.kinds import KINDS
+
+GPU = "nvidia.com/gpu"
+JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
+
+
+def workload(
+    *, queue: str = names.LOCAL_QUEUE, status: dict[str, Any] | None = None, **metadata: Any
+) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"requests": {GPU: "2"}, "limits": {GPU: "2"}}}
+    return {
+        "metadata": {"name": "job-train-1a2b3", "ownerReferences": [JOB], **metadata},
+        "spec": {
+            "queueName": queue,
+            "priority": 7,
+            "podSets": [{"name": "main", "count": 3, "template": {"spec": {"containers": [container]}}}],
+        },
+        "status": status or {},
+    }
+
+
+def admitted(**more: Any) -> dict[str, Any]:
+    assignment = {"name": "main", "count": 3, "flavors": {GPU: "l40s"}, "resourceUsage": {GPU: "6"}}
+    return {"admission": {"clusterQueue": "team-vision", "podSetAssignments": [assignment]}, **more}
+
+
+def facts(raw: dict[str, Any]) -> Any:
+    return KINDS["Workload"].project(raw)
+
+
+def test_a_queued_job_is_remembered_with_what_all_its_pods_ask() -> None:
+    found = facts(workload())
+    assert found["job"] == {"name": "train", "uid": "6f9d"}
+    assert (found["asks"], found["priority"]) == ({GPU: 6}, 7)
+    assert (found["cluster_queue"], found["usage"]) == ("", {})
+
+
+def test_an_admitted_job_takes_of_its_queue_what_kueue_assigned_by_flavor() -> None:
+    found = facts(workload(status=admitted()))
+    assert (found["cluster_queue"], found["usage"]) == ("team-vision", {"l40s": {GPU: 6}})
+
+
+def test_pods_that_are_done_give_their_part_back() -> None:
+    found = facts(workload(status=admitted(reclaimablePods=[{"name": "main", "count": 2}])))
+    assert found["usage"] == {"l40s": {GPU: 2}}
+
+
+def test_a_finished_job_takes_nothing_though_its_admission_still_stands() -> None:
+    done = {"type": "Finished", "status": "True", "reason": "Succeeded"}
+    assert facts(workload(status=admitted(conditions=[done])))["usage"] == {}
+
+
+def test_cpu_and_memory_are_not_counted() -> None:
+    assignment = {"name": "main", "count": 1, "flavors": {"cpu": "l40s"}, "resourceUsage": {"cpu": "500m"}}
+    assert facts(workload(status={"admission": {"podSetAssignments": [assignment]}}))["usage"] == {}
+
+
+def test_a_workload_of_another_queue_concerns_nobody_here() -> None:
+    assert facts(workload(queue="other")) is None
+
+
+def test_a_lease_says_what_it_takes_too() -> None:
+    assignment = {"name": "main", "flavors": {GPU: "l40s"}, "resourceUsage": {GPU: "2"}}
+    status = {"admission": {"clusterQueue": "team-vision", "podSetAssignments": [assignment]}}
+    lease = {"metadata": {"labels": {names.MANAGED: "true"}}, "status": status}
+    assert facts(lease)["usage"] == {"l40s": {GPU: 2}}
+    assert "job" not in facts(lease)
+
+
+def waiting(reason: str, message: str) -> dict[str, Any]:
+    condition = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": message}
+    return dict(facts(workload(status={"conditions": [condition]})))
+
+
+def test_the_reason_in_detail_outlives_kueues_bypass() -> None:
+    detailed = waiting("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed")
+    bypassed = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
+    assert KINDS["Workload"].carry(detailed, bypassed)["conditions"] == detailed["conditions"]
+
+
+def test_another_reason_replaces_the_one_before() -> None:
+    before = waiting("WaitingForQuota", "1 more needed")
+    now = waiting("Suspended", "ClusterQueue team-vision is inactive")
+    assert KINDS["Workload"].carry(before, now) == now
+
+
+def test_a_queue_that_admits_nothing_says_why() -> None:
+    stopped = {
+        "type": "Active",
+        "status": "False",
+        "reason": "Stopped",
+        "message": "Can't admit: ClusterQueue is stopped",
+    }
+    found = KINDS["ClusterQueue"].project({"metadata": {"name": "team-vision"}, "status": {"conditions": [stopped]}})
+    assert found is not None
+    assert found["inactive"] == stopped["message"]

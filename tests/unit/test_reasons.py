@@ -1,0 +1,86 @@
+"""Each of Kueue's reasons in plain words, with what helps."""
+
+import pytest
+
+from allocations import reasons
+from allocations.reasons import EVICTED, FINISHED, QUEUED, explain
+
+DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
+PREEMPTED = (
+    "Preempted to accommodate a workload (UID: 5c0f, JobUID: UNKNOWN) due to {};"
+    " preemptor path: /dept-research/team-secret; preemptee path: /dept-research/team-vision"
+)
+
+
+def condition(reason: str, message: str = "", status: str = "True") -> dict[str, str]:
+    return {"status": status, "reason": reason, "message": message, "at": "2026-11-02T12:00:00+00:00"}
+
+
+@pytest.mark.parametrize("reason", sorted(QUEUED))
+def test_every_pending_reason_has_its_sentence(reason: str) -> None:
+    found = explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False)
+    assert found == (reason, QUEUED[reason].sentence, QUEUED[reason].helps)
+
+
+@pytest.mark.parametrize("reason", sorted(EVICTED.keys() - {"Preempted"}))
+def test_every_eviction_has_its_sentence(reason: str) -> None:
+    found = explain({"Evicted": condition(reason)}, reserved=True)
+    assert found == (f"evicted_{reason.lower()}", EVICTED[reason].sentence, EVICTED[reason].helps)
+
+
+@pytest.mark.parametrize("reason", sorted(FINISHED))
+def test_every_end_has_its_sentence_whatever_else_still_stands(reason: str) -> None:
+    conditions = {"Finished": condition(reason), "Admitted": condition("Admitted"), "Evicted": condition("Preempted")}
+    assert explain(conditions, reserved=True) == (reason, FINISHED[reason].sentence, FINISHED[reason].helps)
+
+
+@pytest.mark.parametrize("reason", ["WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "Deactivated"])
+def test_what_can_be_done_is_said_where_something_waits_for_quota(reason: str) -> None:
+    assert explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False).helps
+
+
+def test_kueues_own_words_follow_where_they_say_more() -> None:
+    message = explain({"QuotaReserved": condition("WaitingForQuota", DETAIL, "False")}, reserved=False).message
+    assert message == f"{QUEUED['WaitingForQuota'].sentence} Kueue: {DETAIL}"
+
+
+def test_kueues_bypass_says_nothing_more() -> None:
+    bypassed = condition("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed", "False")
+    assert explain({"QuotaReserved": bypassed}, reserved=False).message == QUEUED["WaitingForQuota"].sentence
+
+
+def test_a_stopped_queue_tells_its_own_cause() -> None:
+    conditions = {"QuotaReserved": condition("Suspended", "ClusterQueue team-vision is inactive", "False")}
+    found = explain(conditions, reserved=False, inactive="references missing ResourceFlavor(s): l40s.")
+    assert found.message == f"{QUEUED['Suspended'].sentence} Kueue: references missing ResourceFlavor(s): l40s."
+
+
+def test_a_cause_in_the_suffix_is_told_in_words() -> None:
+    found = explain({"Evicted": condition("DeactivatedDueToRequeuingLimitExceeded")}, reserved=True)
+    assert found.reason == "evicted_deactivated"
+    assert found.message == "It was deactivated in Kueue. It was taken back too often."
+
+
+@pytest.mark.parametrize(("cause", "whom"), reasons.PREEMPTED_FOR)
+def test_a_preemption_tells_its_cause_and_never_the_other_team(cause: str, whom: str) -> None:
+    found = explain({"Evicted": condition("Preempted", PREEMPTED.format(cause))}, reserved=True)
+    assert found.message == f"Kueue takes its quota back for {whom}."
+    assert "secret" not in "".join(found)
+
+
+def test_an_eviction_that_is_over_is_not_the_reason_why_it_waits() -> None:
+    conditions = {"Evicted": condition("Preempted"), "QuotaReserved": condition("WaitingForQuota", "", "False")}
+    assert explain(conditions, reserved=False).reason == "WaitingForQuota"
+
+
+def test_what_was_just_submitted_is_in_its_queue() -> None:
+    assert explain({}, reserved=False) == ("submitted", QUEUED["submitted"].sentence, "")
+
+
+def test_a_reason_that_nobody_knows_is_told_in_kueues_words() -> None:
+    found = explain({"QuotaReserved": condition("Mystery", "the moon is full", "False")}, reserved=False)
+    assert found == ("Mystery", "the moon is full", "")
+
+
+def test_what_has_quota_is_admitted() -> None:
+    assert explain({"QuotaReserved": condition("QuotaReserved")}, reserved=True).reason == "admitted"
