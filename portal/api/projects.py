@@ -177,9 +177,10 @@ def unarchive(request: Request, slug: str) -> Response:
 def guard(request: Request, slug: str) -> Response:
     """What the guard does, and the pods that it would refuse were they made anew. POST has it warn or refuse."""
     row = _managed(request, slug)
-    if request.method == "POST":
-        adopting.set_guard(person(request), row, read(NewGuard, request)["guard"])
-    waiting = adopting.waiting_for(person(request), row)
+    with transaction.atomic():
+        if request.method == "POST":
+            adopting.set_guard(person(request), row, read(NewGuard, request)["guard"])
+        waiting = adopting.waiting_for(person(request), row)
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
 

@@ -41,8 +41,8 @@ def remove(user: User, team: Team, username: str) -> None:
 
 def _keep_a_lead(user: User, team: Team, person: User) -> None:
     """Refused if `person` is the team's only active lead. Locks the leads, so that two do not go at once."""
-    leads = Membership.objects.select_for_update().filter(team=team, role=Role.LEAD, user__is_active=True)
-    found = [lead.user_id for lead in leads]
+    leads = Membership.objects.filter(team=team, role=Role.LEAD, user__is_active=True).order_by("pk")
+    found = list(leads.select_for_update(of=("self",)).values_list("user_id", flat=True))
     if found == [person.pk] and not access.can(user, "structure.manage", None):
         raise Refused(
             "last_lead",

@@ -15,6 +15,7 @@ from allocations.reconcile.facts import Ref
 from allocations.states import Outcome, Phase
 from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
+from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.builders import client
 from tests.cluster.asking import ended as end
@@ -48,6 +49,29 @@ def labels(kubectl: Kubectl, namespace: str) -> dict[str, str]:
 def people(kubectl: Kubectl, namespace: str) -> set[str]:
     binding = read(kubectl, "rolebinding", "gpu-portal-tenant", namespace)
     return {subject["name"] for subject in binding.get("subjects") or ()}
+
+
+# People
+
+
+def test_who_is_deactivated_loses_the_cluster_and_has_it_back_when_activated(
+    project: Project, local: Local, tmp_path: Path
+) -> None:
+    user = tenants.create_user(f"guest-{project.slug}", "a long enough secret")
+    tenants.add_member(project.team, user, "member")
+
+    def enters() -> bool:
+        return person_of(local, tmp_path, user, project.namespace).run("get", "pods").returncode == 0
+
+    eventually(enters, ClusterRefused)
+    before = person_of(local, tmp_path, user, project.namespace)
+    user.is_active = False
+    tenants.save_person(user, ["is_active"])
+    eventually(lambda: before.run("get", "pods").returncode != 0)
+    user.is_active = True
+    tenants.save_person(user, ["is_active"])
+    eventually(enters, ClusterRefused)
+    tenants.remove_member(project.team, user)
 
 
 # Moving

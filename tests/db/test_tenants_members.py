@@ -1,6 +1,10 @@
 """What leads may do with the people of their team."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
+from django.db import connection
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.tenants import members
@@ -62,6 +66,27 @@ def test_one_of_two_leads_may_go(team, lead):
     person(team, "lead")
     members.remove(lead, team, lead.username)
     assert not Membership.objects.filter(user=lead).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_leads_who_remove_each_other_at_once_one_stays(team):
+    leads = [person(team, "lead") for _ in range(4)]
+    together = Barrier(len(leads))
+
+    def remove_the_next(number: int) -> bool:
+        together.wait()
+        try:
+            members.remove(leads[number], team, leads[(number + 1) % len(leads)].username)
+        except (Refused, NotVisible):
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(len(leads)) as pool:
+        done = list(pool.map(remove_the_next, range(len(leads))))
+    left = Membership.objects.filter(team=team, role="lead").count()
+    assert left == len(leads) - sum(done) >= 1
 
 
 def test_a_lead_who_is_not_active_does_not_count(team, lead):

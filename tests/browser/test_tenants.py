@@ -1,0 +1,61 @@
+"""Leads and operators at work, with scripts and without, and on a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from portal.tenants import services as tenants
+from portal.tenants.models import Membership, User
+from tests.browser.conftest import PASSWORD, sign_in
+from tests.builders import person
+
+PHONE = {"width": 360, "height": 780}
+
+
+def with_password(user: User) -> User:
+    tenants.set_password(user, PASSWORD)
+    return user
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_lead_adds_and_removes_a_member(open_page, team, project, scripts):
+    newcomer = person()
+    page = sign_in(open_page(java_script_enabled=scripts), with_password(person(team, "lead")))
+    page.locator(".menu summary").click()
+    page.get_by_role("link", name="Teams").click()
+    page.get_by_label("Username").fill(newcomer.username)
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is member of vision")
+    page.get_by_label(f"Role of {newcomer.username}").select_option("lead")
+    page.get_by_role("button", name=f"Change the role of {newcomer.username}").click()
+    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is lead of vision")
+    page.get_by_role("link", name=f"Remove {newcomer.username}").click()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator("main .banner")).to_contain_text("is no longer in vision")
+    assert not Membership.objects.filter(user=newcomer).exists()
+
+
+def test_an_operator_makes_a_team(open_page, team, project):
+    page = sign_in(open_page(), with_password(person(platform_role="operator")))
+    page.goto("/tenants")
+    page.get_by_role("link", name="New team").click()
+    page.get_by_label("Slug").fill("Cells")
+    page.get_by_label("Name").fill("Cells")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("alert")).to_contain_text("Use lower-case letters")
+    page.get_by_label("Slug").fill("cells")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("heading", name="Tenants")).to_be_visible()
+    expect(page.get_by_role("link", name="Cells", exact=True)).to_be_visible()
+
+
+def test_no_page_of_tenants_is_wider_than_a_phone(open_page, team, project):
+    deep = tenants.create_department("d" * 40, "A department with a long name", parent=team.department)
+    long = tenants.create_team(deep, "t" * 40, "A team with a long name")
+    tenants.create_project(long, "p" * 40, "A project with a long name", namespace="n" * 63)
+    page = sign_in(open_page(viewport=PHONE), with_password(person(platform_role="operator")))
+    for path in (
+        *("/teams", "/teams/vision", f"/teams/{long.slug}", "/tenants", "/tenants/projects/new"),
+        *("/projects/vision-train", "/projects/vision-train/move", f"/tenants/departments/{deep.slug}/edit"),
+    ):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
