@@ -29,22 +29,24 @@ TAKEN = """
     WHERE claim.kind = 'ResourceClaim' AND device ->> 'driver' = %(driver)s
 """
 # Names without their card's, so that cards of one state are alike: gpu-3-mig-1g10gb-19-0 is 1g10gb-19-0, gpu-3 is "".
+# What is published and what is taken are put together by grouping: PostgreSQL cannot guess how many devices claims
+# have, and would join them row by row.
 ALIKE = f"""
-    WITH taken AS ({TAKEN}), used AS (
-        SELECT node, split_part(device, '-mig-', 1) AS card,
-               array_agg(split_part(device, '-mig-', 2) ORDER BY device) AS devices
-        FROM taken GROUP BY 1, 2
-    ), card AS (
-        SELECT device.flavor_id, node.name AS node, split_part(device.name, '-mig-', 1) AS card,
-               coalesce(jsonb_object_agg(split_part(device.name, '-mig-', 2), device.attributes ->> 'profile')
-                        FILTER (WHERE device.attributes ->> 'type' = 'mig'), '{{}}') AS parts
+    WITH taken AS ({TAKEN}), part AS (
+        SELECT device.flavor_id, node.name AS node, device.name AS device, device.attributes, false AS is_taken
         FROM catalog_device AS device JOIN catalog_node AS node ON node.id = device.node_id
         WHERE device.flavor_id = ANY(%(flavors)s) AND device.healthy AND device.present
           AND node.ready AND node.present AND node.tainted
-        GROUP BY 1, 2, 3
+        UNION ALL SELECT NULL, node, device, NULL, true FROM taken
+    ), card AS (
+        SELECT max(flavor_id) AS flavor_id,
+               coalesce(jsonb_object_agg(split_part(device, '-mig-', 2), attributes ->> 'profile')
+                        FILTER (WHERE attributes ->> 'type' = 'mig'), '{{}}') AS parts,
+               coalesce(array_agg(split_part(device, '-mig-', 2) ORDER BY device)
+                        FILTER (WHERE is_taken), '{{}}') AS taken
+        FROM part GROUP BY node, split_part(device, '-mig-', 1)
     )
-    SELECT flavor_id, parts::text, coalesce(used.devices, '{{}}'), count(*)
-    FROM card LEFT JOIN used USING (node, card) GROUP BY 1, 2, 3
+    SELECT flavor_id, parts::text, taken, count(*) FROM card WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3
 """  # noqa: S608 (put together of constants)
 
 
