@@ -1,7 +1,6 @@
 """Tenants' own Jobs over REST and in the queue: for whom they are there, and in a fixed number of queries."""
 
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -10,42 +9,16 @@ from django.test.utils import CaptureQueriesContext
 from allocations.models import MirrorObject
 from portal.core import clock
 from tests.api.fleet import allocate, fleet
+from tests.api.queued import FULL, GPU, job
 from tests.builders import client, person
 
 pytestmark = pytest.mark.django_db
-GPU = "nvidia.com/gpu"
-FULL = {"status": "False", "reason": "WaitingForQuota", "message": "1 more needed", "at": ""}
 
 
 @pytest.fixture
 def member(team, other_team, project):
     fleet(team, other_team)
     return person(team)
-
-
-def job(name: str, namespace: str, **facts: Any) -> UUID:
-    """A queued Job as the watcher writes it, asking two GPUs."""
-    uid = uuid4()
-    defaults = {
-        "job": {"name": name, "uid": str(uid)},
-        "created_at": "2026-11-02T12:00:00+00:00",
-        "conditions": {"QuotaReserved": FULL},
-        "cluster_queue": "",
-        "usage": {},
-        "asks": {GPU: 2},
-        "priority": 0,
-        "record": "",
-    }
-    MirrorObject.objects.create(
-        kind="Workload",
-        namespace=namespace,
-        name=f"job-{name}",
-        uid=str(uuid4()),
-        resource_version=1,
-        facts={**defaults, **facts},
-        seen_at=clock.now(),
-    )
-    return uid
 
 
 def test_a_queued_job_has_its_place_its_reason_and_what_helps(member, project):

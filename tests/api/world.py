@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.test import Client
@@ -16,6 +17,7 @@ from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
 from quotas.limits.models import Limit
 from tests.api.fleet import allocate, fleet
+from tests.api.queued import job
 from tests.builders import person
 
 ASK = {"project": "vision-train", "offering": "l40s/whole"}
@@ -65,11 +67,12 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class World:
-    """A fleet and two teams; of the first an allocation and a project's limit; for every role a person, signed in and
-    with two tokens."""
+    """A fleet and two teams; of the first an allocation, a queued Job and a project's limit; for every role a person,
+    signed in and with two tokens."""
 
     allocation: Allocation
     limit: Limit
+    job: UUID
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
@@ -79,6 +82,7 @@ class World:
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,
+            "<uuid:uid>": self.job,
             "<int:id_>": self.limit.pk,
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
@@ -119,7 +123,7 @@ def world(team: Team, other: Team, project: Project) -> World:
     User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
     User.objects.create(username="anyone")
     limit = limiting.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limiting.Terms(4))
-    made = World(allocate(people["member"], project), limit)
+    made = World(allocate(people["member"], project), limit, job("train", project.namespace))
     made.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()

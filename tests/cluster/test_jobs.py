@@ -75,7 +75,9 @@ def become(project: Project, uid: str, state: State, reason: str = "") -> Job:
         job = one(project, uid)
         return job if job and job.state == state and job.reason in (reason, reason or job.reason) else None
 
-    return eventually(look)
+    found = eventually(look)
+    assert found is not None
+    return found
 
 
 def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit, project: Project) -> None:
