@@ -3,11 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID, uuid4
 
 from allocations import services
-from allocations.models import Allocation, MirrorObject
-from portal.core import clock
+from allocations.models import Allocation
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -17,7 +15,6 @@ from quotas.limits import services as limits
 from tests.gpu_facts import card, dra_node, plugin_node, slices_of
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-FULL = {"status": "False", "reason": "WaitingForQuota", "message": "1 more needed", "at": ""}
 PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
@@ -39,31 +36,6 @@ def fleet(*teams: Team, extra_nodes: int = 0) -> Cluster:
 
 def allocate(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **wish: Any) -> Allocation:
     return services.request(user, services.Wish(project=project.slug, offering=offering, count=count, **wish))
-
-
-def job(name: str, namespace: str, **facts: Any) -> UUID:
-    """A queued Job as the watcher writes it, asking two GPUs; returns its uid."""
-    uid = uuid4()
-    defaults = {
-        "job": {"name": name, "uid": str(uid)},
-        "created_at": "2026-11-02T12:00:00+00:00",
-        "conditions": {"QuotaReserved": FULL},
-        "cluster_queue": "",
-        "usage": {},
-        "asks": {"nvidia.com/gpu": 2},
-        "priority": 0,
-        "record": "",
-    }
-    MirrorObject.objects.create(
-        kind="Workload",
-        namespace=namespace,
-        name=f"job-{name}",
-        uid=str(uuid4()),
-        resource_version=1,
-        facts={**defaults, **facts},
-        seen_at=clock.now(),
-    )
-    return uid
 
 
 def in_an_hour() -> str:

@@ -8,11 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from allocations.models import MirrorObject
 from portal.core import clock
-from tests.api.fleet import FULL, allocate, fleet, job
+from tests.api.fleet import allocate, fleet
+from tests.api.queued import FULL, GPU, job
 from tests.builders import client, person
 
 pytestmark = pytest.mark.django_db
-GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from portal.tenants import services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
 from quotas.limits.models import Limit
-from tests.api.fleet import allocate, fleet, job
+from tests.api.fleet import allocate, fleet
+from tests.api.queued import job
 from tests.builders import person
 
 ASK = {"project": "vision-train", "offering": "l40s/whole"}
@@ -66,8 +67,8 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class World:
-    """A fleet and two teams; of the first an allocation, a Job and a project's limit; for every role a person, signed
-    in and with two tokens."""
+    """A fleet and two teams; of the first an allocation, a queued Job and a project's limit; for every role a person,
+    signed in and with two tokens."""
 
     allocation: Allocation
     limit: Limit
@@ -81,8 +82,8 @@ class World:
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,
-            "<int:id_>": self.limit.pk,
             "<uuid:uid>": self.job,
+            "<int:id_>": self.limit.pk,
             "<str:flavor>": "h100",
             "<str:slice_>": "claim",
             "<str:name>": "l40s",

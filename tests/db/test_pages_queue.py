@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.fleet import allocate, fleet
-from tests.api.test_jobs_api import job
+from tests.api.queued import job
 from tests.builders import person
 
 pytestmark = pytest.mark.django_db
