@@ -16,7 +16,7 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 
 
-class EntryOut(serializers.Serializer):
+class QueueEntryOut(serializers.Serializer):
     kind = serializers.ChoiceField(choices=["allocation", "job"])
     allocation = serializers.UUIDField(allow_null=True)
     job = serializers.UUIDField(allow_null=True, help_text="Uid of a Job that a tenant submitted.")
@@ -39,7 +39,7 @@ class AheadOut(serializers.Serializer):
     asks = serializers.DictField(child=serializers.IntegerField())
 
 
-class PendingOut(EntryOut):
+class PendingOut(QueueEntryOut):
     position = serializers.IntegerField(help_text="From 1.")
     ahead = AheadOut(help_text="What waits before it in the team's queue, and asks in all.")
 
@@ -54,7 +54,7 @@ class QueueOut(serializers.Serializer):
     team = serializers.CharField()
     ordered_by = serializers.CharField(help_text="kueue, or portal: its own order while Kueue does not answer.")
     pending = PendingOut(many=True)
-    holding = EntryOut(many=True, help_text="What has quota of the team: allocations and tenants' own Jobs.")
+    holding = QueueEntryOut(many=True, help_text="What has quota of the team: allocations and tenants' own Jobs.")
     reserving = serializers.IntegerField(help_text="Workloads with quota reserved, tenants' own Jobs too.")
     admitted = serializers.IntegerField()
     others_waiting = serializers.IntegerField(help_text="In queues of the department's other teams.")
