@@ -57,12 +57,15 @@ class Near:
     constraints: tuple[str, ...]
 
 
-def ranked(stock: Stock, near: Near, among: Iterable[Offering], prices: Mapping[str, Fraction]) -> list[Alternative]:
-    """Fewer of the same first; then what fits now, of the same flavor, of a like size, most of it."""
+def ranked(
+    stock: Stock, near: Near, among: Iterable[Offering], prices: Mapping[str, Fraction], *, at_once: bool = False
+) -> list[Alternative]:
+    """Fewer of the same first; then what fits now, of the same flavor, of a like size, most of it. ``at_once`` keeps
+    what fits now."""
     found: list[tuple[tuple[Any, ...], Alternative]] = []
     for candidate in among:
         ask = _ask(stock, near, candidate, near.count)
-        if not (count := min(near.count, rules.most_possible(ask))):
+        if not (count := min(near.count, rules.most_now(ask) if at_once else rules.most_possible(ask))):
             continue
         ask = _ask(stock, near, candidate, count)
         if rules.bindings(ask):
@@ -77,6 +80,19 @@ def ranked(stock: Stock, near: Near, among: Iterable[Offering], prices: Mapping[
         )
         found.append((_rank(near, candidate, other), other))
     return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MOST]
+
+
+def later(near: Near, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
+    """The same at a later time, when it is expected to be free; it is scheduled then, and queues if it is not."""
+    price = prices.get(near.offering.key)
+    return Alternative(
+        offering=near.offering.key,
+        count=near.count,
+        hours=near.hours,
+        fits="queue",
+        price=None if price is None else price * near.count * near.hours,
+        starts_at=starts_at,
+    )
 
 
 def stand_ins(stock: Stock, offering: Offering) -> list[Offering]:

@@ -294,8 +294,7 @@ def fits(ask: Ask) -> str:
     """``never`` when something binds, ``now`` when it is free in fleet and quota, else ``queue``."""
     if bindings(ask):
         return "never"
-    at_once = ask.free if ask.free_together is None else min(ask.free, ask.free_together)
-    return "now" if ask.count <= at_once and ask.used + ask.count <= ask.quota else "queue"
+    return "now" if ask.count <= most_now(ask) else "queue"
 
 
 def most_possible(ask: Ask) -> int:
@@ -307,6 +306,12 @@ def most_possible(ask: Ask) -> int:
     if ask.one_at_a_time:
         bounds.append(1)
     return max(0, min(bounds))
+
+
+def most_now(ask: Ask) -> int:
+    """The largest count of the same offering that fits at once."""
+    at_once = ask.free if ask.free_together is None else min(ask.free, ask.free_together)
+    return max(0, min(most_possible(ask), at_once, ask.quota - ask.used))
 
 
 @dataclass(frozen=True)

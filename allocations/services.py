@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations import advice, alternatives, options, own_claims, placing, rules, transitions
+from allocations import advice, alternatives, later, options, own_claims, placing, rules, transitions
 from allocations.alternatives import Alternative, Near
 from allocations.auditing import asked, note
 from allocations.availability import Stock
@@ -112,25 +112,30 @@ def preview(user: User, wish: Wish) -> Preview:
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     apart = _isolation(offering, wish)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
-    prices = costs.prices_per_hour(stock.offerings() if found or warned else [offering], now)
+    prices = costs.prices_per_hour(stock.offerings(), now)
     near = Near(project, offering, wish.count, hours, live, wish.spread, wish.constraints)
     better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
     price = prices.get(offering.key)
     if price is not None:
         price *= wish.count if own is None else own.draw.share
-    instead = alternatives.stand_ins(stock, offering) if found and own is None else []
+    fits = rules.fits(ask) if own is None else own_claims.fits(stock, project, offering, own, found)
+    instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
+    others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
+    if fits == "queue" and own is None and span.starts_at is None:
+        freed = later.after(stock, project.team, offering, wish.count, later.holders())
+        others += [alternatives.later(near, freed.at, prices)] if freed else []
     return Preview(
         project=project,
         offering=offering,
         wish=wish,
         starts_at=span.starts_at,
         ends_at=span.ends_at,
-        fits=rules.fits(ask) if own is None else own_claims.fits(stock, project, offering, own, found),
+        fits=fits,
         bindings=found,
         price_per_hour=price,
         price_total=None if price is None else price * hours,
         currency=costs.currency(),
-        alternatives=alternatives.ranked(stock, near, instead, prices),
+        alternatives=others,
         warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
         claim=None if own is None else own.stored,

@@ -19,6 +19,8 @@ MOST_HOURS = LONGEST.days * 24
 LEAST_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
 LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
+MINUTE = "%Y-%m-%dT%H:%M"
+"""As browsers send a time."""
 NO_OFFERING = "Choose what you need."
 TOGETHER = {
     "same_gpu": "all on one GPU",
@@ -128,6 +130,12 @@ class RequestForm(LengthForm):
     interval = forms.ChoiceField(required=False, label="Time slice", choices=[(i, i) for i in ("", *INTERVALS)])
     threads = forms.IntegerField(required=False, label="Threads of each, %", min_value=0, max_value=100)
     pinned = forms.CharField(required=False, label="Memory of each", help_text="Such as 10Gi.")
+    starts_at = forms.DateTimeField(
+        required=False,
+        label="Start later, UTC",
+        help_text="Left empty, it starts as soon as it can.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
+    )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, projects: Iterable[Project], *args: Any, **kwargs: Any) -> None:
@@ -145,6 +153,7 @@ class RequestForm(LengthForm):
             count=1 if is_claim else values["count"],
             name=values["name"],
             hours=self.chosen_hours(),
+            starts_at=values["starts_at"],
             priority=values["priority"] or "normal",
             purpose=values["purpose"],
             spread=values["spread"],

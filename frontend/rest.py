@@ -13,6 +13,8 @@ def as_curl(wish: Wish) -> str:
     if wish.hours is not None:
         body["hours"] = f"{wish.hours:f}"
     body |= {name: value for name in ("name", "purpose") if (value := getattr(wish, name))}
+    if wish.starts_at is not None:
+        body["starts_at"] = wish.starts_at.isoformat()
     if wish.priority != "normal":
         body["priority"] = wish.priority
     if wanted := dict.fromkeys([*(["spread"] if wish.spread else []), *wish.constraints], True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import Look
 
@@ -64,9 +66,12 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
         hours = amounts.hours(Fraction(Decimal(other["hours"])))
         price = None if other["price"] is None else Fraction(Decimal(other["price"]))
         query = kept | {"offering": other["offering"], "count": other["count"], "length": "custom", "hours": hours}
+        at = other["starts_at"] + timedelta(minutes=1) if other["starts_at"] else None
+        if at:
+            query["starts_at"] = f"{at:{MINUTE}}"
         found.append(
             Chip(
-                text=f"{other['count']} × {other['offering']}",
+                text=f"{other['count']} × {other['offering']}" + (f" from {at:%Y-%m-%d %H:%M} UTC" if at else ""),
                 price=f"{amounts.money(price, currency)} for {hours} h",
                 look=phases.FITS[other["fits"]],
                 url=f"{reverse('request')}?{urlencode(query)}",

@@ -1,6 +1,6 @@
 """The catalogue: what there is to ask for, what is free of it, and what the caller's team can get."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -10,9 +10,10 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import claim_fleet
+from allocations import claim_fleet, later
 from allocations.availability import Mine, Stock
 from allocations.isolation import of_slice
+from allocations.models import Allocation
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
 from portal.api.preview_out import NO_ESTIMATE, WaitOut
@@ -42,12 +43,18 @@ class CapacityOut(serializers.Serializer):
     free = serializers.IntegerField()
 
 
+class FreedOut(serializers.Serializer):
+    at = serializers.DateTimeField()
+    allocation = serializers.UUIDField(allow_null=True, help_text="Whose end it is; null where you do not see it.")
+
+
 class MineOut(serializers.Serializer):
     limit = serializers.IntegerField(help_text="The teams' own quota.")
     used = serializers.IntegerField()
     can_get_now = serializers.IntegerField()
     can_borrow = serializers.IntegerField(help_text="The part of can_get_now that others would lend.")
     most = serializers.IntegerField(help_text="With all that could ever be borrowed.")
+    after = FreedOut(allow_null=True, help_text="When none can be had now: the end after which one can, as ends stand.")
 
 
 class OfferingOut(serializers.Serializer):
@@ -144,8 +151,25 @@ def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
     )
 
 
+def _after(
+    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[Allocation]
+) -> dict[str, Any] | None:
+    """The first end after which one of the teams can have one; whose it is only where it is of these teams."""
+    if mine.can_get_now:
+        return None
+    teams = list(teams)
+    found = [freed for team in teams if (freed := later.after(stock, team, offering, 1, ends))]
+    if not found:
+        return None
+    first = min(found, key=lambda freed: freed.at)
+    is_own = first.allocation.project.team in teams
+    return {"at": first.at, "allocation": first.allocation.pk if is_own else None}
+
+
 def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
     prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
+    mine = {row.key: _mine(stock, teams, row) for row in rows}
+    ends = later.holders() if any(not side.can_get_now for side in mine.values()) else []
     return [
         {
             "id": row.key,
@@ -169,7 +193,7 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,
             "currency": currency,
             "capacity": vars(stock.capacity(row)),
-            "mine": vars(_mine(stock, teams, row)),
+            "mine": {**vars(mine[row.key]), "after": _after(stock, teams, row, mine[row.key], ends)},
             "wait": NO_ESTIMATE,
         }
         for row in rows

@@ -59,7 +59,7 @@ def test_an_offering_has_every_field_of_the_contract(api):
         "price_per_hour": "1.1000",
         "currency": "EUR",
         "capacity": {"total": 8, "held": 0, "free": 8},
-        "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "most": 4},
+        "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "most": 4, "after": None},
         "wait": {"p50_s": None, "p90_s": None},
     }
 
@@ -68,7 +68,7 @@ def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):
     hold(allocate(member, project, count=3), "a")
     row = rows(api)["l40s/whole"]
     assert row["capacity"] == {"total": 8, "held": 3, "free": 5}
-    assert row["mine"] == {"limit": 4, "used": 3, "can_get_now": 1, "can_borrow": 0, "most": 4}
+    assert row["mine"] == {"limit": 4, "used": 3, "can_get_now": 1, "can_borrow": 0, "most": 4, "after": None}
 
 
 def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
@@ -78,7 +78,7 @@ def test_with_a_project_mine_is_its_teams(api, member, project, other_team):
     assert rows(api, "project=vision-train")["l40s/whole"]["mine"]["used"] == 0
     assert rows(api, "project=language-train")["l40s/whole"]["mine"]["used"] == 2
     mine = rows(api)["l40s/whole"]["mine"]
-    assert mine == {"limit": 8, "used": 2, "can_get_now": 6, "can_borrow": 0, "most": 8}
+    assert mine == {"limit": 8, "used": 2, "can_get_now": 6, "can_borrow": 0, "most": 8, "after": None}
 
 
 def test_who_is_in_no_team_has_nothing(member):
@@ -110,3 +110,20 @@ def test_a_query_that_means_nothing_is_400(api, query):
 
 def test_another_teams_project_is_not_there(member, other_team):
     assert client(person(other_team)).get(f"{URL}?project=vision-train").status_code == 404
+
+
+def test_what_cannot_be_had_now_says_after_whose_end_it_can(api, member, project, other_team):
+    mine = allocate(member, project, count=4)
+    hold(mine, "a")
+    later = rows(api)["l40s/whole"]["mine"]
+    assert later["can_get_now"] == 0
+    assert later["after"]["allocation"] == str(mine.pk)
+    asked = {"project": project.slug, "offering": "l40s/whole", "count": 2}
+    seen = api.post("/api/v1/allocations/preview", asked, format="json").json()
+    assert seen["fits"] == "queue"
+    assert [(o["offering"], o["count"], o["fits"], bool(o["starts_at"])) for o in seen["alternatives"]] == [
+        ("h100/whole", 2, "now", False),
+        ("l40s/whole", 2, "queue", True),
+    ]
+    scheduled = {**asked, "starts_at": seen["alternatives"][1]["starts_at"]}
+    assert api.post("/api/v1/allocations", scheduled, format="json").status_code == 201
