@@ -1,0 +1,69 @@
+"""Many ask at once under one member's limit: the database grants as many as it has, and Kueue never has more."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from allocations import services
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.core.errors import Busy, Refused, Retryable
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.cluster.asking import phase, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+OFFERING, LIMIT, CLIENTS, TRIES = "t4/shared", 5, 8, 4
+
+
+@pytest.fixture
+def limit(vision: Team, member: User) -> Iterator[Limit]:
+    offering = Offering.objects.select_related("pool", "flavor").get(key=OFFERING)
+    row = limits.set_limit("test", vision.memberships.get(user=member), offering, LIMIT)
+    yield row
+    limits.remove_limit("test", row)
+
+
+def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueue(
+    limit: Limit, project: Project, member: User, kubectl: Kubectl
+) -> None:
+    def ask(_: int) -> list[Allocation]:
+        granted = []
+        try:
+            for _ in range(TRIES):
+                try:
+                    granted.append(services.request(member, services.Wish(project.slug, OFFERING)))
+                except Refused as error:
+                    assert error.dimensions[0].dimension == f"member:{OFFERING}"
+                except (Busy, Retryable):
+                    continue
+        finally:
+            connection.close()
+        return granted
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        asking = [clients.submit(ask, number) for number in range(CLIENTS)]
+        most = max([reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0)
+        granted = [row for a in asking for row in a.result()]
+    assert len(granted) == LIMIT
+    assert most <= LIMIT
+    for row in granted:
+        wait_for(row, Phase.ACTIVE)
+    assert reserved(kubectl, project) == LIMIT
+    services.release(member, granted[0])
+    eventually(lambda: phase(granted[0]) == Phase.ENDED)
+    assert services.request(member, services.Wish(project.slug, OFFERING)).pk
+
+
+def reserved(kubectl: Kubectl, project: Project) -> int:
+    """Slices that Kueue has given to leases of the project."""
+    leases = json.loads(kubectl("get", "workloads", "-n", project.namespace, "-o", "json"))["items"]
+    given = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
+    return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in given)
