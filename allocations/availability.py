@@ -203,7 +203,8 @@ class Stock:
             if per_slice and binds:
                 most = limit.nominal // per_slice
                 left = max(Fraction(0), limit.nominal - limit.units_used) // per_slice
-                found.append(Counted(limit.dimension, limit.holder, most, most - left))
+                used = max(most - left, limit.units_used // per_slice)  # more than it has, where it was lowered
+                found.append(Counted(limit.dimension, limit.holder, most, used))
         return found
 
     def limits(self) -> list[Limit]:

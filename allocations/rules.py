@@ -252,7 +252,7 @@ def full_limits(ask: Ask) -> list[Binding]:
                 f"{WHOSE[kind]} may hold {_plural(one.limit)} of {ask.offering} at once by the limit on {of}; "
                 f"{one.used} are in use or asked for, and {ask.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
-                if left
+                if left > 0
                 else "Release something first, or ask a lead for more.",
             )
         )

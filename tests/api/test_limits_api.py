@@ -136,7 +136,9 @@ def test_a_limit_that_comes_later_counts_what_is_held(operator, ada, project):
     refused = client(ada).post(
         "/api/v1/allocations", {"project": project.slug, "offering": "l40s/whole"}, format="json"
     )
-    assert refused.json()["dimension"] == "project:l40s/whole"
+    told = refused.json()
+    assert (told["dimension"], told["limit"], told["used"]) == ("project:l40s/whole", 1, 2)
+    assert told["hint"] == "Release something first, or ask a lead for more."
 
 
 def test_a_preview_says_what_is_touched_and_changes_nothing(operator, ada, project, team):
