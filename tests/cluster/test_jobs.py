@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from allocations.cluster import people
 from allocations.cluster.client import connect
 from allocations.jobs import Job, State
 from deploy.local.runner import Local
+from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
@@ -109,8 +111,10 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     submit: Submit, project: Project, member: User, vision: Team
 ) -> None:
     held(member, project, "l40s/whole", 4)
-    uids = [submit(name) for name in ("first", "second")]
-    waiting = [become(project, uid, State.QUEUED, "WaitingForQuota") for uid in uids]
+    first = become(project, submit("first"), State.QUEUED, "WaitingForQuota")
+    # Kueue orders by creation, which Kubernetes notes to the second.
+    eventually(lambda: clock.now() > first.created_at + timedelta(seconds=1))
+    waiting = [first, become(project, submit("second"), State.QUEUED, "WaitingForQuota")]
     assert all(job.helps.startswith("Give back") for job in waiting)
     eventually(lambda: {job.name: queueing.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
