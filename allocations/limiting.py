@@ -83,8 +83,9 @@ def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
     """Raises NotVisible, Forbidden, Invalid. What is held stays held, even beyond the new limit."""
     require(user, holder)
     with transaction.atomic():
-        draws = [(row.pk, draw_of(stock, row)) for stock in [Stock()] for row in _live(holder)]
-        return services.set_limit(user.username, holder, scope, **vars(terms), uses=draws)
+        stock = Stock()
+        uses = [(row.pk, draw_of(stock, row)) for row in _live(holder)]
+        return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
 
 
 def remove_limit(user: User, limit: Limit) -> None:
