@@ -4,12 +4,15 @@ The portal makes none of them and keeps no row: what is here is what the mirror 
 cluster is only in the costs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
+from django.db.models.fields.json import KT
 
 from allocations import reasons
 from allocations.cluster import events
@@ -31,6 +34,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
+ORDER = ("created", "job_uid")
 ENDED = (State.FINISHED, State.FAILED)
 
 
@@ -56,26 +60,29 @@ class Job:
         return sum(self.asks.values())
 
 
-def of_projects(projects: Iterable[Project]) -> list[Job]:
-    """The Jobs of the projects, newest first, in a fixed number of queries. Projects come with their team."""
-    by_namespace = {project.namespace: project for project in projects}
-    rows = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=by_namespace)
-    seen = [row for row in rows if row.facts.get("job")]
+def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
+    """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
+    seen = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=projects.values("namespace"))
+    named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
+    return named.order_by(*(f"-{name}" for name in ORDER))
+
+
+def read(seen: Collection[MirrorObject]) -> list[Job]:
+    """The Jobs of these rows, in their order, in a fixed number of queries."""
     if not seen:
         return []
+    there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
+    by_namespace = {project.namespace: project for project in there}
     taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
     offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
     inactive = _inactive({project.team.slug for project in by_namespace.values()})
-    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
-    return sorted(found, key=lambda job: (job.created_at, job.uid), reverse=True)
+    return [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
 
 
 def visible(user: User, uid: UUID) -> Job | None:
     """The Job, if it is in a project that the person may see."""
-    rows = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=str(uid))
-    namespaces = rows.values_list("namespace", flat=True)
-    found = of_projects(access.visible_projects(user).filter(namespace__in=list(namespaces)))
-    return next((job for job in found if job.uid == uid), None)
+    found = read(rows(access.visible_projects(user)).filter(facts__job__uid=str(uid)))
+    return found[0] if found else None
 
 
 def refusals(job: Job) -> list[str] | None:

@@ -82,9 +82,10 @@ def require(user: User, holder: Holder) -> None:
 def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
     """Raises NotVisible, Forbidden, Invalid. What is held stays held, even beyond the new limit."""
     require(user, holder)
+    counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic():
         stock = Stock()
-        uses = [(row.pk, draw_of(stock, row)) for row in _live(holder)]
+        uses = [(row.pk, draw_of(stock, row)) for row in _live(holder)] if counted else []
         return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
 
 

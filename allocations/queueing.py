@@ -162,8 +162,8 @@ def _others_waiting(team: Team) -> int:
 def _entries(teams: Collection[int]) -> list[Entry]:
     """All that waits in the teams' queues or has quota of them, by priority, then by age."""
     rows = request.rows().filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
-    projects = Project.objects.filter(team__in=teams).select_related("team")
-    own = [_of_job(job) for job in jobs.of_projects(projects) if job.state not in jobs.ENDED]
+    seen = jobs.read(jobs.rows(Project.objects.filter(team__in=teams)))
+    own = [_of_job(job) for job in seen if job.state not in jobs.ENDED]
     return sorted([*map(_of_allocation, rows), *own], key=lambda one: (-one.rank, one.created_at, one.id))
 
 

@@ -17,6 +17,7 @@ from allocations.jobs import Job
 from allocations.queueing import Place
 from portal.api.allocations_out import PlaceOut
 from portal.api.auth import person
+from portal.api.pagination import page, page_of
 from portal.api.strict import words
 from portal.core import clock, money
 from portal.core.errors import NotVisible
@@ -54,16 +55,12 @@ class OneJobOut(JobOut):
     )
 
 
-class JobsOut(serializers.Serializer):
-    results = JobOut(many=True)
-
-
 @extend_schema(
     operation_id="jobs_list",
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
     ],
-    responses=JobsOut,
+    responses=page_of(JobOut),
 )
 @api_view(["GET"])
 def jobs(request: Request) -> Response:
@@ -73,7 +70,8 @@ def jobs(request: Request) -> Response:
         projects = projects.filter(slug__in=wanted)
     if wanted := words(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
-    return Response({"results": _many(found.of_projects(projects))})
+    newest = (f"-{name}" for name in found.ORDER)
+    return page(request, found.rows(projects), lambda seen: _many(found.read(seen)), *newest)
 
 
 @extend_schema(responses=OneJobOut)

@@ -52,6 +52,25 @@ def test_another_teams_job_is_not_there(member, other_team, project):
     assert stranger.get(f"/api/v1/jobs/{uid}").status_code == 404
 
 
+def test_jobs_come_newest_first_a_page_at_a_time(member, project):
+    """Two of one second among them: every one is on one page, none on two."""
+    made = [
+        str(job(f"n-{number}", project.namespace, created_at=f"2026-11-02T12:00:0{at}+00:00"))
+        for number, at in enumerate((0, 1, 1, 2, 3))
+    ]
+    api, seen = client(member), []
+    answer = api.get("/api/v1/jobs", {"limit": 2}).json()
+    while True:
+        assert len(answer["results"]) <= 2
+        seen += [row["uid"] for row in answer["results"]]
+        if answer["next"] is None:
+            break
+        answer = api.get(answer["next"]).json()
+    assert sorted(seen) == sorted(made)
+    assert [seen[0], seen[1], seen[4]] == [made[4], made[3], made[0]]
+    assert api.get("/api/v1/jobs", {"cursor": "x"}).status_code == 400
+
+
 def test_a_job_that_is_not_there_is_404(member):
     assert client(member).get(f"/api/v1/jobs/{uuid4()}").status_code == 404
     assert client(member).get("/api/v1/jobs/no-uid").status_code == 404

@@ -24,6 +24,7 @@ FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 PASSWORD = "a long enough secret"
+PHONE = {"width": 360, "height": 780}
 PATIENCE_MS = 30_000  # a busy machine is no failure
 expect.set_options(timeout=PATIENCE_MS)
 # Playwright keeps an event loop in this thread, in which Django would refuse to touch its database.
@@ -93,7 +94,10 @@ def project(team: Team) -> Project:
 
 @pytest.fixture
 def member(team: Team, project: Project) -> User:
-    user = person(team)
+    return with_password(person(team))
+
+
+def with_password(user: User) -> User:
     tenants.set_password(user, PASSWORD)
     return user
 

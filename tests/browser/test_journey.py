@@ -5,10 +5,8 @@ from playwright.sync_api import Page, expect
 
 from allocations.models import Allocation
 from allocations.states import Phase
-from tests.browser.conftest import sign_in
+from tests.browser.conftest import PHONE, sign_in
 from tests.db.builders_pages import asked, held, in_phase
-
-PHONE = {"width": 360, "height": 780}
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

@@ -4,16 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.tenants import services as tenants
-from portal.tenants.models import Membership, User
-from tests.browser.conftest import PASSWORD, sign_in
+from portal.tenants.models import Membership
+from tests.browser.conftest import PHONE, sign_in, with_password
 from tests.builders import person
-
-PHONE = {"width": 360, "height": 780}
-
-
-def with_password(user: User) -> User:
-    tenants.set_password(user, PASSWORD)
-    return user
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

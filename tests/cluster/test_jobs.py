@@ -57,7 +57,7 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
 
     yield create
     kubectl("delete", "jobs", "--all", "-n", project.namespace)
-    eventually(lambda: not jobs.of_projects([project]))
+    eventually(lambda: not jobs_of(project))
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, member="", end=None).exists())
 
 
@@ -68,8 +68,12 @@ def guided() -> dict[str, Any]:
     return dict(yaml.safe_load(found[1]))
 
 
+def jobs_of(project: Project) -> list[Job]:
+    return jobs.read(jobs.rows(Project.objects.filter(pk=project.pk)))
+
+
 def one(project: Project, uid: str) -> Job | None:
-    return next((job for job in jobs.of_projects([project]) if str(job.uid) == uid), None)
+    return next((job for job in jobs_of(project) if str(job.uid) == uid), None)
 
 
 def become(project: Project, uid: str, state: State, reason: str = "") -> Job:

@@ -1,0 +1,45 @@
+"""A member follows the queue to a Job, an auditor searches the log, and no such page is wider than a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from portal.core.audit import audit
+from tests.api.queued import job
+from tests.browser.conftest import PHONE, sign_in, with_password
+from tests.builders import person
+
+
+def test_a_member_sees_from_the_queue_why_a_job_waits(open_page, member, project):
+    job("train", project.namespace)
+    page = sign_in(open_page(), member)
+    page.goto("/queues/vision")
+    expect(page.get_by_role("row", name="train")).to_contain_text("Give back what the team no longer needs")
+    page.get_by_role("link", name="train", exact=True).click()
+    expect(page.get_by_role("heading", name="train")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("Place 1 of 1")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_an_auditor_searches_the_log_and_takes_what_was_found_along(open_page, team, scripts):
+    audit("ada", "limit.set", "vision/l40s/gpu", team="vision", before={"nominal": 4}, after={"nominal": 8})
+    audit("cem", "team.create", "language")
+    page = sign_in(open_page(java_script_enabled=scripts), with_password(person(platform_role="auditor")))
+    page.goto("/audit")
+    page.get_by_label("Who", exact=True).fill("ada")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("limit.set")
+    exported = page.request.get(str(page.get_by_role("link", name="CSV").get_attribute("href"))).text()
+    assert "ada" in exported
+    assert "cem" not in exported
+    page.get_by_role("link", name="Clear the search").click()
+    expect(page.get_by_role("row", name="cem")).to_contain_text("team.create")
+
+
+def test_none_of_these_pages_is_wider_than_a_phone(open_page, team, project):
+    waits = job("j" * 60, project.namespace)
+    audit("a" * 60, "limit.set", "t" * 200, team="vision", after={"note": "n" * 200})
+    page = sign_in(open_page(viewport=PHONE), with_password(person(platform_role="operator")))
+    for path in ("/queues/vision", f"/jobs/{waits}", "/audit", "/limits", "/limits/set", "/kueue"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
