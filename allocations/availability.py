@@ -1,6 +1,6 @@
 """What is free, what is held, and what a team can get: computed from observed holds, in a fixed number of queries."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -93,6 +93,7 @@ class Stock:
         self._reserved = _reserved()
         self._claimed = _claimed()
         self._drawn = self._draw(self._held, self._claimed)
+        self._jobs = _jobs()
         self._agreed = terms()
         self._usage = self._used_by_queue()
         teams = list(teams)
@@ -117,7 +118,7 @@ class Stock:
         now = max(0, min([self.capacity(offering).free, quota.left, *lefts]))
         return Mine(
             limit=quota.own,
-            used=self._reserved.get((team.slug, offering.key), 0),
+            used=self._used(team, offering),
             can_get_now=now,
             can_borrow=max(0, now - quota.own_left),
             most=quota.most,
@@ -256,6 +257,11 @@ class Stock:
             self._trees[pool.key, resource] = self._agreed.tree(pool.key, pool.resources[resource], used)
         return self._trees[pool.key, resource]
 
+    def _used(self, team: Team, offering: Offering) -> int:
+        """Slices of the offering that the team draws, by its tenants' own Jobs too."""
+        own = self._jobs[queue_names.cluster_queue(team.slug), offering.flavor.name, offering.resource]
+        return self._reserved.get((team.slug, offering.key), 0) + own
+
     def _used_by_queue(self) -> dict[str, dict[tuple[str, str], int]]:
         """What each queue has reserved: by our leases, as their phases tell, and by tenants' own Jobs."""
         used: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
@@ -264,10 +270,8 @@ class Stock:
             for pool, amounts in self._drawn_by(team).items():
                 for resource, amount in amounts.items():
                     of_queue[pool.partition("/")[0], resource] += amount
-        for queue, flavors in _jobs():
-            for flavor, drawn in flavors.items():
-                for resource, amount in drawn.items():
-                    used[queue][flavor, resource] += amount
+        for (queue, flavor, resource), amount in self._jobs.items():
+            used[queue][flavor, resource] += amount
         return used
 
     def _pools(self, flavor: int) -> list[Pool]:
@@ -318,11 +322,14 @@ def _reserved() -> dict[tuple[str, str], int]:
     return {(team, offering): n for team, offering, n in rows}
 
 
-def _jobs() -> list[tuple[str, Mapping[str, Mapping[str, int]]]]:
-    """Queue and what it has reserved, {flavor: {resource: amount}}, of each workload that is no lease of ours."""
+def _jobs() -> Counter[tuple[str, str, str]]:
+    """What workloads that are no leases of ours have reserved, by queue, flavor and resource."""
     rows = MirrorObject.objects.filter(kind="Workload", allocation="")
-    found = rows.values_list("facts__cluster_queue", "facts__usage")
-    return [(queue, usage) for queue, usage in found if queue and usage]
+    found: Counter[tuple[str, str, str]] = Counter()
+    for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
+        for flavor, drawn in (usage or {}).items() if queue else ():
+            found.update({(queue, flavor, resource): amount for resource, amount in drawn.items()})
+    return found
 
 
 def _claimed() -> list[Claimed]:

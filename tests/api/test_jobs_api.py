@@ -37,6 +37,13 @@ def test_an_admitted_job_is_of_the_offering_whose_flavor_kueue_chose(member, pro
     assert (row["state"], row["offering"], row["queue"]) == ("admitted", "l40s/whole", None)
 
 
+def test_what_a_job_was_admitted_for_is_used_of_its_teams_quota(member, project):
+    job("train", project.namespace, conditions={}, cluster_queue="team-vision", usage={"l40s": {GPU: 2}})
+    rows = client(member).get("/api/v1/offerings").json()["results"]
+    mine = next(row["mine"] for row in rows if row["id"] == "l40s/whole")
+    assert (mine["limit"], mine["used"], mine["can_get_now"]) == (4, 2, 2)
+
+
 @pytest.mark.parametrize(("reason", "state"), [("Succeeded", "finished"), ("Failed", "failed")])
 def test_a_job_that_ended_says_how(member, project, reason, state):
     finished = {"status": "True", "reason": reason, "message": "", "at": ""}

@@ -80,4 +80,5 @@ def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     due.mark(f"project:{slug}")
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
+    kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")
     release_all(made)
