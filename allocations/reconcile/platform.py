@@ -1,21 +1,25 @@
 """reconcile_platform: what belongs to no project: people, hold classes, and limits as Kueue objects."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
+import structlog
 from django.conf import settings
 
 from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
 from allocations.reconcile import mirror
 from allocations.reconcile.apply import applied as applied_of
 from allocations.reconcile.apply import apply, forget
 from allocations.reconcile.facts import Manifest, Ref
-from allocations.reconcile.plan import Wanted, is_gone, plan
+from allocations.reconcile.plan import Action, Wanted, is_gone, plan
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from quotas.catalog.models import Cluster, Flavor
 from quotas.limits import selectors as limits
 
+log = structlog.get_logger(__name__)
 TARGET = "platform"
 KINDS = ("ServiceAccount", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
 
@@ -34,9 +38,23 @@ def reconcile_platform(client: Client) -> datetime | None:
         view, done = mirror.of_kinds(*KINDS), applied_of(TARGET)
         wanted = {Ref.of(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), TARGET)
+        refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+    if refused:
+        raise refused[0]
     return None
+
+
+def _apply_all(client: Client, actions: Iterable[Action]) -> list[ClusterRefused]:
+    """One team's object that is refused does not hold up the others; returns what the API server said of such."""
+    refused = []
+    for action in actions:
+        try:
+            apply(client, [action], TARGET)
+        except ClusterRefused as error:
+            log.error("refused", action=type(action).__name__, error=str(error))
+            refused.append(error)
+    return refused
 
 
 def desired(cluster: Cluster) -> list[Manifest]:

@@ -56,6 +56,8 @@ class Policy:
 
 
 FAIR = Policy()
+NOTHING_ALONE = Quota(0, None, None)
+"""Of a root: Kueue refuses a bound on borrowing or lending where there is nobody to do it with."""
 
 
 def cohort(
@@ -71,7 +73,8 @@ def cohort(
     has no groups: its teams bring them.
     """
     own = limits or {}
-    groups = resource_groups(pools, own) if parent or any(quota.nominal for quota in own.values()) else []
+    has_own = any(quota.nominal for quota in own.values())
+    groups = resource_groups(pools, own, NOTHING if parent else NOTHING_ALONE) if parent or has_own else []
     return {
         "apiVersion": API_VERSION,
         "kind": "Cohort",
@@ -125,14 +128,17 @@ def _quantity(weight: Decimal) -> str:
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
 
 
-def resource_groups(pools: Iterable[PoolShape], limits: Mapping[str, Quota]) -> list[Manifest]:
-    """Groups sorted by their first flavor, flavors and resources by name."""
+def resource_groups(
+    pools: Iterable[PoolShape], limits: Mapping[str, Quota], nothing: Quota = NOTHING
+) -> list[Manifest]:
+    """Groups sorted by their first flavor, flavors and resources by name; `nothing` is the quota of what has no limit,
+    and of what a flavor lacks."""
     quotas: dict[str, dict[str, Quota]] = {}
     for pool in sorted(pools, key=lambda pool: pool.key):
         of_flavor = quotas.setdefault(pool.flavor, {})
         for resource, amount in pool.resources.items():
-            of_flavor[resource] = limits.get(pool.key, NOTHING).times(amount)
-    groups = [_group(flavors, quotas) for flavors in _components(quotas)]
+            of_flavor[resource] = limits.get(pool.key, nothing).times(amount)
+    groups = [_group(flavors, quotas, nothing) for flavors in _components(quotas)]
     _check(groups)
     return groups
 
@@ -155,14 +161,14 @@ def _components(quotas: Mapping[str, Mapping[str, Quota]]) -> list[list[str]]:
     return sorted(sorted(flavors) for flavors, _ in components)
 
 
-def _group(flavors: Sequence[str], quotas: Mapping[str, Mapping[str, Quota]]) -> Manifest:
+def _group(flavors: Sequence[str], quotas: Mapping[str, Mapping[str, Quota]], nothing: Quota) -> Manifest:
     covered = sorted({resource for flavor in flavors for resource in quotas[flavor]})
     return {
         "coveredResources": covered,
         "flavors": [
             {
                 "name": names.resource_flavor(flavor),
-                "resources": [_resource(resource, quotas[flavor].get(resource, NOTHING)) for resource in covered],
+                "resources": [_resource(resource, quotas[flavor].get(resource, nothing)) for resource in covered],
             }
             for flavor in flavors
         ],

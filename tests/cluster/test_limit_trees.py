@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from hypothesis import Phase as Phases
 from hypothesis import strategies as st
 
 from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused
 from allocations.models import AppliedObject
 from allocations.reconcile.platform import reconcile_platform
 from portal.core import due
@@ -21,6 +22,7 @@ from quotas.catalog.models import Pool
 from quotas.limits import names
 from quotas.limits import services as limits
 from quotas.limits.models import Limit, QueuePolicy
+from quotas.limits.projection import PoolShape, cluster_queue, cohort
 from quotas.limits.tree import Quota
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
@@ -42,6 +44,20 @@ class Shape:
     weights: list[int]
     edit: int
 
+
+FLAVORS, RESOURCES = (
+    ("a30", "a100", "l40s", "t4"),
+    ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"),
+)
+POOLS = st.lists(
+    st.builds(
+        lambda flavor, resource: PoolShape(f"{flavor}/{resource}", flavor, {resource: 1}),
+        st.sampled_from(FLAVORS),
+        st.sampled_from(RESOURCES),
+    ),
+    min_size=1,
+    unique_by=lambda pool: pool.key,
+)
 
 SHAPES = st.builds(
     Shape,
@@ -89,6 +105,35 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
     ]
     kubectl("patch", edited, "--type=json", "-p", json.dumps([patch[shape.edit % 2]]))
     eventually(lambda: read(kubectl, edited) == seen[edited])
+
+
+@settings(max_examples=25, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@given(pools=POOLS, quotas=st.lists(QUOTAS, min_size=3, max_size=3))
+def test_whatever_the_flavors_share_kueue_takes_the_groups(pools: list[PoolShape], quotas: list[Quota]) -> None:
+    """As it would, by dry run: of a department alone, of one within another, and of a team."""
+    client = connect()
+    alone = {pool.key: Quota(quotas[0].nominal, None, None) for pool in pools[1:]}
+    within = {pool.key: quotas[1] for pool in pools[1:]}
+    own = {pool.key: replace(quotas[2], lending=None) for pool in pools[1:]}
+    client.apply(cohort("tree-alone", None, pools, alone), dry_run=True)
+    client.apply(cohort("tree-within", "dept-tree-alone", pools, within), dry_run=True)
+    client.apply(cluster_queue("tree-team", "tree-within", pools, own), dry_run=True)
+
+
+def test_a_queue_that_kueue_refuses_holds_up_no_other(
+    forget: Callable[[Department | Team], None], kubectl: Kubectl
+) -> None:
+    tail = uuid4().hex[:6]
+    department = tenants.create_department(f"tree-{tail}", "Tree")
+    first, last = (tenants.create_team(department, f"tree-{tail}-{name}", "Tree") for name in "az")
+    for row in (department, first, last):
+        forget(row)
+    limits.set_policy("test", first)
+    QueuePolicy.objects.filter(team=first).update(reclaim="Sometimes")
+    limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
+    with pytest.raises(ClusterRefused, match="Sometimes"):
+        reconcile_platform(connect())
+    assert read(kubectl, f"clusterqueue/{names.cluster_queue(last.slug)}")
 
 
 def read(kubectl: Kubectl, name: str) -> object:

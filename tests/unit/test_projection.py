@@ -140,6 +140,19 @@ def test_cohort_of_a_department():
     }
 
 
+def test_a_department_alone_has_no_bounds_even_of_what_its_flavors_lack():
+    pools = [
+        PoolShape("a100/gpu", "a100", {"nvidia.com/gpu": 1}),
+        PoolShape("a100/mig-1g.10gb", "a100", {"nvidia.com/mig-1g.10gb": 1}),
+        PoolShape("l40s/gpu", "l40s", {"nvidia.com/gpu": 1}),
+    ]
+    [group] = cohort("research", None, pools, {"l40s/gpu": Quota(2, None, None)})["spec"]["resourceGroups"]
+    assert [flavor["resources"] for flavor in group["flavors"]] == [
+        [{"name": "nvidia.com/gpu", "nominalQuota": "0"}, {"name": "nvidia.com/mig-1g.10gb", "nominalQuota": "0"}],
+        [{"name": "nvidia.com/gpu", "nominalQuota": "2"}, {"name": "nvidia.com/mig-1g.10gb", "nominalQuota": "0"}],
+    ]
+
+
 def test_a_department_within_another_borrows_and_lends_what_it_may():
     pools = [PoolShape("l40s/gpu", "l40s", {"nvidia.com/gpu": 1})]
     made = cohort("vision", "dept-research", pools, {"l40s/gpu": Quota(2, 3, 1)}, Policy(weight=Decimal("0.5")))
