@@ -53,7 +53,7 @@ class Mine:
 @dataclass(frozen=True)
 class Quota:
     """A team's quota in slices of one offering: its own, that with all it may borrow (None: no bound), the most that
-    the tree of departments could give it, and what that has left now."""
+    the tree of departments could give it, and what that has left now: below 0 where limits were lowered since."""
 
     own: int
     own_left: int
@@ -184,15 +184,20 @@ class Stock:
                 for resource, n in draws.items()
                 if n
             ]
-            return max(0, min(rooms, default=0))
+            return min(rooms, default=0)
 
         return Quota(
             own=room(agreed.nominal, pool.resources, draws),
-            own_left=least(lambda tree: tree.own_left(queue)),
+            own_left=max(0, least(lambda tree: tree.own_left(queue))),
             bound=None if bound is None else room(bound, pool.resources, draws),
-            most=least(lambda tree: tree.potential(queue)),
+            most=max(0, least(lambda tree: tree.potential(queue))),
             left=least(lambda tree: tree.available(queue)),
         )
+
+    def lend_to_each_other(self, one: Team, other: Team) -> bool:
+        """Whether both stand in one tree of departments."""
+        roots = {self._agreed.root(queue_names.cluster_queue(team.slug)) for team in (one, other)}
+        return len(roots) == 1
 
     def counted(self, team: Team, offering: Offering, drawn: counting.Draw) -> list[Counted]:
         """Limits that the portal counts itself, in slices that each take ``drawn``."""

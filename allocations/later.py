@@ -34,7 +34,7 @@ def after(stock: Stock, team: Team, offering: Offering, count: int, among: Itera
     """The end after which ``team`` could have ``count`` slices; None when it can now, or none of the ends suffices.
 
     1. Slices of the fleet come free with every end in the pool; of the team's quota with the team's own ends, and with
-       others' where the team may borrow.
+       others' in the same tree of departments where the team may borrow.
     2. The first end after which both suffice is the answer.
     """
     per_slice = counting.draw(offering, 1).pools[offering.pool_id]
@@ -49,7 +49,7 @@ def after(stock: Stock, team: Team, offering: Offering, count: int, among: Itera
         if not freed:
             continue
         free += freed
-        if row.project.team_id == team.pk or borrows:
+        if row.project.team_id == team.pk or (borrows and stock.lend_to_each_other(team, row.project.team)):
             left = min(left + freed, Fraction(quota.most))
         if count <= min(free, left):
             return Freed(row.ends_at, row)

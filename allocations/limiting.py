@@ -13,10 +13,11 @@ from allocations.availability import RESERVING, Stock
 from allocations.models import Allocation
 from allocations.reconcile import request
 from portal.core.errors import NotVisible
+from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Cluster, Flavor, Offering, Pool
-from quotas.limits import counting, differences, selectors, services
+from quotas.limits import counting, differences, names, selectors, services
 from quotas.limits.models import KEPT_BY_KUEUE, Limit
 from quotas.limits.services import Holder, Scope
 
@@ -83,7 +84,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
     """Raises NotVisible, Forbidden, Invalid. What is held stays held, even beyond the new limit."""
     require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
-    with transaction.atomic():
+    with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
         stock = Stock()
         uses = [(row.pk, draw_of(stock, row)) for row in _live(holder)] if counted else []
         return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
@@ -104,6 +105,9 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     if row.kept_by_kueue:  # what waits is Kueue's to admit, and counts from then on
         counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
     in_use = sum((counted for _, counted in counts), Fraction(0))
+    if row.kept_by_kueue and row.pool:  # tenants' own Jobs count there too
+        by_queue = stock.units_by_queue(row.pool)
+        in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
     over = max(Fraction(0), in_use - terms.nominal)
     before = Terms(known.nominal, known.borrowing, known.lending) if known else None
     return Effect(
@@ -129,11 +133,22 @@ def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
 def recount_departments() -> None:
     """Count anew what binds departments: a team, or another department, has come or gone."""
     counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
-    rows = list(counted.select_related("department", "offering", "flavor"))
+    _recount(counted.select_related("department", "pool", "offering", "flavor"))
+
+
+def recount_those_of(row: Allocation) -> None:
+    """Count anew what binds an allocation that is there without having been asked for."""
+    team = row.project.team
+    with transaction.atomic(), advisory_lock("limits"):
+        _recount(counting.applying([team], selectors.terms().above([team]), row.requested_by, row.project))
+
+
+def _recount(limits: QuerySet[Limit]) -> None:
+    rows = list(limits)
     stock = Stock() if rows else None
     for limit in rows:
-        if stock and limit.department:
-            counting.recount(limit, [(row.pk, draw_of(stock, row)) for row in _live(limit.department)])
+        live = _live(services.parties(limit)[0])
+        counting.recount(limit, [(row.pk, draw_of(stock, row)) for row in live if stock])
 
 
 def unit(scope: Scope) -> str:
@@ -163,6 +178,14 @@ def _live(holder: Holder) -> list[Allocation]:
             return list(rows.filter(project__team=holder))
         case Department():
             return list(rows.filter(project__team__department__in=selectors.below(holder)))
+
+
+def _queues(holder: Holder) -> list[str]:
+    """Names in Kueue of the queues that draw on what the team or department has."""
+    slugs = [holder.slug] if isinstance(holder, Team) else []
+    if isinstance(holder, Department):
+        slugs = list(Team.objects.filter(department__in=selectors.below(holder)).values_list("slug", flat=True))
+    return [names.cluster_queue(slug) for slug in slugs]
 
 
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:

@@ -4,6 +4,7 @@ Every function changes the row by compare-and-swap and appends a Transition in t
 the row already changed does nothing and says so.
 """
 
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from allocations.reconcile import request
 from allocations.reconcile.wants import Situation
 from allocations.states import Ending, Phase, derive, outcome
 from portal.core import clock
+from portal.core.locks import advisory_lock
 from quotas.limits import counting
 from quotas.metering.models import UsageInterval
 
@@ -117,7 +119,8 @@ def record_phase(row: Allocation, situation: Situation) -> None:
             "reason": last.reason if last else "",
             "message": last.message if last else "",
         }
-    with transaction.atomic():
+    counted = advisory_lock("limits", shared=True) if is_end else nullcontext()  # as who asks and who sets a limit
+    with transaction.atomic(), counted:
         changed = Allocation.objects.filter(
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)

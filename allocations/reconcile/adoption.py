@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from allocations import transitions
+from allocations import limiting, transitions
 from allocations.models import Allocation, MirrorObject
 from allocations.states import Phase
 from portal.core import clock, due
@@ -81,5 +81,6 @@ def _adopt(lease: MirrorObject) -> None:
                 "resource_version": str(lease.resource_version),
             }
             message = "Made again from its lease: the database had lost it."
+            limiting.recount_those_of(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
             due.mark(f"allocation:{row.pk}", f"project:{project.slug}")

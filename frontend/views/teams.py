@@ -62,7 +62,7 @@ def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
     """Ask first; then take the person out of the team."""
     row = access.team_for(request.user, slug)
     access.require(request.user, "member.manage", row)
-    membership = Membership.objects.filter(team=row, user__username=username).select_related("user").first()
+    membership = members.member(row, username)
     if membership is None:
         raise NotVisible(f"The member {username} of {slug}")
     if request.method == "POST":

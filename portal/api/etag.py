@@ -8,7 +8,7 @@ from typing import TypeVar
 from django.db.models import Model
 from rest_framework.request import Request
 
-from portal.core.errors import Problem
+from portal.core.errors import NotVisible, Problem
 
 Row = TypeVar("Row", bound=Model)
 
@@ -47,5 +47,9 @@ def require_match(request: Request, version: int | str) -> None:
 
 
 def locked(row: Row) -> Row:
-    """The row as it is now, kept from others until the transaction ends: its version is compared, then changed."""
-    return type(row)._default_manager.select_for_update().get(pk=row.pk)
+    """The row as it is now, kept from others who would change it until the transaction ends: its version is compared,
+    then changed. Who only refers to it need not wait. NotVisible if it is gone."""
+    found = type(row)._default_manager.select_for_update(no_key=True).filter(pk=row.pk).first()
+    if found is None:
+        raise NotVisible(f"{row}")
+    return found

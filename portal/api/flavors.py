@@ -1,5 +1,6 @@
 """Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped."""
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -75,8 +76,10 @@ def flavor(request: Request, name: str) -> Response:
         raise NotVisible(f"There is no flavor {name}.")
     if request.method == "PUT":
         access.require(person(request), "catalog.manage", None)
-        etag.require_match(request, _version(row))
-        row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
+        with transaction.atomic():
+            row = etag.locked(row)
+            etag.require_match(request, _version(row))
+            row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
 
 

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
@@ -16,6 +17,7 @@ from portal.api.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.pagination import page, page_of
 from portal.api.strict import Amount, Body, Text, Whole, read, words
 from portal.core.errors import Invalid, NotVisible
+from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Team, User
 from portal.tenants.models import Scope as TokenScope
@@ -160,8 +162,10 @@ def limit(request: Request, id_: int) -> Response:
     if request.method != "GET":
         _require_scope(request, services.parties(row)[0])
     if request.method == "PUT":
-        etag.require_match(request, version(row))
-        row = limiting.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
+        with transaction.atomic(), advisory_lock("limits"):
+            row = limiting.one(user, id_)
+            etag.require_match(request, version(row))
+            row = limiting.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
     elif request.method == "DELETE":
         limiting.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -190,12 +194,12 @@ def policy(request: Request, slug: str, kind: str) -> Response:
     """How a department or team competes for what others lend: its weight, and whom it may take back from."""
     user = person(request)
     holder = _department(user, slug) if kind == "department" else _team(user, slug)
-    agreed = selectors.policy_of(holder)
     if request.method == "PUT":
         limiting.require(user, holder)
-        etag.require_match(request, _policy_version(agreed))
-        row = services.set_policy(user.username, holder, **read(PolicyBody, request))
-        agreed = Policy(row.weight, row.reclaim, row.within)
+        with transaction.atomic(), advisory_lock("limits"):
+            etag.require_match(request, _policy_version(selectors.policy_of(holder)))
+            services.set_policy(user.username, holder, **read(PolicyBody, request))
+    agreed = selectors.policy_of(holder)
     shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
     return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
 
@@ -268,14 +272,14 @@ def _holder(user: User, body: dict[str, Any]) -> Holder:
 
 
 def _department(user: User, slug: str) -> Department:
-    found = access.visible_departments(user).filter(slug=slug).first()
+    found = None if "\x00" in slug else access.visible_departments(user).filter(slug=slug).first()
     if found is None:
         raise NotVisible(f"The department {slug}", hint="GET /departments lists those you see.")
     return found
 
 
 def _team(user: User, slug: str) -> Team:
-    found = access.visible_teams(user).filter(slug=slug).first()
+    found = None if "\x00" in slug else access.visible_teams(user).filter(slug=slug).first()
     if found is None:
         raise NotVisible(f"The team {slug}", hint="GET /teams lists those you see.")
     return found

@@ -65,7 +65,7 @@ def member(request: Request, team: str, username: str) -> HttpResponse:
     user, of = person(request), access.team_for(person(request), team)
     if request.method != "GET":
         access.require(user, "member.manage", of)
-    row = Membership.objects.select_related("team", "user").filter(team=of, user__username=username).first()
+    row = tenants.member(of, username)
     if request.method == "DELETE":
         tenants.remove(user, of, username)
         return Response(status=204)
@@ -74,6 +74,7 @@ def member(request: Request, team: str, username: str) -> HttpResponse:
     if request.method == "PUT":
         role = read(MemberChange, request)["role"]
         with transaction.atomic():
+            tenants.lock_leads(of)  # before the row, in the order in which all who change a role do
             etag.require_match(request, _version(etag.locked(row)))
             row = tenants.set_role(user, of, username, role)
     return _out(row)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from django.core.exceptions import ValidationError
+from django.db import DataError
 from django.db.models import Model, QuerySet
 from drf_spectacular.utils import inline_serializer
 from rest_framework.exceptions import NotFound
@@ -14,6 +16,7 @@ from rest_framework.serializers import ModelSerializer, Serializer, URLField
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
+HAND_MADE = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
 class Page(CursorPagination):
@@ -35,7 +38,7 @@ class Page(CursorPagination):
         except NotFound:
             cursor = None
         if given and (cursor is None or cursor == Cursor(offset=0, reverse=False, position=None)):
-            raise Invalid({"cursor": ["Follow next and previous; a cursor is not made by hand."]})
+            raise Invalid(HAND_MADE)
         return cursor
 
 
@@ -52,7 +55,11 @@ def page(
     """One page of `rows` in `ordering` (which must tell rows apart), rendered all at once."""
     paginator = Page()
     paginator.ordering = ordering
-    return paginator.get_paginated_response(render(paginator.paginate_queryset(rows, request) or []))
+    try:
+        found = paginator.paginate_queryset(rows, request) or []
+    except (ValueError, ValidationError, DataError) as error:  # a position that is no value of the ordering
+        raise Invalid(HAND_MADE) from error
+    return paginator.get_paginated_response(render(found))
 
 
 def page_as(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:

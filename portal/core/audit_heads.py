@@ -49,7 +49,7 @@ def heads(since: date | None = None) -> Iterator[Head]:
         sealed.annotate(day=TruncDate("sealed_at", tzinfo=UTC)).values_list("day").annotate(last=Max("position"))
     )
     digests = dict(AuditSeal.objects.filter(pk__in=last_of.values()).values_list("pk", "digest"))
-    head = head_of(since - DAY) if since is not None else None
+    head = head_of(since - DAY) if since is not None and since > date.min else None
     day = since if head is not None else min(last_of, default=today())
     while day is not None and day < today():
         if day in last_of:

@@ -11,6 +11,12 @@ from portal.tenants import access, services
 from portal.tenants.models import Membership, Role, Team, User
 
 
+def member(team: Team, username: str) -> Membership | None:
+    if "\x00" in username:
+        return None
+    return Membership.objects.select_related("team", "user").filter(team=team, user__username=username).first()
+
+
 def set_role(user: User, team: Team, username: str, role: str) -> Membership:
     """Give the person `username` the role in the team, whatever it was before.
 
@@ -39,11 +45,15 @@ def remove(user: User, team: Team, username: str) -> None:
         services.remove_member(team, person, actor=user.username)
 
 
-def _keep_a_lead(user: User, team: Team, person: User) -> None:
-    """Refused if `person` is the team's only active lead. Locks the leads, so that two do not go at once."""
+def lock_leads(team: Team) -> list[int]:
+    """Ids of the team's active leads, kept as they are until the transaction ends, so that two do not go at once."""
     leads = Membership.objects.filter(team=team, role=Role.LEAD, user__is_active=True).order_by("pk")
-    found = list(leads.select_for_update(of=("self",)).values_list("user_id", flat=True))
-    if found == [person.pk] and not access.can(user, "structure.manage", None):
+    return list(leads.select_for_update(of=("self",), no_key=True).values_list("user_id", flat=True))
+
+
+def _keep_a_lead(user: User, team: Team, person: User) -> None:
+    """Refused if `person` is the team's only active lead."""
+    if lock_leads(team) == [person.pk] and not access.can(user, "structure.manage", None):
         raise Refused(
             "last_lead",
             f"{person.username} is the only lead of {team.slug}.",

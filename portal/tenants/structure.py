@@ -50,6 +50,8 @@ def _height(department: Department) -> int:
 def set_parent(department: Department, parent: Department | None, *, actor: str) -> None:
     """Put a department within another, or at the top."""
     with transaction.atomic(), advisory_lock("departments"):
+        if parent is not None:  # as it is now: someone may have put it elsewhere before we had the lock
+            parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
             due.mark("platform")
@@ -112,9 +114,10 @@ def archive_project(project: Project, *, actor: str) -> bool:
 def unarchive_project(project: Project, *, actor: str) -> bool:
     """Take the project into use again, with nothing in it; an adopted namespace is guarded by warnings at first."""
     with transaction.atomic():
-        if project.adopted:
+        changed = _set_archived(project, "unarchive", None, actor)
+        if changed and project.adopted:
             _change(project, "guard", {"guard": Guard.AUDIT.value}, actor)
-        return _set_archived(project, "unarchive", None, actor)
+    return changed
 
 
 def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:

@@ -12,8 +12,7 @@ from math import ceil
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Greatest
+from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
@@ -137,7 +136,5 @@ def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
     ]
     LimitUse.objects.bulk_create(rows)
     used = sum(row.parts for row in rows)
-    Limit.objects.filter(pk=limit.pk).update(
-        used=used, changes=len(rows), allowance=Greatest(F("nominal") * PARTS, used)
-    )
+    Limit.objects.filter(pk=limit.pk).update(used=used, changes=len(rows), allowance=max(limit.nominal * PARTS, used))
     limit.refresh_from_db()

@@ -1,8 +1,8 @@
 """Who lends to whom. Pure.
 
 Kueue knows what a queue borrows, not from whom. Here it is said so: what a queue uses beyond its own quota comes from
-the nearest department first, there from the department's own quota, then from its teams that do not use theirs, from
-each in proportion to what it has idle; only the rest from further away.
+the nearest department first, there from the department's own quota, then from its teams that do not use theirs and the
+departments within it, from each in proportion to what it has idle and may lend; only the rest from further away.
 """
 
 from collections import defaultdict
@@ -32,31 +32,49 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     queues = parents.keys() - cohorts
     owed = {name: max(Fraction(0), usage.get(name, Fraction(0)) - _quota(quotas, name).nominal) for name in queues}
     idle = {name: _idle(_quota(quotas, name), usage.get(name, Fraction(0))) for name in queues}
+    idle |= {name: Fraction(_quota(quotas, name).nominal) for name in cohorts}
+    gone: Amounts = defaultdict(Fraction)  # out of each cohort
+
+    def offered(name: str) -> Amounts:
+        """What the queue or cohort, and those within it, still lend to others."""
+        if name in queues:
+            return {name: idle[name]}
+        there = {name: idle[name]} | offered_within(name)
+        bound, all_ = _quota(quotas, name).lending, sum(there.values(), Fraction(0))
+        most = all_ if bound is None else max(Fraction(0), bound - gone[name])
+        return there if all_ <= most else {lender: has * most / all_ for lender, has in there.items()}
+
+    def offered_within(cohort: str) -> Amounts:
+        children = sorted(name for name, parent in parents.items() if parent == cohort)
+        return {lender: has for child in children for lender, has in offered(child).items()}
+
     found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for cohort in sorted(cohorts, key=lambda name: (-_depth(parents, name), name)):
         inside = sorted(name for name in queues if cohort in _above(parents, name))
-        own = {cohort: Fraction(_quota(quotas, cohort).nominal)}
-        for sources in (own, {name: idle[name] for name in inside}):
-            _settle(sources, {name: owed[name] for name in inside}, found, owed)
-            idle.update({name: left for name, left in sources.items() if name in idle})
+        for own in (True, False):
+            sources = {cohort: idle[cohort]} if own else offered_within(cohort)
+            moved = _settle(sources, {name: owed[name] for name in inside}, found, owed)
+            for lender, amount in moved.items():
+                idle[lender] -= amount
+                for passed in _up_to(parents, lender, cohort):
+                    gone[passed] += amount
     for name, left in owed.items():
         if left:
             found[name, ""] += left
     return sorted(Debt(*pair, amount) for pair, amount in found.items() if amount)
 
 
-def _settle(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> None:
-    """Move what the sources have to those in need, in proportion on both sides."""
+def _settle(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
+    """Move what the sources have to those in need, in proportion on both sides; returns what each source gave."""
     there, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
     moved = min(there, wanted)
     if not moved:
-        return
+        return {}
     for borrower, need in needs.items():
         for lender, has in sources.items():
             found[borrower, lender] += moved * need / wanted * has / there
         owed[borrower] -= moved * need / wanted
-    for lender, has in list(sources.items()):
-        sources[lender] = has - moved * has / there
+    return {lender: moved * has / there for lender, has in sources.items()}
 
 
 def _idle(quota: Quota, used: Fraction) -> Fraction:
@@ -74,6 +92,12 @@ def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
         found.append(parent)
         name = parent
     return found
+
+
+def _up_to(parents: Mapping[str, str | None], lender: str, cohort: str) -> list[str]:
+    """The cohorts that what goes from the lender to those within `cohort` leaves."""
+    way = [lender, *_above(parents, lender)]
+    return way[: way.index(cohort)]
 
 
 def _depth(parents: Mapping[str, str | None], name: str) -> int:

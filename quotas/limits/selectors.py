@@ -47,6 +47,12 @@ class Terms:
                 next_ = parents.get(next_)
         return found
 
+    def root(self, name: str) -> str:
+        """The department at the top, in which the queue or cohort stands."""
+        while (parent := self.parents[name]) is not None:
+            name = parent
+        return name
+
     def quota(self, name: str, pool: str) -> Quota:
         """As Kueue is told: a team lends at most what it has, and who stands alone neither borrows nor lends."""
         found = self.quotas.get((name, pool), Quota())

@@ -101,7 +101,7 @@ def set_policy(
     if errors:
         raise Invalid(errors)
     terms: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
-    with transaction.atomic():
+    with transaction.atomic(), advisory_lock("limits"):
         known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**who(holder)).first()
         row = known or QueuePolicy(**who(holder))
         before = {name: str(getattr(row, name)) for name in terms} if row.pk else None

@@ -12,6 +12,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User
 from quotas.limits.models import Limit, LimitUse
 from tests.api.fleet import allocate, fleet
+from tests.api.queued import GPU, job
 from tests.builders import client, person
 
 pytestmark = pytest.mark.django_db
@@ -159,6 +160,23 @@ def test_a_preview_says_what_is_touched_and_changes_nothing(operator, ada, proje
     ]
     assert list(Limit.objects.order_by("pk").values()) == before
     assert not LimitUse.objects.exists()
+
+
+def test_a_preview_of_what_kueue_keeps_counts_tenants_own_jobs(operator, team, project):
+    job("train", project.namespace, conditions={}, cluster_queue="team-vision", usage={"l40s": {GPU: 3}})
+    body = {"team": "vision", "pool": "l40s/gpu", "nominal": 2}
+    found = operator.post(f"{URL}/preview", body, format="json").json()
+    assert (found["in_use"], found["over"]) == ("3", "1")
+
+
+def test_a_limit_is_counted_however_large_it_is(operator, project):
+    answer = operator.post(URL, {"project": project.slug, "nominal": 1_000_000}, format="json")
+    assert (answer.status_code, answer.json()["used"]) == (201, "0")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/policies/teams/a%00", "/api/v1/policies/departments/a%00"])
+def test_a_name_that_none_can_have_is_not_there(operator, path):
+    assert operator.get(path).status_code == 404
 
 
 def test_a_limit_taken_away_binds_no_more(lead, ada, project):

@@ -5,7 +5,8 @@ from allocations.states import Phase
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.catalog import services as catalog
-from quotas.catalog.models import Offering
+from quotas.catalog.models import Offering, Pool
+from quotas.limits import services as limits
 from quotas.metering import services as metering
 from tests.api.fleet import allocate, fleet
 from tests.builders import client, person
@@ -127,3 +128,29 @@ def test_what_cannot_be_had_now_says_after_whose_end_it_can(api, member, project
     ]
     scheduled = {**asked, "starts_at": seen["alternatives"][1]["starts_at"]}
     assert api.post("/api/v1/allocations", scheduled, format="json").status_code == 201
+
+
+def test_the_end_of_what_a_lowered_limit_had_granted_frees_nothing_until_there_is_room_below_it(
+    api, member, project, team
+):
+    first, second, third = (allocate(member, project, hours=hours) for hours in (1, 2, 3))
+    for slot, row in enumerate((first, second, third)):
+        hold(row, str(slot))
+    limits.set_limit("test", team, Pool.objects.get(key="l40s/gpu"), 1)
+    assert rows(api)["l40s/whole"]["mine"]["after"]["allocation"] == str(third.pk)
+
+
+def test_an_end_in_another_tree_of_departments_lends_nothing(api, member, project, team, other_team):
+    """All is in use; the first end is of a team from which nothing is borrowed, the second of one's own."""
+    pool = Pool.objects.get(key="l40s/gpu")
+    far = tenants.create_team(tenants.create_department("sales", "Sales"), "sales", "Sales")
+    limits.set_limit("test", far, pool, 4)
+    limits.set_limit("test", team, pool, 4, borrowing=None)
+    limits.set_limit("test", other_team, pool, 0)
+    theirs = tenants.create_project(far, "sales-train", "Sales training")
+    for number, (row, slot) in enumerate(
+        ((allocate(person(far), theirs, count=4, hours=1), "a"), (allocate(member, project, count=4, hours=2), "b"))
+    ):
+        hold(row, f"{slot}{number}")
+    own = Allocation.objects.get(project=project)
+    assert rows(api)["l40s/whole"]["mine"]["after"]["allocation"] == str(own.pk)

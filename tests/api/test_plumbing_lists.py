@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 from rest_framework.test import APIRequestFactory
 
@@ -41,6 +43,14 @@ def test_a_huge_limit_is_bounded(api):
 @pytest.mark.parametrize("cursor", ["%25%25", "x", "%00", "bz1hYmM=", "ä"])
 def test_a_cursor_of_nonsense_is_no_first_page(api, cursor):
     answer = api.get(f"/api/v1/projects?cursor={cursor}")
+    assert answer.status_code == 400
+    assert "cursor" in answer.json()["errors"]
+
+
+@pytest.mark.parametrize(("path", "position"), [("limits", "p=abc"), ("projects", "p=%00"), ("jobs", "p=%00")])
+def test_a_cursor_with_a_position_of_nonsense_is_an_error(api, path, position):
+    cursor = base64.b64encode(position.encode()).decode()
+    answer = api.get(f"/api/v1/{path}", {"cursor": cursor})
     assert answer.status_code == 400
     assert "cursor" in answer.json()["errors"]
 

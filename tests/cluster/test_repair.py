@@ -12,6 +12,7 @@ from portal.core import clock, due
 from portal.core.models import Due
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Flavor
+from quotas.limits import services as limits
 from tests.cluster.asking import ask, held, intervals, phase, wait_for
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
@@ -144,9 +145,12 @@ def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_on
 
 
 def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User) -> None:
+    """Its limit, too, counts it again: this database is as of before it was asked for."""
     row = held(member, project, "h100/whole")
     id_, name = row.pk, row.name
     opened = intervals(row)[0].key
+    limit = limits.set_limit("test", project, row.offering, 2)
+    assert limit.units_used == 0
     row.delete()
     due.mark("adoption")
     eventually(lambda: Allocation.objects.filter(pk=id_).exists())
@@ -155,6 +159,8 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     assert (again.name, again.count, again.requested_by) == (name, 1, member)
     wait_for(again, Phase.ACTIVE)
     assert [i.key for i in intervals(again)] == [opened]
+    limit.refresh_from_db()
+    assert limit.units_used == 1
 
 
 def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member: User, kubectl: Kubectl) -> None:

@@ -5,15 +5,16 @@ from threading import Barrier, Thread
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
-from allocations import moving
+from allocations import limiting, moving
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import PARTS, Limit, LimitUse
 from tests.builders import person
+from tests.cluster.waiting import eventually
 from tests.db.builders_pages import asked
 from tests.db.builders_quotas import cluster
 
@@ -123,6 +124,39 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
         thread.join()
     assert len(got) == 3
     assert used(limit) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whole):
+    lead, made = person(team, "lead"), []
+    services.set_limit("operator", team, whole.pool, 4)
+
+    def set_it() -> None:
+        made.append(limiting.set_limit(lead, project, None, limiting.Terms(9)))
+        connection.close()
+
+    setting = Thread(target=set_it)
+    with transaction.atomic():
+        asked(person(team), project, count=2)
+        setting.start()
+        eventually(waits_for_a_lock)
+    setting.join()
+    assert used(made[0]) == 2
+
+
+def test_what_is_there_without_having_been_asked_for_counts_too(team, project, whole):
+    limit = services.set_limit("lead", project, None, 9)
+    services.set_limit("operator", team, whole.pool, 4)
+    row = asked(person(team), project, count=2)
+    counting.give_back(row.pk)  # as a database of before it was asked for
+    limiting.recount_those_of(row)
+    assert used(limit) == 2
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+        return cursor.fetchone() == (True,)
 
 
 def test_a_team_that_moves_counts_where_it_is(team, project, whole):

@@ -9,7 +9,7 @@ from django.db import connection
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.tenants import members
 from portal.tenants.models import Membership, User
-from tests.builders import person
+from tests.builders import client, person
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +87,28 @@ def test_of_leads_who_remove_each_other_at_once_one_stays(team):
         done = list(pool.map(remove_the_next, range(len(leads))))
     left = Membership.objects.filter(team=team, role="lead").count()
     assert left == len(leads) - sum(done) >= 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_leads_who_demote_each_other_at_once_leave_one(team):
+    leads = [person(team, "lead") for _ in range(4)]
+    together = Barrier(len(leads))
+
+    def demote_the_next(number: int) -> int:
+        api, next_ = client(leads[number]), leads[(number + 1) % len(leads)]
+        path = f"/api/v1/members/vision/{next_.username}"
+        tag = api.get(path)["ETag"]
+        together.wait()
+        try:
+            return api.put(path, {"role": "member"}, format="json", headers={"If-Match": tag}).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(leads)) as pool:
+        done = list(pool.map(demote_the_next, range(len(leads))))
+    left = Membership.objects.filter(team=team, role="lead").count()
+    assert set(done) <= {200, 403, 409}
+    assert left == len(leads) - done.count(200) >= 1
 
 
 def test_a_lead_who_is_not_active_does_not_count(team, lead):

@@ -64,6 +64,14 @@ def test_a_department_is_never_within_itself():
             structure.set_parent(top, above, actor=OPERATOR)
 
 
+def test_two_departments_do_not_go_within_each_other_on_what_was_read_before():
+    one, other = (services.create_department(slug, slug) for slug in ("one", "other"))
+    read_before = Department.objects.get(pk=other.pk)
+    structure.set_parent(other, one, actor="op")
+    with pytest.raises(Invalid, match="within itself"):
+        structure.set_parent(one, read_before, actor="op")
+
+
 def test_who_is_in_a_team_sees_its_department_and_those_above(team):
     above = services.create_department("science", "Science")
     services.create_department("sales", "Sales")
@@ -120,6 +128,14 @@ def test_archiving_twice_is_archiving_once(project):
     assert Project.objects.get().archived_at == at
     assert structure.unarchive_project(project, actor=OPERATOR)
     assert Project.objects.get().archived_at is None
+
+
+def test_taking_into_use_what_is_in_use_weakens_no_guard(team):
+    project = services.create_project(team, "old", "Old", namespace="old", adopt=True)
+    structure.set_guard(project, "enforce", actor="op")
+    assert not structure.unarchive_project(project, actor="op")
+    project.refresh_from_db()
+    assert project.guard == "enforce"
 
 
 def test_an_adopted_namespace_that_comes_back_is_guarded_by_warnings(team):

@@ -76,3 +76,34 @@ def test_hours_are_counted_from_change_to_change():
         Change(T0 + 4 * hour, "language", used=Fraction(2)),
     ]
     assert over_time(FLAT, changes, T0 + 4 * hour + hour / 2) == [Debt("language", "vision", Fraction(9, 2))]
+
+
+DEEP = {"all": None, "research": "all", "product": "all", "a": "research", "b": "product"}
+
+
+def test_a_departments_own_quota_is_lent_beyond_it():
+    quotas = {"research": Quota(8), "b": Quota(0, 8)}
+    assert debts(DEEP, quotas, used(b=4)) == [Debt("b", "research", Fraction(4))]
+
+
+def test_no_more_leaves_a_department_than_it_lends():
+    quotas = {"all": Quota(1), "research": Quota(3, 0, 2), "a": Quota(3), "b": Quota(0, None)}
+    owed = debts(DEEP, quotas, used(b=3))
+    assert owed == [Debt("b", "a", Fraction(1)), Debt("b", "all", Fraction(1)), Debt("b", "research", Fraction(1))]
+
+
+@given(
+    st.fixed_dictionaries(
+        {name: st.builds(Quota, st.integers(0, 9), st.none(), st.none() | st.integers(0, 9)) for name in DEEP}
+    ),
+    st.integers(0, 12).map(Fraction),
+    st.integers(0, 12).map(Fraction),
+)
+def test_in_a_deep_tree_nothing_is_lent_twice(quotas, a, b):
+    owed = debts(DEEP, quotas, {"a": a, "b": b})
+    assert sum(debt.amount for debt in owed) == max(0, a - quotas["a"].nominal) + max(0, b - quotas["b"].nominal)
+    for borrower, department, inside in (("b", "research", ("research", "a")), ("a", "product", ("product", "b"))):
+        left = sum(debt.amount for debt in owed if debt.borrower == borrower and debt.lender in inside)
+        assert left <= (float("inf") if quotas[department].lending is None else quotas[department].lending)
+    for cohort in ("all", "research", "product"):
+        assert sum(debt.amount for debt in owed if debt.lender == cohort) <= quotas[cohort].nominal
