@@ -25,7 +25,8 @@ CLIQUE = "nvidia.com/gpu.clique"
 ATTRIBUTES = tuple(f"attributes__{name}" for name in ("type", "profile", "parentUUID", PCIE_ROOT))
 TAKEN = """
     SELECT device ->> 'pool' AS node, device ->> 'device' AS device
-    FROM allocations_mirrorobject AS claim, jsonb_array_elements(claim.facts -> 'devices') AS device
+    FROM allocations_mirrorobject AS claim, jsonb_array_elements(claim.facts -> 'devices') AS device,
+         generate_series(1, coalesce((device -> 'consumed' ->> 'shares')::int, 1))
     WHERE claim.kind = 'ResourceClaim' AND device ->> 'driver' = %(driver)s
 """
 # Names without their card's, so that cards of one state are alike: gpu-3-mig-1g10gb-19-0 is 1g10gb-19-0, gpu-3 is "".

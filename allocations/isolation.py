@@ -28,7 +28,7 @@ def of_allocation(offered: Isolation, sharing: Mapping[str, Any], claim: Mapping
     """Of what is held: pods that share its devices are not isolated from each other, whatever the slice is."""
     configured = [sharing] if sharing else [c["sharing"] for c in (claim or {}).get("config", ()) if c.get("sharing")]
     if not configured:
-        return offered if claim is None else Isolation(_of_claim(claim), offered.note)
+        return offered if claim is None or offered.level == NONE else Isolation(_of_claim(claim), offered.note)
     strategies = sorted({str(one["strategy"]) for one in configured})
     return Isolation(NONE, f"Its pods share its devices by {' and '.join(strategies)}: {_SHARED}")
 

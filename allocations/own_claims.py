@@ -4,6 +4,7 @@ What was understood is kept beside the words, under ``built``: the spec, which i
 units of its lease, which must not follow the fleet when that changes.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from allocations.availability import Part, Stock
 from allocations.claims import fit, spec, units, why_not
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
-from allocations.claims.parse import parse
+from allocations.claims.parse import LONGEST_CEL, parse
 from allocations.claims.units import Draw, Uncountable
 from allocations.cluster import dry_run
 from allocations.rules import Binding
@@ -23,6 +24,8 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
 BUILT = "built"
+MOST_RECORDED = 128 * 1024
+"""Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,13 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
         )
     claim = parse(document, site.words)
     _permit(user, project, claim)
+    _check_sharing(claim, offering, site.words.shareable)
     try:
         draw = units.most(claim, site.fleet.devices, site.draws)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
     built = spec.build(claim, site.words.products)
+    _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
     kept = {"spec": built, "units": dict(draw.amounts), "gpus": str(draw.share)}
@@ -74,6 +79,27 @@ def _permit(user: User, project: Project, claim: Claim) -> None:
             f"The project {project.slug} is not marked for admin access.",
             "Mark it in the admin (admin access), or ask in a project that is.",
         )
+
+
+def _check_sharing(claim: Claim, offering: Offering, is_shareable: bool) -> None:
+    """MPS excludes dynamic MIG and consumable shares: NVIDIA's driver refuses to prepare such claims."""
+    if not (offering.flavor.partitionable or is_shareable):
+        return
+    words = "The DRA driver has no MPS where it cuts cards on demand or shares them. Use strategy TimeSlicing."
+    wrong = [index for index, each in enumerate(claim.config) if each.sharing and each.sharing.strategy == "MPS"]
+    if wrong:
+        raise Invalid({f"claim.config[{index}].sharing.strategy": [words] for index in wrong})
+
+
+def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str, Any]) -> None:
+    """What the API server takes of CEL in one selector, and of a record in the lease's annotation."""
+    for request, asked in zip(claim.requests, built["devices"]["requests"], strict=True):
+        chosen = asked.get("firstAvailable") or [asked["exactly"]]
+        for choice, of in zip(request.choices, chosen, strict=True):
+            if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
+                raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
+    if len(json.dumps([document, built])) > MOST_RECORDED:
+        raise Invalid({"claim": [f"It is too long. Say it in less than {MOST_RECORDED // 1024} KiB, CEL included."]})
 
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:

@@ -83,12 +83,17 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
         row.pk: Detail(
             devices=tuple(devices.get(row.pk, ())),
             cost=spent.get(row.pk, Fraction(0)),
-            per_hour=prices[row.offering.key] * row.count if row.offering.key in prices else None,
+            per_hour=prices[row.offering.key] * _priced(row) if row.offering.key in prices else None,
             currency=currency,
             objects=tuple(objects[f"allocation:{row.pk}"]),
         )
         for row in rows
     }
+
+
+def _priced(row: Allocation) -> Fraction:
+    """Of how many slices it costs the price: of an own claim, the whole-GPU equivalents that it can take."""
+    return Fraction(row.claim["built"]["gpus"]) if row.claim else Fraction(row.count)
 
 
 def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:

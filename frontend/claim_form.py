@@ -110,7 +110,7 @@ def _choice(row: Row) -> dict[str, Any]:
         "cel": [row.cel] if row.cel.strip() else [],
         "admin_access": row.admin,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in found.items() if value or name == "count"}
 
 
 def _asked(condition: Condition) -> dict[str, Any]:

@@ -179,6 +179,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "COERCE_DECIMAL_TO_STRING": True,
+    "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came
 }
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 SPECTACULAR_SETTINGS = {

@@ -77,9 +77,7 @@ def _per_device(node: Node, devices: int) -> dict[str, str]:
     limits: dict[str, str] = {}
     for key, given in node.mapping(name).items():
         path = f"{node.at(name)}[{str(key)[:64]}]"
-        if not (
-            isinstance(key, str) and key.isascii() and key.isdigit() and str(int(key)) == key and int(key) < devices
-        ):
+        if key not in {str(index) for index in range(devices)}:
             node.errors.add(
                 path, f"Name the device by its index, 0 to {devices - 1}: its UUID is not known before it is held."
             )

@@ -33,7 +33,10 @@ LONGEST_CEL = 10 * 1024
 EFFECTS = ("", "NoSchedule", "NoExecute")
 CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_./]{0,316}[A-Za-z0-9])?)?", re.ASCII)
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_KEY = re.compile(rf"((?=.{{1,253}}/)({_DOMAIN})/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?|", re.ASCII)
+"""Label names and values (apimachinery pkg/api/validate/content), of which a taint has one each."""
 ORDERED = frozenset({"int", "version", "quantity"})
 
 
@@ -203,9 +206,10 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
     operator = node.choice("operator", ("Exists", "Equal"), "Equal" if value else "Exists")
     effect = node.choice("effect", EFFECTS, "")
     seconds = node.whole("seconds", 0, 2**31)
-    for name, given in (("key", key), ("value", value)):
-        if not _LABEL.fullmatch(given):
-            node.error(name, "Use letters, digits, hyphens, underscores, dots and one slash, as a taint has them.")
+    if not _KEY.fullmatch(key):
+        node.error("key", "Give [domain/]name, of letters, digits, hyphens, underscores and dots, as a taint has it.")
+    if not _VALUE.fullmatch(value):
+        node.error("value", "Use letters, digits, hyphens, underscores and dots, at most 63, as a taint has them.")
     if operator == "Exists" and value:
         node.error("value", "With Exists there is no value; leave it out.")
     if operator == "Equal" and not key:
@@ -232,7 +236,9 @@ def _named(node: Node, requests: list[Request], *, choices: bool) -> tuple[str, 
         ]
     named = node.texts("requests", MOST)
     for index, name in enumerate(named):
-        if name not in known:
+        if name in named[:index]:
+            node.error(f"requests[{index}]", f"{name} is named twice; once is enough.")
+        elif name not in known:
             node.error(f"requests[{index}]", f"There is no such request. Requests are: {', '.join(known) or 'none'}.")
     return tuple(named)
 

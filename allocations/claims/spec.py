@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from allocations.claims import cel, config
-from allocations.claims.model import CLASSES, Choice, Claim, Constraint, Request, Toleration
+from allocations.claims.model import CLASSES, Choice, Claim, Constraint, Request, Toleration, short
 
 Spec = dict[str, Any]
 
@@ -40,7 +40,8 @@ def _choice(choice: Choice, products: Sequence[str]) -> Spec:
     if choice.tolerations:
         built["tolerations"] = [_toleration(toleration) for toleration in choice.tolerations]
     if choice.capacity:
-        built["capacity"] = {"requests": dict(choice.capacity)}
+        # Unlike selectors, requests of capacity name it exactly as it is published: the allocator compares the keys.
+        built["capacity"] = {"requests": {short(name): amount for name, amount in choice.capacity.items()}}
     return built
 
 

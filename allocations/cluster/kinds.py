@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
+
+from allocations.claims import quantity
 from allocations.cluster import cel, names
 from allocations.reconcile.facts import Ref
 from allocations.reconcile.plan import digest
 
+log = structlog.get_logger(__name__)
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
 BYPASSED = "Bypassed scheduling"
@@ -68,6 +72,11 @@ class Kind:
             subresource,
         ]
         return "/".join(part for part in parts if part)
+
+
+def _whole(amount: str | int) -> int:
+    """A count as Kubernetes writes it: 1000 is ``1k``."""
+    return int(quantity.value(str(amount)))
 
 
 def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
@@ -129,7 +138,7 @@ def _usage(admission: Raw, reclaimable: Iterable[Raw]) -> dict[str, dict[str, in
         count, left = pods.get("count", 1), pods.get("count", 1) - done.get(pods["name"], 0)
         for resource, flavor in pods.get("flavors", {}).items():
             if resource.startswith(GPU_PREFIXES):
-                amount = int(pods.get("resourceUsage", {}).get(resource, 0))
+                amount = _whole(pods.get("resourceUsage", {}).get(resource, 0))
                 usage.setdefault(flavor, Counter())[resource] += amount * left // count if count else 0
     return {flavor: dict(amounts) for flavor, amounts in usage.items()}
 
@@ -187,7 +196,7 @@ def gpu_requests(pod_spec: Raw) -> dict[str, int]:
 def _gpu_limits(container: Raw) -> dict[str, int]:
     resources = container.get("resources", {})
     amounts = {**resources.get("requests", {}), **resources.get("limits", {})}
-    return {r: int(a) for r, a in amounts.items() if r.startswith("nvidia.com/")}
+    return {r: _whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")}
 
 
 def _pod(raw: Raw) -> Mapping[str, Any] | None:
@@ -230,7 +239,7 @@ def _shown(before: Raw, now: Raw) -> Raw:
     shown: list[str] = []
     for name in order:
         totals.update(slices[name])
-        if any(n > int(now["status"].get(f"requests.{resource}", 0)) for resource, n in totals.items()):
+        if any(n > _whole(now["status"].get(f"requests.{resource}", 0)) for resource, n in totals.items()):
             break
         shown.append(name)
     return {**now, "order": order, "shown": shown}
@@ -262,7 +271,7 @@ def _node(raw: Raw) -> Mapping[str, Any] | None:
         k: v for k, v in raw["metadata"].get("labels", {}).items() if k.startswith(("nvidia.com/", "kubernetes.io/"))
     }
     amounts = {
-        which: {r: int(a) for r, a in status.get(which, {}).items() if r.startswith(GPU_PREFIXES)}
+        which: {r: _whole(a) for r, a in status.get(which, {}).items() if r.startswith(GPU_PREFIXES)}
         for which in ("allocatable", "capacity")
     }
     if not any(amounts.values()) and not any(k.startswith("nvidia.com/") for k in labels):
@@ -367,10 +376,18 @@ def our_fields(raw: Raw) -> str:
 def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:
     """One object as it came from the API server, as an Observation; None when it concerns nobody here."""
     metadata = raw["metadata"]
-    facts = kind.project(raw)
+    labels = metadata.get("labels", {})
+    is_ours = labels.get(names.MANAGED) == "true"
+    try:
+        facts = kind.project(raw)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if is_ours:
+            raise
+        # Anyone may make a pod: one that cannot be read must not keep all others from being seen.
+        log.error("observe.unreadable", kind=kind.name, name=metadata["name"], error=repr(error))
+        return None
     if facts is None:
         return None
-    labels = metadata.get("labels", {})
     return Observation(
         ref=Ref(kind.name, metadata.get("namespace", ""), metadata["name"]),
         uid=metadata["uid"],
@@ -381,7 +398,7 @@ def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = Fals
         digest=our_fields(raw),
         allocation=labels.get(names.ALLOCATION, ""),
         project=labels.get(names.PROJECT, ""),
-        managed=labels.get(names.MANAGED) == "true",
+        managed=is_ours,
         deleting="deletionTimestamp" in metadata,
         facts=facts,
     )

@@ -49,13 +49,14 @@ def is_steerable(row: Allocation) -> bool:
 
 
 def _settled(row: Allocation, asked: Request, view: View, situation: Situation) -> Mapping[str, Any]:
-    seen = [view.get(part.claim) for part in dra.parts(asked)]
+    parts = dra.parts(asked)
+    seen = [view.get(part.claim) for part in parts]
     there = [claim for claim in seen if claim is not None]
     if not situation.is_granted:
         return row.steer if there else {}
     if not row.steer:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            return {"cards": [card for claim in there for card in dra.steered_to(claim)]}
+            return {"cards": [card for part in parts for card in dra.steered(part, view)]}
         if row.recovered:
             _require_claims_seen(asked, view)
         return _chosen(row, asked)

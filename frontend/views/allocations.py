@@ -57,7 +57,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 
 def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str]]:
-    filters = {name: request.GET.get(name, "") for name in ("project", "phase", "mine")}
+    filters = {name: request.GET.get(name, "").replace("\x00", "") for name in ("project", "phase", "mine")}
     rows = selectors.visible(request.user)
     if filters["project"]:
         rows = rows.filter(project__slug=filters["project"])

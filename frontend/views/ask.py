@@ -132,7 +132,8 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     """The fields of an own claim, from what the chosen flavor publishes; None where none is chosen."""
     if not claim_form.is_claim(values.get("offering", "")):
         return None
-    offering = catalog.offerings().filter(key=values["offering"]).first()
+    key = values.get("offering", "").replace("\x00", "")
+    offering = catalog.offerings().filter(key=key).first()
     if offering is None:
         return None
     is_operator = access.can(request.user, "claim.raw", None)

@@ -71,7 +71,7 @@ def flavors(request: Request) -> Response:
 def flavor(request: Request, name: str) -> Response:
     """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
     access.require(person(request), "platform.view", None)
-    row = Flavor.objects.select_related("cluster").filter(name=name).first()
+    row = None if "\x00" in name else Flavor.objects.select_related("cluster").filter(name=name).first()
     if row is None:
         raise NotVisible(f"There is no flavor {name}.")
     if request.method == "PUT":

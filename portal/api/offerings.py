@@ -131,7 +131,8 @@ class VocabularyOut(serializers.Serializer):
 @api_view(["GET"])
 def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
     """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
-    row = catalog.offerings().filter(key=f"{flavor}/{slice_}", kind=Kind.CLAIM).first()
+    key = f"{flavor}/{slice_}"
+    row = None if "\x00" in key else catalog.offerings().filter(key=key, kind=Kind.CLAIM).first()
     if row is None:
         raise NotVisible(
             f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."

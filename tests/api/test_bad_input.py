@@ -30,6 +30,17 @@ def nothing_written(db):
     assert not Transition.objects.exists()
 
 
+@pytest.mark.parametrize("path", ["offerings/%00/claim/vocabulary", "flavors/a%00"])
+def test_a_name_that_none_can_have_is_not_there(api, path):
+    assert client(person(platform_role="operator")).get(f"/api/v1/{path}").status_code == 404
+
+
+def test_a_field_of_half_a_character_is_told_back(api):
+    answer = api.generic("POST", URL, '{"\\ud800": 1}', content_type="application/json")
+    assert answer.status_code == 400
+    assert "\\ud800" in answer.content.decode()
+
+
 def past(hours: float) -> str:
     return (NOW - timedelta(hours=hours)).isoformat()
 

@@ -13,9 +13,15 @@ from tests.cluster.waiting import eventually
 def nodes(one_more: Switch) -> dict[str, str]:
     """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
     names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
-    eventually(lambda: all(is_counted(row, names) for row in slices.ROWS))
+    eventually(lambda: are_counted(names), AssertionError)
     call_command("accept_flavors", "--all", "--share")
     return names
+
+
+def are_counted(nodes: dict[str, str]) -> bool:
+    missing = [row.key for row in slices.ROWS if not is_counted(row, nodes)]
+    assert not missing, missing
+    return True
 
 
 def is_counted(row: slices.Row, nodes: dict[str, str]) -> bool:

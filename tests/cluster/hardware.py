@@ -65,22 +65,28 @@ def read(kubectl: Kubectl) -> Read:
 
 @pytest.fixture(scope="module")
 def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
-    """Add one node of each kind, whatever there is already, and take them away at the end. Returns their names."""
+    """Add one node of each kind, whatever there is already, and take them away at the end. Returns their names.
+
+    Gone is gone before the next module asks: a node of the same name would else be the old one, cut as it was left.
+    """
     before, _ = state.read(Api(kubeconfig))
     built_in = {kind.name: kind.nodes for kind in spec.load(spec.FLEET_FILE).kinds}
     added: dict[str, int] = {}
+    made: set[str] = set()
 
     def one_more(*kinds: str) -> dict[str, str]:
         counts = {kind: before.extra.get(kind, 0) + 1 for kind in kinds}
         added.update(counts)
         fleet(*(f"--extra={kind}={count}" for kind, count in counts.items()))
         names = {kind: f"{kind}-{built_in[kind] + count - 1}" for kind, count in counts.items()}
-        eventually(lambda: set(names.values()) <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
+        made.update(names.values())
+        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
         return names
 
     yield one_more
     if added:
         fleet(*(f"--extra={kind}={count - 1}" for kind, count in added.items()))
+        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]})
 
 
 def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:

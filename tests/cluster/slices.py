@@ -38,6 +38,7 @@ TWO_ON_ONE_ROOT = {
     "requests": [{"name": "pair", "device": "gpu", "count": 2}],
     "constraints": [{"match_attribute": "resource.kubernetes.io/pcieRoot", "requests": ["pair"]}],
 }
+TWO_SHARES = {"requests": [{"name": "part", "device": "gpu", "capacity": {"shares": "2"}}]}
 ROWS = (
     Row("Whole GPU", PLUGIN, "l40s", "whole", WHOLE),
     Row("Whole GPU", DRA, "h100", "whole", WHOLE, count=2),
@@ -60,6 +61,7 @@ ROWS = (
         wish={"sharing": {"strategy": "TimeSlicing"}},
     ),
     Row("Own claim", DRA, "h100", "claim", WHOLE, wish={"claim": TWO_ON_ONE_ROOT}),
+    Row("Own claim of shares", DRA, "l40s-shares", "claim", SHARED, wish={"claim": TWO_SHARES}),
     Row("vGPU", PLUGIN, "a40-vgpu", "whole", SHARED),
 )
 SWITCHED_ON = sorted({row.nodes for row in ROWS} - {"h100", "a100", "l40s", "t4"})

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations import own_claims, services
+from allocations import own_claims, selectors, services
 from allocations.availability import Stock
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import request
@@ -46,6 +46,26 @@ def test_its_price_is_that_of_the_most_it_can_take(fleet, member, project):
     assert services.preview(member, wish({"count": 2})).price_per_hour == Fraction(32, 5)
     small = services.preview(member, wish({"device": "mig", "profile": "1g.10gb"}))
     assert small.price_per_hour == Fraction(16, 5) / 7
+
+
+def test_it_costs_that_price_once_asked(fleet, member, project):
+    row = services.request(member, wish({"count": 2}))
+    detail = selectors.details([row])[row.pk]
+    assert detail.per_hour == Fraction(32, 5)
+
+
+def test_mps_is_not_for_cards_that_are_cut_on_demand(fleet, member, project):
+    with pytest.raises(Invalid, match="TimeSlicing") as refused:
+        services.preview(member, wish({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
+    assert list(refused.value.errors) == ["claim.config[0].sharing.strategy"]
+
+
+def test_what_kubernetes_would_not_take_for_its_length_is_told_beforehand(fleet, member, project):
+    values = [f"{number}{'é' * 62}" for number in range(32)]
+    long = {"name": "productName", "operator": "in", "value": values}
+    with pytest.raises(Invalid) as refused:
+        services.preview(member, wish({"attributes": [long, long, long]}))
+    assert list(refused.value.errors) == ["claim.requests[0]"]
 
 
 def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member, project, team):

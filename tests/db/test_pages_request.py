@@ -256,3 +256,8 @@ def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member
     later = Allocation.objects.exclude(pk=holder.pk).get()
     assert later.starts_at is not None
     assert later.starts_at >= holder.ends_at
+
+
+@pytest.mark.parametrize("path", ["/request?offering=%00/claim", "/allocations?project=%00&phase=%00"])
+def test_an_address_of_nonsense_is_answered(browser, fleet, path):
+    assert browser.get(path).status_code == 200

@@ -79,7 +79,7 @@ def test_builds_alternatives_tolerations_all_and_sharing():
 def test_takes_a_part_of_what_serves_several_claims():
     asked = claim({"device": "gpu", "capacity": {"shares": "2"}}, kind="l40s-shares")
     (request,) = spec.build(asked, ["p"])["devices"]["requests"]
-    assert request["exactly"]["capacity"] == {"requests": {"gpu.nvidia.com/shares": "2"}}
+    assert request["exactly"]["capacity"] == {"requests": {"shares": "2"}}
     assert asked.isolation == "none"
 
 
@@ -136,6 +136,30 @@ def condition(**fields: object) -> dict[str, object]:
         (
             {"requests": [WHOLE | {"tolerations": [{"value": "x", "operator": "Exists"}]}]},
             "claim.requests[0].tolerations[0].value",
+        ),
+        *(
+            ({"requests": [WHOLE | {"tolerations": [{"key": key}]}]}, "claim.requests[0].tolerations[0].key")
+            for key in ("example.com/a/b", "a" * 64, "-a", "/a", f"{'a' * 254}/b")
+        ),
+        *(
+            (
+                {"requests": [WHOLE | {"tolerations": [{"key": "k", "value": value}]}]},
+                "claim.requests[0].tolerations[0].value",
+            )
+            for value in ("a/b", "v" * 64)
+        ),
+        (
+            {"requests": [WHOLE], "config": [{"requests": ["a", "a"], "sharing": {"strategy": "TimeSlicing"}}]},
+            "claim.config[0].requests[1]",
+        ),
+        (
+            {
+                "requests": [WHOLE],
+                "config": [
+                    {"sharing": {"strategy": "MPS", "per_device_pinned_memory_limit": {"1" * 5000: "1Gi"}}},
+                ],
+            },
+            f"claim.config[0].sharing.per_device_pinned_memory_limit[{'1' * 64}]",
         ),
         ({"requests": [WHOLE | {"alternatives": []}]}, "claim.requests[0].alternatives"),
         ({"requests": [WHOLE], "constraints": [{}]}, "claim.constraints[0]"),

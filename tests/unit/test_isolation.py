@@ -48,6 +48,11 @@ def test_a_claim_is_as_isolated_as_the_least_that_it_may_get(claim, level):
     assert of_allocation(Isolation("full"), {}, claim).level == level
 
 
+def test_a_claim_on_cards_that_take_turns_is_as_they_are():
+    claim = {"requests": [{"name": "a", "device": "gpu"}]}
+    assert of_allocation(SHARED, {}, claim) == SHARED
+
+
 @pytest.mark.parametrize(
     ("count", "hours", "purpose", "sign"),
     [

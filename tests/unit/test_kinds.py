@@ -1,9 +1,13 @@
 """What is remembered of a workload: what it asks, and what it takes of its team's queue."""
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+import pytest
+
 from allocations.cluster import names
-from allocations.cluster.kinds import KINDS
+from allocations.cluster.kinds import KINDS, observe
 
 GPU = "nvidia.com/gpu"
 JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
@@ -99,3 +103,30 @@ def test_a_queue_that_admits_nothing_says_why() -> None:
     found = KINDS["ClusterQueue"].project({"metadata": {"name": "team-vision"}, "status": {"conditions": [stopped]}})
     assert found is not None
     assert found["inactive"] == stopped["message"]
+
+
+def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
+    asking = {"containers": [{"name": "main", "resources": {"limits": {GPU: "1k"}}}]}
+    pod = KINDS["Pod"].project({"metadata": {"name": "big"}, "spec": asking})
+    assert pod is not None
+    assert pod["gpus"] == {GPU: 1000}
+    big = {"name": "main", "count": 1, "flavors": {GPU: "l40s"}, "resourceUsage": {GPU: "1k"}}
+    assert facts(workload(status={"admission": {"podSetAssignments": [big]}}))["usage"] == {"l40s": {GPU: 1000}}
+    node = KINDS["Node"].project({"metadata": {"name": "n"}, "status": {"allocatable": {GPU: "2k"}}})
+    assert node is not None
+    assert node["allocatable"] == {GPU: 2000}
+    now = {"slices": {"a": {GPU: 1000}}, "status": {f"requests.{GPU}": "1k"}}
+    assert KINDS["ResourceQuota"].carry({}, now)["shown"] == ["a"]
+
+
+@pytest.mark.parametrize("managed", [True, False], ids=["the portal's own", "a stranger's"])
+def test_what_a_stranger_made_unreadable_keeps_nothing_else_from_being_seen(managed: bool) -> None:
+    labels = {names.MANAGED: "true"} if managed else {}
+    asking = {"containers": [{"name": "main", "resources": {"limits": {GPU: "many"}}}]}
+    raw = {"metadata": {"name": "odd", "uid": "u", "resourceVersion": "1", "labels": labels}, "spec": asking}
+    seen = partial(observe, KINDS["Pod"], raw, at=datetime(2026, 11, 2, tzinfo=UTC), live=True)
+    if managed:
+        with pytest.raises(ValueError, match="many"):
+            seen()
+    else:
+        assert seen() is None

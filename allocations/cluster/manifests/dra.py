@@ -139,6 +139,12 @@ def steered_to(claim_seen: Seen) -> tuple[str, ...]:
     return tuple(claim_seen.facts.get("cards", ()))
 
 
+def steered(part: Part, view: View) -> tuple[str, ...]:
+    """The card of each of the part's slices, "" where the scheduler chooses or the claim is not there."""
+    seen = view.get(part.claim)
+    return steered_to(seen) if seen else ("",) * len(part.slices)
+
+
 def is_claim_deleted(request: Request, view: View) -> bool:
     return any(
         _is_deleting(part.claim, view) and not _is_steered_otherwise(request, part, view) for part in parts(request)
