@@ -30,7 +30,10 @@ def hit(name: str, limit: int) -> int:
     window, passed = divmod(int(time.time()), WINDOW_S)
     key = f"gpu-portal:count:{name}:{window}"
     try:
-        with client().pipeline() as pipeline:
+        store = (
+            client()
+        )  # kept while it is used: of threads that all come first one's stays, and one dropped disconnects
+        with store.pipeline() as pipeline:
             pipeline.incr(key)
             pipeline.expire(key, WINDOW_S)
             count, _ = pipeline.execute()

@@ -1,4 +1,5 @@
 import threading
+import weakref
 
 import pytest
 import redis
@@ -37,6 +38,25 @@ def test_200_at_once_are_counted_exactly(request):
     for thread in threads:
         thread.join()
     assert allowed.count(True) == 100
+
+
+def test_a_client_that_nobody_keeps_lives_while_it_counts(settings, monkeypatch, request):
+    """As of threads that all come first: the client of one is kept, and the others disconnect when dropped."""
+    made, alive, execute = [], [], redis.client.Pipeline.execute
+
+    def fresh():
+        one = redis.Redis.from_url(settings.REDIS_URL)
+        made.append(weakref.ref(one))
+        return one
+
+    def watched(pipeline):
+        alive.append(made[-1]() is not None)
+        return execute(pipeline)
+
+    monkeypatch.setattr(counters, "client", fresh)
+    monkeypatch.setattr(redis.client.Pipeline, "execute", watched)
+    assert counters.hit(request.node.nodeid, 1) == 0
+    assert alive == [True]
 
 
 def test_without_redis_nothing_is_limited_and_nobody_waits_twice(monkeypatch):
