@@ -30,9 +30,7 @@ def hit(name: str, limit: int) -> int:
     window, passed = divmod(int(time.time()), WINDOW_S)
     key = f"gpu-portal:count:{name}:{window}"
     try:
-        store = (
-            client()
-        )  # kept while it is used: of threads that all come first one's stays, and one dropped disconnects
+        store = client()  # kept while it counts: of threads that come first one's is cached, the others' disconnect
         with store.pipeline() as pipeline:
             pipeline.incr(key)
             pipeline.expire(key, WINDOW_S)
