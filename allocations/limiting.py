@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -85,8 +86,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
     require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
-        stock = Stock()
-        uses = [(row.pk, draw_of(stock, row)) for row in _live(holder)] if counted else []
+        uses = _uses(Stock(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
 
 
@@ -102,12 +102,12 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     known = Limit.objects.filter(**services.key(row)).first()
     stock = Stock()
     counts = [(one, counted) for one in _live(holder) if (counted := draw_of(stock, one).of(row))]
-    if row.kept_by_kueue:  # what waits is Kueue's to admit, and counts from then on
+    if row.kept_by_kueue and row.pool:  # what waits counts once Kueue admits it, and tenants' own Jobs count too
         counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
-    in_use = sum((counted for _, counted in counts), Fraction(0))
-    if row.kept_by_kueue and row.pool:  # tenants' own Jobs count there too
         by_queue = stock.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
+    else:
+        in_use = sum((counted for _, counted in counts), Fraction(0))
     over = max(Fraction(0), in_use - terms.nominal)
     before = Terms(known.nominal, known.borrowing, known.lending) if known else None
     return Effect(
@@ -145,10 +145,16 @@ def recount_those_of(row: Allocation) -> None:
 
 def _recount(limits: QuerySet[Limit]) -> None:
     rows = list(limits)
-    stock = Stock() if rows else None
+    if not rows:
+        return
+    stock = Stock()
     for limit in rows:
-        live = _live(services.parties(limit)[0])
-        counting.recount(limit, [(row.pk, draw_of(stock, row)) for row in live if stock])
+        counting.recount(limit, _uses(stock, services.parties(limit)[0]))
+
+
+def _uses(stock: Stock, holder: Holder) -> list[tuple[UUID, counting.Draw]]:
+    """What each of the holder's allocations draws."""
+    return [(row.pk, draw_of(stock, row)) for row in _live(holder)]
 
 
 def unit(scope: Scope) -> str:

@@ -75,9 +75,10 @@ def read(document: Any, path: str, errors: Errors, device: str, devices: int = M
 def _per_device(node: Node, devices: int) -> dict[str, str]:
     name = "per_device_pinned_memory_limit"
     limits: dict[str, str] = {}
+    known = {str(index) for index in range(devices)}
     for key, given in node.mapping(name).items():
         path = f"{node.at(name)}[{str(key)[:64]}]"
-        if key not in {str(index) for index in range(devices)}:
+        if key not in known:
             node.errors.add(
                 path, f"Name the device by its index, 0 to {devices - 1}: its UUID is not known before it is held."
             )

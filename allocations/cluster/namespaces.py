@@ -6,7 +6,7 @@ from typing import Any
 
 from allocations.cluster import names
 from allocations.cluster.client import Client
-from allocations.cluster.kinds import gpu_requests
+from allocations.cluster.projectors import gpu_requests
 from allocations.reconcile.facts import Ref
 
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"

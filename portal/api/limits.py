@@ -16,7 +16,7 @@ from portal.api import etag
 from portal.api.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.pagination import page, page_of
 from portal.api.strict import Amount, Body, Text, Whole, read, words
-from portal.core.errors import Invalid, NotVisible
+from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Team, User
@@ -193,7 +193,7 @@ class PolicyBody(Body):
 def policy(request: Request, slug: str, kind: str) -> Response:
     """How a department or team competes for what others lend: its weight, and whom it may take back from."""
     user = person(request)
-    holder = _department(user, slug) if kind == "department" else _team(user, slug)
+    holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
         limiting.require(user, holder)
         with transaction.atomic(), advisory_lock("limits"):
@@ -259,29 +259,15 @@ def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
 
 def _holder(user: User, body: dict[str, Any]) -> Holder:
     if "department" in body:
-        return _department(user, body["department"])
+        return access.department_for(user, body["department"])
     if "project" in body:
         return access.project_for(user, body["project"])
-    team = _team(user, body["team"])
+    team = access.team_for(user, body["team"])
     if "member" not in body:
         return team
     found = Membership.objects.select_related("team", "user").filter(team=team, user__username=body["member"]).first()
     if found is None:
         raise Invalid({"member": [f"{body['member']} is no member of {team.slug}."]})
-    return found
-
-
-def _department(user: User, slug: str) -> Department:
-    found = None if "\x00" in slug else access.visible_departments(user).filter(slug=slug).first()
-    if found is None:
-        raise NotVisible(f"The department {slug}", hint="GET /departments lists those you see.")
-    return found
-
-
-def _team(user: User, slug: str) -> Team:
-    found = None if "\x00" in slug else access.visible_teams(user).filter(slug=slug).first()
-    if found is None:
-        raise NotVisible(f"The team {slug}", hint="GET /teams lists those you see.")
     return found
 
 

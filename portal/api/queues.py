@@ -12,7 +12,6 @@ from allocations import lending, queueing
 from allocations.queueing import Entry
 from portal.api.auth import person
 from portal.api.lending import document
-from portal.core.errors import NotVisible
 from portal.tenants import access
 
 
@@ -67,9 +66,7 @@ class QueueOut(serializers.Serializer):
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
     """The queue of a team the caller sees."""
-    team = None if "\x00" in slug else access.visible_teams(person(request)).filter(slug=slug).first()
-    if team is None:
-        raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
+    team = access.team_for(person(request), slug)
     found, load = queueing.of_team(team), queueing.load(team)
     pending = [
         {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}

@@ -34,6 +34,9 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     idle = {name: _idle(_quota(quotas, name), usage.get(name, Fraction(0))) for name in queues}
     idle |= {name: Fraction(_quota(quotas, name).nominal) for name in cohorts}
     gone: Amounts = defaultdict(Fraction)  # out of each cohort
+    within: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(parents):
+        within[parents[name] or ""].append(name)
 
     def offered(name: str) -> Amounts:
         """What the queue or cohort, and those within it, still lend to others."""
@@ -45,8 +48,7 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
         return there if all_ <= most else {lender: has * most / all_ for lender, has in there.items()}
 
     def offered_within(cohort: str) -> Amounts:
-        children = sorted(name for name, parent in parents.items() if parent == cohort)
-        return {lender: has for child in children for lender, has in offered(child).items()}
+        return {lender: has for child in within[cohort] for lender, has in offered(child).items()}
 
     found: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for cohort in sorted(cohorts, key=lambda name: (-_depth(parents, name), name)):

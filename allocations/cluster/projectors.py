@@ -1,0 +1,265 @@
+"""What is remembered of an object of each kind: the few fields that ``allocations.reconcile`` reads. Pure.
+
+A projector makes them of the raw object, or None of one that concerns nobody here (most pods of a cluster);
+``explained`` and ``shown`` carry on what only the way from one state to the next tells.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from allocations.claims import quantity
+from allocations.cluster import cel, names
+
+Raw = Mapping[str, Any]
+GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+BYPASSED = "Bypassed scheduling"
+
+
+def _whole(amount: str | int) -> int:
+    """A count as Kubernetes writes it: 1000 is ``1k``."""
+    return int(quantity.value(str(amount)))
+
+
+def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
+    return {
+        c["type"]: {
+            "status": c["status"],
+            "reason": c.get("reason", ""),
+            "message": c.get("message", "")[:800],
+            "at": c.get("lastTransitionTime", "").replace("Z", "+00:00"),
+        }
+        for c in raw.get("status", {}).get("conditions", ())
+    }
+
+
+def workload(raw: Raw) -> Mapping[str, Any] | None:
+    """A lease of ours, or what Kueue made of a tenant's Job in our queue.
+
+    ``usage``: {flavor: {resource: amount}} that it takes of ``cluster_queue``, its name there, until it has finished.
+    """
+    metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    job = _owner(metadata, "Job")
+    is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
+    if not is_ours and not (job and spec.get("queueName") == names.LOCAL_QUEUE):
+        return None
+    conditions, admission = _conditions(raw), status.get("admission", {})
+    finished = conditions.get("Finished", {}).get("status") == "True"
+    facts = {
+        "created_at": metadata.get("creationTimestamp", "").replace("Z", "+00:00"),
+        "conditions": conditions,
+        "cluster_queue": admission.get("clusterQueue", ""),
+        "usage": {} if finished else _usage(admission, status.get("reclaimablePods", ())),
+        "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
+    }
+    return facts if is_ours else facts | {"job": job, "priority": spec.get("priority", 0), "asks": _asked(spec)}
+
+
+def explained(before: Raw, now: Raw) -> Raw:
+    """Kueue replaces the reason in detail by "Bypassed ..." when a like workload failed before: the detail stays."""
+    was, said = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, now))
+    bypassed = said.get("message", "").startswith(BYPASSED) and said.get("status") == was.get("status") == "False"
+    if not bypassed or not was["message"]:
+        return now
+    kept = {**said, "reason": was["reason"], "message": was["message"]}
+    return {**now, "conditions": {**now["conditions"], "QuotaReserved": kept}}
+
+
+def _owner(metadata: Raw, kind: str) -> dict[str, str] | None:
+    """Name and uid of the controller of that kind."""
+    owners = metadata.get("ownerReferences", ())
+    found = (o for o in owners if o.get("controller") and o["kind"] == kind)
+    return next(({"name": o["name"], "uid": o["uid"]} for o in found), None)
+
+
+def _usage(admission: Raw, reclaimable: Iterable[Raw]) -> dict[str, dict[str, int]]:
+    """GPUs by flavor and resource; pods that are done (``reclaimablePods``) gave theirs back."""
+    done = {one["name"]: one["count"] for one in reclaimable}
+    usage: dict[str, Counter[str]] = {}
+    for pods in admission.get("podSetAssignments", ()):
+        count, left = pods.get("count", 1), pods.get("count", 1) - done.get(pods["name"], 0)
+        for resource, flavor in pods.get("flavors", {}).items():
+            if resource.startswith(GPU_PREFIXES):
+                amount = _whole(pods.get("resourceUsage", {}).get(resource, 0))
+                usage.setdefault(flavor, Counter())[resource] += amount * left // count if count else 0
+    return {flavor: dict(amounts) for flavor, amounts in usage.items()}
+
+
+def _asked(spec: Raw) -> dict[str, int]:
+    """GPUs that all pods of a workload ask of device plugins, by resource."""
+    asked: Counter[str] = Counter()
+    for pods in spec.get("podSets", ()):
+        for resource, amount in gpu_requests(pods["template"].get("spec", {})).items():
+            asked[resource] += amount * pods.get("count", 1)
+    return dict(asked)
+
+
+def claim(raw: Raw) -> Mapping[str, Any]:
+    """``devices`` as they were given; one that serves several claims with its ``share`` and what is taken of it.
+    ``admin_devices`` are only looked at: whoever has them keeps them. ``cards``: the UUID that each request is steered
+    to, in their order, "" for one that is not."""
+    allocation = raw.get("status", {}).get("allocation", {})
+    requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
+    results = allocation.get("devices", {}).get("results", ())
+    looked_at = [_given(r) for r in results if r.get("adminAccess")]
+    return {
+        "devices": [_given(r) for r in results if not r.get("adminAccess")],
+        **({"admin_devices": looked_at} if looked_at else {}),
+        "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
+        "cards": [_steered_to(request.get("exactly", {}).get("selectors", ())) for request in requests],
+    }
+
+
+def _given(result: Raw) -> dict[str, Any]:
+    shared = (
+        {"share": result["shareID"], "consumed": result.get("consumedCapacity", {})} if result.get("shareID") else {}
+    )
+    return {name: result[name] for name in ("request", "driver", "pool", "device")} | shared
+
+
+def _steered_to(selectors: Iterable[Raw]) -> str:
+    """The parent that one of the selectors names, as ``manifests.dra`` writes it."""
+    matches = (cel.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
+    return next((match[1] for match in matches if match), "")
+
+
+def gpu_requests(pod_spec: Raw) -> dict[str, int]:
+    """GPU resources that a pod asks of device plugins: the larger of its containers' sum and any init container."""
+    totals: dict[str, int] = {}
+    for container in pod_spec.get("containers", ()):
+        for resource, amount in _gpu_limits(container).items():
+            totals[resource] = totals.get(resource, 0) + amount
+    for container in pod_spec.get("initContainers", ()):
+        for resource, amount in _gpu_limits(container).items():
+            totals[resource] = max(totals.get(resource, 0), amount)
+    return totals
+
+
+def _gpu_limits(container: Raw) -> dict[str, int]:
+    resources = container.get("resources", {})
+    amounts = {**resources.get("requests", {}), **resources.get("limits", {})}
+    return {r: _whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")}
+
+
+def pod(raw: Raw) -> Mapping[str, Any] | None:
+    spec, status, meta = raw.get("spec", {}), raw.get("status", {}), raw["metadata"]
+    labels = meta.get("labels", {})
+    gpus = gpu_requests(spec)
+    if not gpus and not spec.get("resourceClaims") and names.ALLOCATION not in labels:
+        return None
+    conditions = _conditions(raw)
+    scheduled = conditions.get("PodScheduled", {})
+    job = _owner(meta, "Job")
+    return {
+        "phase": status.get("phase", "Pending"),
+        "node": spec.get("nodeName", ""),
+        "gpus": gpus,
+        **({"job": job["uid"], "scheduled_at": scheduled.get("at", "")} if job else {}),
+        "ready_at": conditions.get("Ready", {}).get("at", ""),
+        "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
+    }
+
+
+def quota(raw: Raw) -> Mapping[str, Any]:
+    annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
+    return {
+        "slices": json.loads(annotation),
+        "status": raw.get("status", {}).get("hard", {}),
+    }
+
+
+def shown(before: Raw, now: Raw) -> Raw:
+    """``order``: the quota's allocations as they were added. ``shown``: those whose slices its status shows.
+
+    The status lags behind the spec each time another is added, so it is filled up in that order: what it showed once
+    stays shown while others come.
+    """
+    slices: Mapping[str, Mapping[str, int]] = now["slices"]
+    known = [name for name in before.get("order", ()) if slices.get(name) == before["slices"].get(name)]
+    order = known + sorted(slices.keys() - set(known))
+    totals: Counter[str] = Counter()
+    shown: list[str] = []
+    for name in order:
+        totals.update(slices[name])
+        if any(n > _whole(now["status"].get(f"requests.{resource}", 0)) for resource, n in totals.items()):
+            break
+        shown.append(name)
+    return {**now, "order": order, "shown": shown}
+
+
+def guard(raw: Raw) -> Mapping[str, Any]:
+    return {"allocations": sorted(raw.get("spec", {}).get("allocations", {}))}
+
+
+def cluster_queue(raw: Raw) -> Mapping[str, Any]:
+    """``inactive``: why it admits nothing, which what waits in it is not told."""
+    status, active = raw.get("status", {}), _conditions(raw).get("Active", {})
+    return {
+        "pending": status.get("pendingWorkloads", 0),
+        "reserving": status.get("reservingWorkloads", 0),
+        "admitted": status.get("admittedWorkloads", 0),
+        "spec": raw.get("spec", {}),
+        **({"inactive": active["message"]} if active.get("status") == "False" else {}),
+    }
+
+
+def cohort(raw: Raw) -> Mapping[str, Any]:
+    return {"spec": raw.get("spec", {})}
+
+
+def node(raw: Raw) -> Mapping[str, Any] | None:
+    status, spec = raw.get("status", {}), raw.get("spec", {})
+    labels = {
+        k: v for k, v in raw["metadata"].get("labels", {}).items() if k.startswith(("nvidia.com/", "kubernetes.io/"))
+    }
+    amounts = {
+        which: {r: _whole(a) for r, a in status.get(which, {}).items() if r.startswith(GPU_PREFIXES)}
+        for which in ("allocatable", "capacity")
+    }
+    if not any(amounts.values()) and not any(k.startswith("nvidia.com/") for k in labels):
+        return None
+    return {
+        "labels": labels,
+        **amounts,
+        "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in spec.get("taints", ())],
+        "ready": _conditions(raw).get("Ready", {}).get("status") == "True",
+        "unschedulable": bool(spec.get("unschedulable")),
+    }
+
+
+def _plain(value: Raw) -> Any:
+    """A typed attribute ({string: x} | {int: n} | {bool: b} | {version: v}) as its value."""
+    return next(iter(value.values()), None)
+
+
+def resource_slice(raw: Raw) -> Mapping[str, Any] | None:
+    spec = raw.get("spec", {})
+    if spec.get("driver") != "gpu.nvidia.com":
+        return None
+    return {
+        "driver": spec["driver"],
+        "node": spec.get("nodeName", ""),
+        "pool": spec["pool"]["name"],
+        "generation": spec["pool"]["generation"],
+        "slice_count": spec["pool"]["resourceSliceCount"],
+        "devices": [
+            {
+                "name": d["name"],
+                "attributes": {k: _plain(v) for k, v in d.get("attributes", {}).items()},
+                "versions": sorted(k for k, v in d.get("attributes", {}).items() if "version" in v),
+                "capacity": {k: v["value"] for k, v in d.get("capacity", {}).items()},
+                "counters": [
+                    {"set": c["counterSet"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+                    for c in d.get("consumesCounters", ())
+                ],
+                "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in d.get("taints", ())],
+                "shareable": d.get("allowMultipleAllocations", False),
+            }
+            for d in spec.get("devices", ())
+        ],
+        "shared_counters": [
+            {"name": c["name"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+            for c in spec.get("sharedCounters", ())
+        ],
+    }
