@@ -1,13 +1,15 @@
 """The devices of a flavor that claims choose from, as mirrored: three queries, however many there are."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from allocations.claims import published, vocabulary
+from allocations.claims import published, units, vocabulary
 from allocations.claims.fit import Fleet
 from allocations.claims.model import PRODUCT
 from allocations.claims.units import Draw, Draws
 from allocations.claims.vocabulary import Vocabulary
 from allocations.models import MirrorObject
+from allocations.reconcile.facts import Slice
 from quotas.catalog.dra import as_label
 from quotas.catalog.models import Flavor, Kind, Node, Offering
 
@@ -35,6 +37,19 @@ def of(flavor: Flavor) -> Site:
     own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     usable = frozenset(name for name, is_ready in nodes.items() if is_ready)
     return Site(replace(found, devices=own), usable, vocabulary.of(own), _draws(flavor))
+
+
+def beyond(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
+    """What the devices given draw on the flavor's pools beyond what the lease counts, in words; "" when nothing."""
+    site = of(flavor)
+    published = {(device.node, device.name): device for device in site.fleet.devices}
+    known = [
+        (published[one.node, one.device], int(one.consumed.get("shares", 1)))
+        for one in given
+        if one.is_charged and (one.node, one.device) in published
+    ]
+    more = units.beyond(counted, known, site.draws)
+    return ", ".join(f"{amount} of {name} where {counted.get(name, 0)} are counted" for name, amount in more.items())
 
 
 def _draws(flavor: Flavor) -> Draws:

@@ -48,6 +48,14 @@ QUEUED = {
     "no_fitting_device": Words(
         "No device fitted; it queues again after a pause.", "Ask for another slice, or spread it over nodes."
     ),
+    "start_refused": Words(
+        "The cluster refused what would hold it; it queues again after a pause.",
+        "Ask for what its message allows, or show the message to an operator.",
+    ),
+    "more_than_counted": Words(
+        "It was given more than its lease counts, so that was given back; it queues again after a pause.",
+        "The fleet has grown since: release it and ask again.",
+    ),
 }
 ADMITTED = {
     "admitted": Words(

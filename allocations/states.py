@@ -53,6 +53,14 @@ def outcome(ending: Ending, *, was_held: bool) -> Outcome:
     return Outcome(ending.value)
 
 
+FAILED_STARTS = {
+    "no_fitting_device": "No device fitted within the start deadline",
+    "start_refused": "The cluster refused what would hold it",
+    "more_than_counted": "It was given more than its lease counts",
+}
+"""Why an admitted allocation could not start, by reason."""
+
+
 @dataclass(frozen=True)
 class LeaseFacts:
     """The lease (Kueue Workload), from its conditions."""
@@ -104,8 +112,6 @@ def _lease(facts: Facts) -> LeaseFacts:
 
 def _starting(facts: Facts) -> str:
     """A hold that has no deadline is a count, which the API server takes or refuses at once (ADR 9)."""
-    if facts.start_message:
-        return facts.start_message
     if facts.start_by is None:
         return "Admitted by Kueue; the slices are being taken. A count has no deadline: it is written, or refused."
     return (
@@ -137,19 +143,19 @@ PHASES: tuple[Row, ...] = (
         lambda f: f"Starts at {f.starts_at:%Y-%m-%d %H:%M} UTC." if f.starts_at else "",
     ),
     Row(
-        "no device could be found three times, so the owner is asked",
+        "it could not start three times, no device fitted for example, so the owner is asked",
         lambda f: f.asks_owner,
         Phase.SUSPENDED,
-        "no_fitting_device",
+        lambda f: f.start_reason or "no_fitting_device",
         lambda f: (
             f.start_message or "No device fitted three times. Try again, or release it and ask for another slice."
         ),
     ),
     Row(
-        "no device could be found, and it waits before it queues again",
+        "it could not start, no device fitted for example, and it waits before it queues again",
         lambda f: f.not_before is not None and f.not_before > f.now,
         Phase.QUEUED,
-        "no_fitting_device",
+        lambda f: f.start_reason or "no_fitting_device",
         lambda f: f.start_message or "No device fitted; it queues again after a pause.",
     ),
     Row(
@@ -181,7 +187,7 @@ PHASES: tuple[Row, ...] = (
         "Kueue admitted its lease, and the slices are not yet held",
         lambda f: _lease(f).admitted and _lease(f).evicted_at is None,
         Phase.STARTING,
-        lambda f: f.start_reason or "admitted",
+        "admitted",
         _starting,
     ),
     Row(

@@ -16,7 +16,7 @@ from allocations.cluster.manifests import lease
 from allocations.models import Allocation, Transition
 from allocations.reconcile import request
 from allocations.reconcile.wants import Situation
-from allocations.states import Ending, Phase, derive, outcome
+from allocations.states import FAILED_STARTS, Ending, Phase, derive, outcome
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.limits import counting
@@ -65,22 +65,23 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
     return True
 
 
-def start_failed(row: Allocation, blocked_by: str) -> bool:
-    """No device within the start deadline: back off, twice as long each time; after the third the owner is asked."""
+def start_failed(row: Allocation, reason: str, words: str) -> bool:
+    """It was admitted and could not start, for a reason of FAILED_STARTS: back off, twice as long each time; after the
+    third the owner is asked. ``words``: what the cluster said."""
     failures = row.start_failures + 1
     asks = failures >= START_TRIES
     wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
-    message = f"No device fitted within the start deadline (try {failures} of {START_TRIES}): {blocked_by}"
+    message = f"{FAILED_STARTS[reason]} (try {failures} of {START_TRIES}): {words}"
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,
             asks_owner=asks,
             not_before=clock.now() + wait,
-            reason="no_fitting_device",
+            reason=reason,
             message=message[:1000],
         )
         if changed:
-            append(row, "start_failed", actor="portal", reason="no_fitting_device", message=message)
+            append(row, "start_failed", actor="portal", reason=reason, message=message)
     row.refresh_from_db(fields=["start_failures", "asks_owner", "not_before", "reason", "message"])
     return bool(changed)
 

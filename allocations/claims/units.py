@@ -53,6 +53,13 @@ def most(claim: Claim, devices: Sequence[Device], draws: Draws) -> Draw:
     return Draw(dict(total), sum((part.share for part in parts), Fraction(0)))
 
 
+def beyond(counted: Mapping[str, int], given: Sequence[tuple[Device, int]], draws: Draws) -> dict[str, int]:
+    """Units by resource of the devices given, each with the shares taken of it, where they are more than counted."""
+    drawn = [(draws.of(device), shares_taken) for device, shares_taken in given]
+    total = _sum([_times(draw, shares_taken) for draw, shares_taken in drawn if draw is not None]).amounts
+    return {resource: amount for resource, amount in total.items() if amount > counted.get(resource, 0)}
+
+
 def _of(choice: Choice, devices: Sequence[Device], draws: Draws) -> Draw:
     if choice.admin_access:
         return Draw()

@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from allocations import transitions
+from allocations import claim_fleet, transitions
 from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease, paths
 from allocations.models import Allocation
 from allocations.reconcile import ledger, mirror, request, steer, wants
@@ -14,13 +15,15 @@ from allocations.reconcile.apply import apply, forget
 from allocations.reconcile.facts import Applied, Ref, Request, View
 from allocations.reconcile.plan import is_gone, plan
 from allocations.reconcile.project import reconcile_project
-from allocations.states import Ending
+from allocations.states import Ending, Phase
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
+WRONG_FORM = 422
+"""No later try of the same is taken (meta/v1, reason Invalid)."""
 
 
 def target(id_: object) -> str:
@@ -30,13 +33,14 @@ def target(id_: object) -> str:
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Bring the allocation's lease, claim and holder to what is wanted; returns when to look again.
 
-    1. deadlines that have passed become intent (expired, start failed, eviction without requeue);
+    1. deadlines that have passed become intent (expired, start failed, eviction without requeue), and so does a claim
+       that was given more than is counted;
     2. the cards that its claims are steered to are chosen, or given up;
     3. a hold whose beginning the ledger missed is entered there;
     4. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts;
     5. the namespace's guard and quotas are brought along, if they must change for it;
     6. the plan of its own objects is applied.
-    Raises ClusterUnavailable, ClusterRefused.
+    What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
         row = request.rows().filter(pk=id_).first()
@@ -45,7 +49,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         asked = request.of(row)
         view, done = mirror.of_allocations(asked.namespace, [asked.name]), applied_of(target(id_))
         situation = _assess(row, asked, view, done)
-        if _deadlines_became_intent(row, asked, situation):
+        if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done)
         if steer.settle(row, asked, view, situation):
             asked = request.of(row)
@@ -55,7 +59,12 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if wants.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
         wanted = wants.wanted(asked, situation, view, done)
-        apply(client, plan(wanted, view, done), target(id_))
+        try:
+            apply(client, plan(wanted, view, done), target(id_))
+        except ClusterRefused as error:
+            if not _start_refused(row, situation, error):
+                raise
+            return clock.now()
         forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
         return wants.wake_at(asked, request.intent(row), situation) if entered else clock.now() + SLOT_WAIT
 
@@ -93,8 +102,25 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
         blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [asked.name]))
-        return bool(blocked) and transitions.start_failed(row, blocked)
+        return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
+
+
+def _took_more(row: Allocation, situation: wants.Situation) -> bool:
+    """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
+    is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
+    if row.claim is None or not is_new or not situation.occupied:
+        return False
+    words = claim_fleet.beyond(row.offering.flavor, row.claim["built"]["units"], situation.occupied)
+    return bool(words) and transitions.start_failed(row, "more_than_counted", words)
+
+
+def _start_refused(row: Allocation, situation: wants.Situation, error: ClusterRefused) -> bool:
+    """Count the refusal of what would hold it as a failed start: of its form at once, else at the start deadline."""
+    if situation.start_by is None:
+        return False
+    is_final = error.status == WRONG_FORM or situation.facts.now >= situation.start_by
+    return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 
 def _known_gone(asked: Request, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:

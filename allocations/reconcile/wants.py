@@ -8,7 +8,7 @@ from allocations.cluster import names
 from allocations.cluster.manifests import device_plugin, lease, paths
 from allocations.reconcile.facts import Applied, Ref, Request, Slice, View
 from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted, nothing_left
-from allocations.states import Facts, LeaseFacts, Phase
+from allocations.states import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -102,7 +102,8 @@ def assess(
         claim_deleted=path.is_claim_deleted(request, view),
         leaving_until=evict_at,
         start_by=None if paths.of(request).quota(request) else start_by,
-        start_message=intent.message if intent.reason == "no_fitting_device" else "",
+        start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
+        start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
     return Situation(
         facts=facts,

@@ -57,6 +57,14 @@ def test_counts_shares():
     assert found == Draw({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
 
 
+def test_tells_what_was_given_beyond_what_is_counted():
+    devices = [device for device in fleet("h100").devices if device.kind == "gpu"]
+    given = [(device, 1) for device in devices[:3]]
+    assert units.beyond({COMPUTE: 21, MEMORY: 24}, given, draws()) == {}
+    assert units.beyond({COMPUTE: 14, MEMORY: 24}, given, draws()) == {COMPUTE: 21}
+    assert units.beyond({}, [(devices[0], 3)], Draws(share=Draw({"x": 1}))) == {}
+
+
 def test_says_what_it_cannot_count():
     with pytest.raises(units.Uncountable) as caught:
         units.most(claim({"device": "mig"}), fleet("h100").devices, Draws(whole=Draw({"x": 1})))

@@ -1,0 +1,103 @@
+"""An allocation that Kueue admits and that cannot start: it gives its place back, says why, and asks its owner."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from allocations import services
+from allocations.models import Allocation
+from allocations.states import Phase
+from portal.core import clock
+from portal.tenants.models import Project, User
+from tests.cluster.asking import ask, intervals, wait_for
+from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import claim
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+WORDS = "Claims of this namespace want a cost centre."
+
+
+@pytest.fixture
+def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
+    """A policy of the cluster's administrator that refuses every claim of the project. Yields its name."""
+    name = f"test-{project.namespace}"
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["resource.k8s.io"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["resourceclaims"],
+                    }
+                ],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": project.namespace}},
+            },
+            "validations": [{"expression": "false", "message": WORDS}],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    for each in (policy, binding):
+        kubectl("apply", "-f", "-", stdin=json.dumps(each))
+    tried = json.dumps(claim("tried", "gpu.nvidia.com"))
+    create = ("create", "--dry-run=server", "-n", project.namespace, "-f", "-")
+    eventually(lambda: WORDS in refusal(kubectl, *create, stdin=tried))
+    yield name
+    lift(kubectl, name)
+
+
+def refusal(kubectl: Kubectl, *words: str, stdin: str) -> str:
+    try:
+        kubectl(*words, stdin=stdin)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def lift(kubectl: Kubectl, name: str) -> None:
+    for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+        kubectl("delete", kind, name, "--ignore-not-found")
+
+
+def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
+    project: Project, member: User, kubectl: Kubectl, refused_claims: str
+) -> None:
+    row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+    wait_for(row, Phase.SUSPENDED, within_s=60)
+    assert (row.reason, row.start_failures) == ("start_refused", 3)
+    assert WORDS in row.message
+    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*left) == "")
+    lift(kubectl, refused_claims)
+    services.retry(member, row)
+    wait_for(row, Phase.ACTIVE)
+
+
+def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
+    wish = {"requests": [{"device": "gpu", "count": "all"}]}
+    row = ask(member, project, "h100/claim", claim=wish, starts_at=clock.now() + timedelta(seconds=4))
+    assert row.claim is not None
+    half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
+    then = {**row.claim, "built": {**row.claim["built"], "units": half}}
+    Allocation.objects.filter(pk=row.pk).update(claim=then)
+    wait_for(row, Phase.SUSPENDED, within_s=90)
+    assert (row.reason, row.start_failures) == ("more_than_counted", 3)
+    assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
+    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*left) == "")
+    assert all(interval.end is not None for interval in intervals(row))
