@@ -130,7 +130,10 @@ def _state(facts: Mapping[str, Any], is_running: bool) -> State:
         return State.FINISHED if finished["reason"] == "Succeeded" else State.FAILED
     if is_running:
         return State.RUNNING
-    return State.ADMITTED if facts["cluster_queue"] else State.QUEUED
+    reserved = bool(facts["cluster_queue"])
+    if reasons.is_deactivated(facts["conditions"], reserved=reserved):
+        return State.FAILED
+    return State.ADMITTED if reserved else State.QUEUED
 
 
 def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:

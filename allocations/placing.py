@@ -7,11 +7,9 @@ so what fits depends on where its instances stand (``quotas.catalog.layouts``), 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 
 from quotas.catalog import layouts
-from quotas.catalog.geometry import Slices, gpu_share
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry
 
@@ -91,6 +89,8 @@ class Cards:
         if piece.kind == "mig" and self.geometry is None:
             free = [profile for name, profile in card.parts.items() if empty or name not in card.taken]
             return free.count(piece.profile)
+        if piece.kind != "mig" and card.parts and self.geometry is None:
+            return 0
         if self.geometry is None:
             return max(0, piece.replicas - (0 if empty else len(card.taken)))
         known = (piece.kind, piece.profile, piece.replicas, there)
@@ -196,8 +196,8 @@ def card_of(device: str) -> str:
 
 
 def occupied(geometry: Geometry, card: Card) -> frozenset[Placement] | None:
-    """The placements of the MIG devices that somebody has; None when it is the whole card."""
-    places = [layouts.placement_of_device(geometry, device)[1] for device in card.taken]
+    """The placements of the MIG devices that somebody has; None when it is the whole card, or may be."""
+    places = [layouts.known_placement(geometry, device) for device in card.taken]
     return None if None in places else frozenset(place for place in places if place is not None)
 
 
@@ -254,12 +254,3 @@ def _fill(
         there[card] |= {place}
         chosen.append(card)
     return tuple(chosen), tuple(map(sum, zip(*costs, strict=True)))
-
-
-def share_of(geometry: Geometry, device: str) -> Fraction:
-    """The part of its card that a device is: of compute or of memory slices, whichever is more."""
-    place = layouts.placement_of_device(geometry, device)[1]
-    if place is None:
-        return Fraction(1)
-    one = geometry.profile(place.profile)
-    return gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory))

@@ -119,18 +119,18 @@ def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]
             f"waitForPodsReady.timeout above {expected.start_deadline_s} s",
         )
         return
-    gates = seen.kueue.get("featureGates", {})
-    on = [gate for gate in KUEUE_GATES_OFF if gates.get(gate) is not False]
+    switches = seen.kueue.get("featureGates") or {}
+    on = [gate for gate in KUEUE_GATES_OFF if switches.get(gate) is not False]
     yield _either(
         "Kueue's DRA gates", not on, f"on: {', '.join(on)}" if on else "off", f"{KUEUE_MANUAL}: set them false"
     )
-    off = [gate for gate in KUEUE_GATES_ON if gates.get(gate) is not True]
+    off = [gate for gate in KUEUE_GATES_ON if switches.get(gate) is not True]
     shown = f"off: {', '.join(off)}" if off else "on"
     yield _either("Kueue's observability gates", not off, shown, f"{KUEUE_MANUAL}: set them true")
-    frameworks = seen.kueue.get("integrations", {}).get("frameworks", [])
+    frameworks = (seen.kueue.get("integrations") or {}).get("frameworks") or []
     pod = "pod" in frameworks
     yield _either("Kueue's pod integration", not pod, "on" if pod else "off", f"{KUEUE_MANUAL}: remove framework pod")
-    resources = seen.kueue.get("resources", {})
+    resources = seen.kueue.get("resources") or {}
     strategy = resources.get("quotaCheckStrategy", "unset")
     yield _either(
         "Kueue's undeclared resources",
@@ -138,7 +138,7 @@ def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]
         str(strategy),
         f"{KUEUE_MANUAL}: resources.quotaCheckStrategy: BlockUndeclared, or a GPU not yet discovered is free",
     )
-    prefixes = resources.get("excludeResourcePrefixes", [])
+    prefixes = resources.get("excludeResourcePrefixes") or []
     missing = [prefix for prefix in KUEUE_EXCLUDED if prefix not in prefixes]
     yield _either(
         "Kueue's excluded resources",

@@ -22,6 +22,14 @@ OPERATOR = "Tell an operator; nothing that the team does helps."
 QUEUED = {
     "submitted": Words("Handed to the queue of its team."),
     "PendingEvaluation": Words("Kueue has not looked at it yet."),
+    "WaitingForPreemptedWorkloads": Words(
+        "Kueue takes quota back for it from others; it is admitted when they have left."
+    ),
+    "WaitingForPodsReady": Words("Kueue waits until the pods of what it admitted before are ready."),
+    "AdmissionGated": Words(
+        "Its own annotation kueue.x-k8s.io/admission-gated-by holds it back.",
+        "Take the annotation off when it may run.",
+    ),
     "WaitingForQuota": Words(
         "The team's quota of it is in use; it is admitted when enough of it is given back.",
         "Give back what the team no longer needs, or ask for fewer or for another slice.",
@@ -113,6 +121,7 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
     reserved: it stays on a workload that queues again.
     """
     finished, evicted = conditions.get("Finished", {}), conditions.get("Evicted", {})
+    waiting = conditions.get("QuotaReserved", {})
     if finished.get("status") == "True":
         words = FINISHED.get(finished["reason"], Words("It has ended."))
         said = "" if finished["reason"] == "Succeeded" else finished["message"]
@@ -123,8 +132,16 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
         return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), helps)
     if reserved:
         return Reason("admitted", *ADMITTED["admitted"])
-    waiting = conditions.get("QuotaReserved", {})
+    if is_deactivated(conditions, reserved=reserved):
+        words = EVICTED["Deactivated"]
+        cause = _split(evicted.get("reason", ""))[1]
+        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.helps)
     return queued(waiting.get("reason", ""), waiting.get("message", ""), inactive=inactive)
+
+
+def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
+    """Whether Kueue has taken it out of all queues: it waits for nothing more."""
+    return not reserved and _split(conditions.get("QuotaReserved", {}).get("reason", ""))[0] == "Deactivated"
 
 
 def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
@@ -133,7 +150,9 @@ def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     words = QUEUED.get(base, Words(""))
     if base == "Suspended" and inactive:
         detail = inactive
-    said = "" if detail.startswith("Bypassed") else detail
+    # What was preempted keeps Kueue's words of that, which name the other team's queue, until it is looked at again.
+    is_told = base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate"))
+    said = "" if is_told else detail
     sentence = " ".join(part for part in (words.sentence, cause) if part)
     return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.helps)
 

@@ -19,7 +19,7 @@ from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.catalog.layouts import placement_of_device
+from quotas.catalog.layouts import known_placement
 from quotas.catalog.models import Device
 from quotas.costs import selectors as costs
 from quotas.metering.models import UsageInterval
@@ -117,7 +117,7 @@ def _device(interval: UsageInterval, known: Device | None) -> HeldDevice:
     if known is None or card_of(name) == name:
         return HeldDevice(interval.node, name, interval.device_uuid)
     geometry = geometries.of_flavor(known.flavor)
-    place = placement_of_device(geometry, name)[1] if geometry else None
+    place = known_placement(geometry, name) if geometry else None
     return HeldDevice(
         node=interval.node,
         device=name,

@@ -122,7 +122,7 @@ def preview(user: User, wish: Wish) -> Preview:
     instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
     others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
     if fits == "queue" and own is None and span.starts_at is None:
-        freed = later.after(stock, project.team, offering, wish.count, later.holders())
+        freed = later.after(stock, project.team, offering, wish.count, later.ends(now))
         others += [alternatives.later(near, freed.at, prices)] if freed else []
     return Preview(
         project=project,

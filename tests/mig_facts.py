@@ -30,7 +30,7 @@ def cut_card(node: str, index: int = 0, geometry: Geometry = H100) -> tuple[Devi
 
 def device(card: str, profile: str, start: int, geometry: Geometry = H100) -> str:
     one = geometry.profile(profile)
-    return f"{card}-mig-{device_label(one)}-{one.gi_id}-{start}"
+    return f"{card}-mig-{device_label(one.name)}-{one.gi_id}-{start}"
 
 
 def _counters(card: str, slices: range) -> dict[str, dict[str, str]]:

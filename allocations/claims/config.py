@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from allocations.claims import quantity
 from allocations.claims.reading import Errors, Node
 from allocations.cluster.manifests import gpu_config
+from quotas.catalog import quantities
 
 TIME_SLICING, MPS = "TimeSlicing", "MPS"
 STRATEGIES = (TIME_SLICING, MPS)
@@ -91,7 +91,7 @@ def _limit(given: Any, path: str, errors: Errors) -> str:
     if given is None:
         return ""
     try:
-        enough = isinstance(given, str) and quantity.value(given) >= LEAST_LIMIT
+        enough = isinstance(given, str) and quantities.value(given) >= LEAST_LIMIT
     except ValueError as error:
         errors.add(path, f"{error}.")
         return ""

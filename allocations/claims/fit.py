@@ -13,9 +13,9 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
 
-from allocations.claims import quantity
 from allocations.claims.matching import is_tolerated, matching, shares
 from allocations.claims.model import SHARES, Choice, Claim, Constraint, Device, Request, Value
+from quotas.catalog import quantities
 
 STEPS = 20_000
 ONE = "device"
@@ -87,7 +87,7 @@ class _Node:
         sets = {counter_set for device in devices for counter_set, _ in device.counters}
         for (node, counter_set, name), amount in fleet.counters.items():
             if node == everything[0].node and counter_set in sets:
-                self.left[counter_set, name] = quantity.value(amount)
+                self.left[counter_set, name] = quantities.value(amount)
         for device in everything:
             if self.taken[device.node, device.name] and not sets.isdisjoint(name for name, _ in device.counters):
                 self._move(device, -1)
@@ -176,8 +176,10 @@ class _Node:
             return True
         taken = self.taken[device.node, device.name]
         if device.shareable:
-            return taken + shares(choice) <= quantity.value(device.capacity.get(SHARES, "0"))
-        return not taken and all(quantity.value(amount) <= self.left[name] for name, amount in device.counters.items())
+            return taken + shares(choice) <= quantities.value(device.capacity.get(SHARES, "0"))
+        return not taken and all(
+            quantities.value(amount) <= self.left[name] for name, amount in device.counters.items()
+        )
 
     def _agrees(self, claim: Claim, pick: Pick) -> bool:
         """Whether the device agrees with those picked already, and publishes what binds them (else nothing would)."""
@@ -210,7 +212,7 @@ class _Node:
 
     def _move(self, device: Device, sign: int) -> None:
         for name, amount in device.counters.items():
-            self.left[name] += sign * quantity.value(amount)
+            self.left[name] += sign * quantities.value(amount)
 
 
 def _is_alone(device: Device) -> bool:
@@ -221,7 +223,7 @@ def _is_alone(device: Device) -> bool:
 def _takes(device: Device) -> dict[str, Fraction]:
     if _is_alone(device):
         return {ONE: Fraction(1)}
-    return {name: quantity.value(amount) for (_, name), amount in device.counters.items()}
+    return {name: quantities.value(amount) for (_, name), amount in device.counters.items()}
 
 
 def _concerns(constraint: Constraint, request: Request, choice: Choice) -> bool:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from allocations.claims import quantity
 from allocations.claims.model import SHARES, Choice, Condition, Device, Value
+from quotas.catalog import quantities
 
 Comparable = tuple[object, ...] | Fraction | Value
 
@@ -17,7 +17,7 @@ def meets(device: Device, choice: Choice) -> bool:
         and all(holds(device, condition) for condition in choice.conditions)
         and (not choice.capacity or device.shareable)
         and all(
-            name in device.capacity and quantity.value(amount) <= quantity.value(device.capacity[name])
+            name in device.capacity and quantities.value(amount) <= quantities.value(device.capacity[name])
             for name, amount in choice.capacity.items()
         )
     )
@@ -46,7 +46,7 @@ def holds(device: Device, condition: Condition) -> bool:
 
 def _comparable(value: Value, type_: str) -> Comparable:
     if type_ == "quantity":
-        return quantity.value(str(value))
+        return quantities.value(str(value))
     return _semver(str(value)) if type_ == "version" else value
 
 
@@ -73,7 +73,7 @@ def is_tolerated(device: Device, choice: Choice) -> bool:
 
 def shares(choice: Choice) -> int:
     """Shares taken of a device that serves several claims."""
-    return int(quantity.value(choice.capacity.get(SHARES, "1")))
+    return int(quantities.value(choice.capacity.get(SHARES, "1")))
 
 
 def matching(choice: Choice, devices: Sequence[Device]) -> list[Device]:

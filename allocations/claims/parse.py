@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from allocations.claims import config, quantity, values
+from allocations.claims import config, values
 from allocations.claims.cel import OPERATORS
 from allocations.claims.model import (
     CLASSES,
@@ -22,6 +22,7 @@ from allocations.claims.model import (
 )
 from allocations.claims.reading import Errors, Node
 from allocations.claims.vocabulary import Vocabulary, Word, problem
+from quotas.catalog import quantities
 
 MOST = 32
 """Requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
@@ -193,7 +194,7 @@ def _capacity(node: Node, words: Vocabulary) -> dict[str, str]:
             node.errors.add(
                 path, "Devices here serve one claim at a time, so no part of one can be taken; leave it out."
             )
-        elif qualified(name) == SHARES and (quantity.value(amount).denominator != 1 or quantity.value(amount) < 1):
+        elif qualified(name) == SHARES and (quantities.value(amount).denominator != 1 or quantities.value(amount) < 1):
             node.errors.add(path, "Shares are whole: give 1 or more.")
         else:
             taken[qualified(name)] = amount

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from allocations.claims import quantity
+from quotas.catalog import quantities
 
 LONGEST_VALUE = 64
 """Of strings and versions (resource.k8s.io/v1, DeviceAttributeMaxValueLength)."""
@@ -37,7 +37,7 @@ def amount_problem(value: Any) -> str:
     if not isinstance(value, str):
         return "Give an amount as a string, such as 40Gi."
     try:
-        quantity.value(value)
+        quantities.value(value)
     except ValueError as error:
         return f"{error}."
     return ""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from allocations.claims import quantity
 from allocations.claims.model import CLASSES, PRODUCT, PROFILE, Device, Value, qualified, short
+from quotas.catalog import quantities
 
 MOST_VALUES = 50
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
@@ -89,7 +89,7 @@ def _texts(attributes: Mapping[str, tuple[str, set[Value], set[str]]], name: str
 
 
 def _word(type_: str, values: set[Value], kinds: set[str]) -> Word:
-    key = (lambda value: quantity.value(str(value))) if type_ == "quantity" else str
+    key = (lambda value: quantities.value(str(value))) if type_ == "quantity" else str
     ordered = sorted(values, key=key) if type_ != "int" else sorted(values, key=int)
     return Word(type_, tuple(ordered[:MOST_VALUES]), tuple(kind for kind in CLASSES if kind in kinds))
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from allocations.claims import fit, quantity
+from allocations.claims import fit
 from allocations.claims.fit import Answer, Fleet
 from allocations.claims.matching import holds, meets
 from allocations.claims.model import Choice, Claim, Condition, Device, short
+from quotas.catalog import quantities
 
 MOST_TRIED = 4
 """Requests of which fewer are tried: enough for a hint."""
@@ -78,7 +79,7 @@ def _published(condition: Condition, devices: Sequence[Device]) -> str:
     of = [d.capacity if condition.type == "quantity" else d.attributes for d in devices]
     values = {str(there[condition.name]) for there in of if condition.name in there}
     if condition.type == "quantity" and values:
-        ordered = sorted(values, key=quantity.value)
+        ordered = sorted(values, key=quantities.value)
         return f"It is {ordered[0]} to {ordered[-1]} here."
     return f"Here it is: {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
 

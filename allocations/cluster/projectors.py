@@ -9,17 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from allocations.claims import quantity
 from allocations.cluster import cel, names
+from quotas.catalog import quantities
 
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
 BYPASSED = "Bypassed scheduling"
+UNEVALUATED = "PendingEvaluation"
 
 
 def _whole(amount: str | int) -> int:
     """A count as Kubernetes writes it: 1000 is ``1k``."""
-    return int(quantity.value(str(amount)))
+    return int(quantities.value(str(amount)))
 
 
 def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
@@ -57,10 +58,13 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
 
 
 def explained(before: Raw, now: Raw) -> Raw:
-    """Kueue replaces the reason in detail by "Bypassed ..." when a like workload failed before: the detail stays."""
+    """Kueue replaces the reason in detail by "Bypassed ..." when a like workload failed before: the detail stays,
+    unless it was none, or the reason is another by now."""
     was, said = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, now))
     bypassed = said.get("message", "").startswith(BYPASSED) and said.get("status") == was.get("status") == "False"
-    if not bypassed or not was["message"]:
+    if not bypassed or not was["message"] or was["reason"] == UNEVALUATED:
+        return now
+    if said["reason"] not in (was["reason"], UNEVALUATED):
         return now
     kept = {**said, "reason": was["reason"], "message": was["message"]}
     return {**now, "conditions": {**now["conditions"], "QuotaReserved": kept}}
@@ -112,10 +116,12 @@ def claim(raw: Raw) -> Mapping[str, Any]:
 
 
 def _given(result: Raw) -> dict[str, Any]:
-    shared = (
-        {"share": result["shareID"], "consumed": result.get("consumedCapacity", {})} if result.get("shareID") else {}
-    )
-    return {name: result[name] for name in ("request", "driver", "pool", "device")} | shared
+    given = {name: result[name] for name in ("request", "driver", "pool", "device")}
+    if not result.get("shareID"):
+        return given
+    consumed = result.get("consumedCapacity", {})
+    shares = {"shares": str(_whole(consumed["shares"]))} if "shares" in consumed else {}
+    return given | {"share": result["shareID"], "consumed": {**consumed, **shares}}
 
 
 def _steered_to(selectors: Iterable[Raw]) -> str:
@@ -125,21 +131,26 @@ def _steered_to(selectors: Iterable[Raw]) -> str:
 
 
 def gpu_requests(pod_spec: Raw) -> dict[str, int]:
-    """GPU resources that a pod asks of device plugins: the larger of its containers' sum and any init container."""
-    totals: dict[str, int] = {}
-    for container in pod_spec.get("containers", ()):
-        for resource, amount in _gpu_limits(container).items():
-            totals[resource] = totals.get(resource, 0) + amount
+    """GPU resources that a pod asks of device plugins, at the most at once.
+
+    Its containers run together with its sidecars (init containers that restart always); any other init container runs
+    alone with the sidecars before it. Source: Kubernetes, sidecar containers, resource sharing within containers.
+    """
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
     for container in pod_spec.get("initContainers", ()):
-        for resource, amount in _gpu_limits(container).items():
-            totals[resource] = max(totals.get(resource, 0), amount)
-    return totals
+        if container.get("restartPolicy") == "Always":
+            sidecars += _gpu_limits(container)
+        else:
+            peak |= sidecars + _gpu_limits(container)
+    together = sum((_gpu_limits(container) for container in pod_spec.get("containers", ())), sidecars)
+    return dict(peak | together)
 
 
-def _gpu_limits(container: Raw) -> dict[str, int]:
+def _gpu_limits(container: Raw) -> Counter[str]:
     resources = container.get("resources", {})
     amounts = {**resources.get("requests", {}), **resources.get("limits", {})}
-    return {r: _whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")}
+    return Counter({r: _whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")})
 
 
 def pod(raw: Raw) -> Mapping[str, Any] | None:

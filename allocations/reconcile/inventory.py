@@ -7,9 +7,9 @@ from typing import Any
 
 from django.conf import settings
 
-from allocations.reconcile import mirror
+from allocations import placing
+from allocations.reconcile import job_ledger, mirror
 from allocations.reconcile.facts import Seen, View
-from allocations.reconcile.job_ledger import metered_pods
 from allocations.reconcile.wants import FINISHED
 from portal.core import due
 from portal.core.locks import advisory_lock
@@ -33,7 +33,10 @@ def reconcile_inventory() -> datetime | None:
         found = discover(
             [node_fact(s) for s in view.of("Node")], [slice_fact(s) for s in view.of("ResourceSlice")], known, taken
         )
-        if services.sync(cluster, found, foreign_use(view, found, metered_pods())):
+        is_new = services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
+        if job_ledger.open_missing():  # of pods on nodes whose flavor is known only now; so they are no foreign use
+            services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
+        if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
             due.mark("platform", *(f"project:{slug}" for slug in projects))
     return None
@@ -80,28 +83,35 @@ def _device(device: Mapping[str, Any]) -> DeviceFact:
 def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict[str, int]:
     """Units by pool that pods and claims use without an allocation: {pool key: units}.
 
-    Pods count by their device plugin resources on the node they are bound to; claims by the devices they were given: a
-    part that was cut on demand as its whole card, since nothing whole is left of that. ``metered``: uids of pods whose
-    GPUs the ledger has as held, of tenants' queued Jobs.
+    Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by the devices
+    they were given: a part that was cut on demand as its whole card, since nothing whole is left of that. Use of what
+    is not offered now, on nodes that take no pods or on unhealthy devices, takes nothing from what is. ``metered``:
+    uids of pods whose GPUs the ledger has as held, of tenants' queued Jobs.
     """
-    node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor}
+    path_of = {flavor.name: flavor.identity.path for flavor in found.flavors}
+    node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor and node.ready}
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     use: Counter[str] = Counter()
     for pod in view.of("Pod", ""):
         if pod.facts["phase"] in FINISHED or not pod.facts["node"] or pod.uid in metered:
             continue
         flavor = node_flavor.get(pod.facts["node"], "")
+        if path_of.get(flavor) != "device-plugin":  # where the driver gives them, the pod's claim says which
+            continue
         for resource, amount in pod.facts["gpus"].items():
             if key := pools.get((flavor, resource)):
                 use[key] += amount
     profiles = {(d.node, d.name): str(d.attributes["profile"]) for d in found.devices if "profile" in d.attributes}
+    unhealthy = {(d.node, d.name) for d in found.devices if not d.healthy}
     cards: set[tuple[str, str]] = set()
     for claim in view.of("ResourceClaim", ""):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
+            if device["driver"] != dra.DRIVER or {(node, name), (node, placing.card_of(name))} & unhealthy:
+                continue
             flavor = node_flavor.get(node, "")
             if (flavor, COMPUTE_SLICES) in pools:
-                cards.add((node, name.partition("-mig-")[0]))
+                cards.add((node, placing.card_of(name)))
             elif key := pools.get((flavor, dra.GPU_SHARES)):
                 use[key] += int(device.get("consumed", {}).get("shares", 1))
             elif key := pools.get((flavor, dra.resource_of(profiles.get((node, name), "")))):

@@ -12,10 +12,12 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 
 from allocations.cluster.kinds import Observation
 from allocations.models import MirrorObject
 from allocations.reconcile.wants import FINISHED
+from portal.core import clock
 from portal.tenants.models import Project
 from quotas.catalog.models import Node, Offering
 from quotas.metering import services as metering
@@ -32,9 +34,28 @@ def record(new: Observation, old: MirrorObject | None) -> None:
         if old is not None and old.facts.get("job") and (new.gone or new.uid != old.uid or _is_done(facts)):
             _end(old.uid, new)
         if not new.gone and facts.get("job"):
-            _begin(new, facts["job"], name=new.ref.name)
+            was_bound = old is not None and old.uid == new.uid and bool(old.facts.get("node"))
+            _begin(new.ref.namespace, facts["job"], at=new.at, watched=new.live and not was_bound, name=new.ref.name)
     elif new.ref.kind == "Workload" and not new.gone and facts.get("job"):
-        _begin(new, facts["job"]["uid"])
+        _begin(new.ref.namespace, facts["job"]["uid"], at=new.at)
+
+
+def open_missing() -> bool:
+    """Open what the ledger could not yet, since the flavor of the pod's node was not known when it was bound; whether
+    anything was.
+
+    Pods are locked as the watcher's own change of them is: one that ends meanwhile is either seen ended here, or its
+    interval is seen there.
+    """
+    pods = MirrorObject.objects.filter(kind="Pod", allocation="", facts__has_key="job").exclude(facts__node="")
+    metered = metered_pods()
+    jobs = {(pod.namespace, pod.facts["job"]) for pod in pods if pod.uid not in metered and not _is_done(pod.facts)}
+    queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
+    opened = 0
+    for namespace, job in queued.values_list("namespace", "facts__job__uid").distinct():
+        with transaction.atomic():
+            opened += _begin(namespace, job, at=clock.now(), lock=True)
+    return opened > 0
 
 
 def metered_pods() -> set[str]:
@@ -58,31 +79,35 @@ def _end(pod: str, new: Observation) -> None:
         metering.close_interval(key, new.at, evidence, estimated=not new.live)
 
 
-def _begin(new: Observation, job: str, **only: str) -> None:
-    """Open what the Job's pods hold, if it is a queued one of a project."""
-    namespace = new.ref.namespace
+def _begin(namespace: str, job: str, *, at: datetime, watched: bool = False, lock: bool = False, **only: str) -> int:
+    """Open what the Job's pods hold and the ledger lacks, if it is a queued one of a project: from ``at`` where their
+    binding was ``watched``, else from when the cluster says. Returns how many were opened."""
     rows = MirrorObject.objects.filter(kind="Pod", namespace=namespace, allocation="", facts__job=job, **only)
-    pods = [pod for pod in rows if pod.facts["node"] and pod.facts["gpus"] and not _is_done(pod.facts)]
+    rows = rows.select_for_update() if lock else rows
+    there = [pod for pod in rows if pod.facts["node"] and pod.facts["gpus"] and not _is_done(pod.facts)]
+    keys = {_key(job, pod, resource) for pod in there for resource in pod.facts["gpus"]}
+    known = set(UsageInterval.objects.filter(key__in=keys).values_list("key", flat=True))
+    pods = [pod for pod in there if not known.issuperset(_key(job, pod, each) for each in pod.facts["gpus"])]
     if not pods:
-        return
+        return 0
     workloads = MirrorObject.objects.filter(kind="Workload", namespace=namespace, allocation="", facts__job__uid=job)
     project = Project.objects.filter(namespace=namespace).select_related("team__department").first()
     workload = workloads.first()
     if workload is None or project is None:
-        return
+        return 0
+    opened = 0
     offerings = _offerings({pod.facts["node"] for pod in pods})
     for pod in pods:
-        watched = new.live and new.ref.kind == "Pod" and new.uid == pod.uid
         for resource, amount in sorted(pod.facts["gpus"].items()):
             offering = offerings.get((pod.facts["node"], resource))
             if offering is None:
                 log.warning("job.unknown_offering", namespace=namespace, pod=pod.name, resource=resource)
                 continue
             metering.open_interval(
-                uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}"),
+                _key(job, pod, resource),
                 UUID(job),
                 f"{_slot(pod.uid)}{resource}",
-                new.at if watched else _bound_at(pod, new.at),
+                at if watched else _bound_at(pod, at),
                 _attribution(project, offering, pod.facts["node"]),
                 amount,
                 {
@@ -93,6 +118,12 @@ def _begin(new: Observation, job: str, **only: str) -> None:
                 },
                 estimated=not watched,
             )
+            opened += 1
+    return opened
+
+
+def _key(job: str, pod: MirrorObject, resource: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}")
 
 
 def _bound_at(pod: MirrorObject, otherwise: datetime) -> datetime:

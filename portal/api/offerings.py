@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from allocations import claim_fleet, later
 from allocations.availability import Mine, Stock
 from allocations.isolation import of_slice
-from allocations.models import Allocation
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
 from portal.api.preview_out import NO_ESTIMATE, WaitOut
@@ -153,7 +152,7 @@ def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
 
 
 def _after(
-    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[Allocation]
+    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[later.Freed]
 ) -> dict[str, Any] | None:
     """The first end after which one of the teams can have one; whose it is only where it is of these teams."""
     if mine.can_get_now:
@@ -170,7 +169,7 @@ def _after(
 def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
     prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
     mine = {row.key: _mine(stock, teams, row) for row in rows}
-    ends = later.holders() if any(not side.can_get_now for side in mine.values()) else []
+    ends = later.ends(clock.now()) if any(not side.can_get_now for side in mine.values()) else []
     return [
         {
             "id": row.key,

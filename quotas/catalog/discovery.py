@@ -94,11 +94,11 @@ def discover(
 def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
     """One node as it is to be offered, or None when it has no GPU."""
     plugin = deviceplugin.read(node)
-    reading = dra.read(node, slices) if slices else plugin
+    reading = _read_slices(node, slices) if slices else plugin
     if reading is None:
         return None
     problems = list(reading.problems)
-    if slices and plugin:
+    if slices and plugin and plugin.supplies:
         problems.append(
             "both the DRA driver and the device plugin publish GPUs here; offered by DRA only. "
             "Remove the device plugin from this node (label nvidia.com/gpu.deploy.device-plugin=false)"
@@ -112,6 +112,15 @@ def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
     return _Site(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
+
+
+def _read_slices(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
+    """What is published in another form than NVIDIA's driver's keeps its node from being offered, and no other."""
+    try:
+        return dra.read(node, slices)
+    except (LookupError, ValueError) as error:
+        words = f"its ResourceSlices are not as NVIDIA's DRA driver publishes them, so not offered: {error}"
+        return Reading("dra", "plain", (), problems=(words,))
 
 
 def _gpu_taints(node: NodeFact) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from quotas.catalog import published
 from quotas.catalog.facts import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
 from quotas.catalog.mig_tables import Geometry, Profile
-from quotas.catalog.quantities import mib
+from quotas.catalog.quantities import count, mib
 
 DRIVER = "gpu.nvidia.com"
 WHOLE_GPU_CLASS = "gpu.nvidia.com"
@@ -54,6 +54,11 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
         for device in devices
         if device not in named and "parentUUID" not in device.attributes
     ]
+    if "-MIG-" in product and devices and not named:
+        problems.append(
+            f"the node is labelled {product}, a profile's name and not its card's, so its devices are not offered; "
+            "set GPU feature discovery's mig.strategy to mixed where the DRA driver publishes the devices"
+        )
     named.sort(key=_by_name)
     cards = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
@@ -61,7 +66,9 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
     if cut is not None:
         return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
     if parts:
-        return _reading("static-mig", _made_beforehand(product, parts), _found(node.name, parts), problems)
+        uncut = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
+        supplies = [*uncut, *_made_beforehand(product, parts)]
+        return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
     if any(card.shareable for card in cards):
         return _shared(node.name, cards, problems)
     supplies = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
@@ -189,7 +196,7 @@ def _of_profile(device: DeviceFact, profile: str) -> tuple[str, ...]:
 
 def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:
     """Cards that serve several claims at once, counted by the driver in whole shares."""
-    counts = {int(card.capacity.get("shares", "0")) for card in cards}
+    counts = {count(card.capacity.get("shares", "0")) for card in cards}
     if len(counts) != 1 or 0 in counts:
         words = (
             "the cards serve several claims, but not by an equal number of shares, so nothing can be counted; "

@@ -178,15 +178,32 @@ def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement |
     if not mig:
         return card, None
     label, gi_id, start = rest.rsplit("-", 2)
-    one = next((p for p in geometry.profiles if p.gi_id == int(gi_id) and device_label(p) == label), None)
+    one = next((p for p in geometry.profiles if p.gi_id == int(gi_id) and device_label(p.name) == label), None)
     if one is None:
         raise ValueError(f"{name} is no MIG device of {geometry.name}")
     return card, Placement(one.name, int(start), one.size)
 
 
-def device_label(profile: Profile) -> str:
+def known_placement(geometry: Geometry, device: str) -> Placement | None:
+    """Of a DRA device; None for the whole card, and for one that the geometry does not know: it may take all of it.
+
+    While a driver is upgraded node by node, some publish profiles that the others do not.
+    """
+    try:
+        return placement_of_device(geometry, device)[1]
+    except ValueError:
+        return None
+
+
+def device_label(profile: str) -> str:
     """A profile in a device's name: dots go and `+` becomes a hyphen, since it is a DNS label."""
-    return profile.name.replace(".", "").replace("+", "-")
+    return profile.replace(".", "").replace("+", "-")
+
+
+def label_of_device(name: str) -> str:
+    """The profile as a DRA device's name has it; "" of the whole card, and of a name of another form."""
+    parts = name.partition("-mig-")[2].rsplit("-", 2)
+    return parts[0] if len(parts) == 3 else ""
 
 
 def _largest_first(geometry: Geometry) -> list[Profile]:

@@ -1,15 +1,42 @@
-"""Amounts as Kubernetes writes them, as far as device memory is written: `9984Mi`, `40Gi`, `85899345920`."""
+"""Amounts as Kubernetes writes them: ``40Gi``, ``500m``, ``1e3``, ``1k``. Exact.
 
-_MIB = {"": 1 / 2**20, "Ki": 1 / 2**10, "Mi": 1, "Gi": 2**10, "Ti": 2**20}
+Source: k8s.io/apimachinery pkg/api/resource, quantity.go (the grammar in the comment of type Quantity).
+"""
+
+import functools
+import re
+from fractions import Fraction
+
+_AMOUNT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})", re.ASCII)
+_BINARY = {f"{letter}i": Fraction(2) ** (10 * n) for n, letter in enumerate("KMGTPE", start=1)}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+LONGEST = 40
 
 
-def mib(quantity: str) -> int:
-    """Whole MiB, rounded down; ValueError for another unit.
+@functools.lru_cache(4096)
+def value(text: str) -> Fraction:
+    """The amount as a number; ValueError for what Kubernetes would not read."""
+    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
+        raise ValueError(f"{text[:LONGEST]!r} is no amount such as 1, 500m or 40Gi")
+    number, suffix = Fraction(match[1]), match[2]
+    if suffix in _BINARY:
+        return number * _BINARY[suffix]
+    if suffix in _DECIMAL:
+        return number * Fraction(10) ** _DECIMAL[suffix]
+    if suffix[:1] in ("e", "E") and suffix[1:]:
+        return number * Fraction(10) ** int(suffix[1:])
+    raise ValueError(f"{text!r} has the unknown unit {suffix!r}; units are Ki to Ei, n, u, m, k, M, G, T, P and E")
 
-    Source: k8s.io/apimachinery pkg/api/resource, binary SI.
-    """
-    number = quantity.rstrip("KMGTi")
-    unit = quantity[len(number) :]
-    if unit not in _MIB:
-        raise ValueError(f"{quantity!r} is no amount of memory in bytes, Ki, Mi, Gi or Ti")
-    return int(int(number) * _MIB[unit])
+
+def mib(text: str) -> int:
+    """Whole MiB, rounded down; ValueError for what is no amount."""
+    return int(value(text) / 2**20)
+
+
+def count(text: str) -> int:
+    """A whole number; ValueError for what is none."""
+    found = value(text)
+    if found.denominator != 1:
+        raise ValueError(f"{text!r} is no whole number")
+    return int(found)

@@ -51,6 +51,17 @@ def test_a_job_that_ended_says_how(member, project, reason, state):
     assert [row["state"] for row in client(member).get("/api/v1/jobs").json()["results"]] == [state]
 
 
+def test_a_job_that_kueue_deactivated_has_ended_and_nobody_waits_behind_it(member, project):
+    ran_out = {"status": "True", "reason": "DeactivatedDueToMaximumExecutionTimeExceeded", "message": "", "at": ""}
+    conditions = {"Evicted": ran_out, "QuotaReserved": {**FULL, "reason": "Deactivated"}}
+    uid = job("over", project.namespace, conditions=conditions, created_at="2026-11-02T11:00:00+00:00")
+    job("train", project.namespace)
+    rows = {row["name"]: row for row in client(member).get("/api/v1/jobs").json()["results"]}
+    assert (rows["over"]["state"], rows["over"]["queue"]) == ("failed", None)
+    assert "for as long as it may" in client(member).get(f"/api/v1/jobs/{uid}").json()["message"]
+    assert rows["train"]["queue"] == {"position": 1, "of": 1}
+
+
 def test_another_teams_job_is_not_there(member, other_team, project):
     uid = job("train", project.namespace)
     stranger = client(person(other_team))

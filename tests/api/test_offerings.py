@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from allocations.models import Allocation
@@ -128,6 +130,27 @@ def test_what_cannot_be_had_now_says_after_whose_end_it_can(api, member, project
     ]
     scheduled = {**asked, "starts_at": seen["alternatives"][1]["starts_at"]}
     assert api.post("/api/v1/allocations", scheduled, format="json").status_code == 201
+
+
+def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
+    first, second = (allocate(member, project, count=2, hours=hours) for hours in (1, 8))
+    for slot, row in enumerate((first, second)):
+        hold(row, str(slot))
+    Allocation.objects.filter(pk=first.pk).update(ends_at=clock.now() - timedelta(hours=1), phase="releasing")
+    after = rows(api)["l40s/whole"]["mine"]["after"]
+    assert after["allocation"] == str(first.pk)
+    asked = {"project": project.slug, "offering": "l40s/whole", "count": 2}
+    seen = api.post("/api/v1/allocations/preview", asked, format="json").json()
+    (later,) = [one for one in seen["alternatives"] if one["starts_at"]]
+    assert api.post("/api/v1/allocations", {**asked, "starts_at": later["starts_at"]}, format="json").status_code == 201
+
+
+def test_what_is_given_back_by_a_person_is_not_waited_for_until_its_end(api, member, project):
+    first, second = (allocate(member, project, count=2, hours=hours) for hours in (2, 1))
+    for slot, row in enumerate((first, second)):
+        hold(row, str(slot))
+    Allocation.objects.filter(pk=first.pk).update(phase="releasing")
+    assert rows(api)["l40s/whole"]["mine"]["after"]["allocation"] == str(first.pk)
 
 
 def test_the_end_of_what_a_lowered_limit_had_granted_frees_nothing_until_there_is_room_below_it(

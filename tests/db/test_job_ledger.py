@@ -5,6 +5,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from allocations.availability import Capacity, Stock
 from allocations.cluster import kinds, names
@@ -13,7 +15,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.observe import record_list, record_observations
 from portal.tenants.models import Team
 from quotas.catalog.facts import NodeFact
-from quotas.catalog.models import Offering
+from quotas.catalog.models import Offering, PoolUse
 from quotas.metering.models import UsageInterval
 from tests.api.fleet import fleet
 from tests.gpu_facts import plugin_node
@@ -149,6 +151,29 @@ def test_a_job_outside_all_projects_is_billed_to_nobody() -> None:
     stranger["metadata"]["namespace"] = "elsewhere"
     record_observations([seen(workload("elsewhere"), 0), seen(stranger, 2)])
     assert intervals() == []
+
+
+def test_a_pod_on_a_node_that_is_not_known_yet_is_billed_once_it_is() -> None:
+    """A node joins, and its first pod is bound before anybody has looked at what the node gives."""
+    record_observations([*nodes(), seen(workload(), 0), seen(pod(node="l40s-2"), 2)])
+    reconcile_inventory()
+    assert intervals() == []
+    record_observations([seen(_node(plugin_node("l40s-2")), 30)])
+    reconcile_inventory()
+    assert intervals() == [(T0 - timedelta(minutes=1), None, True, False)]
+    assert PoolUse.objects.get(pool__key="l40s/gpu").foreign == 0
+    record_observations([seen(pod(node="l40s-2", phase="Succeeded", revision=40), 60)])
+    reconcile_inventory()
+    assert intervals() == [(T0 - timedelta(minutes=1), at(60), True, False)]
+
+
+def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() -> None:
+    pods = [seen(pod(f"train-{n}"), 2) for n in range(20)]
+    record_observations([seen(workload(), 0), *pods])
+    with CaptureQueriesContext(connection) as asked:
+        record_observations([seen(workload(revision=6), 9)])
+    assert len(intervals()) == 20
+    assert not [query for query in asked.captured_queries if "advisory" in query["sql"] and "slot" in query["sql"]]
 
 
 def test_gpus_of_a_job_are_counted_once_as_held() -> None:

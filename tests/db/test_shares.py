@@ -12,6 +12,7 @@ from allocations.reconcile import request, shares
 from allocations.reconcile.facts import Slice
 from portal.tenants.models import Project, User
 from quotas.catalog.layouts import maximal_layouts, placements
+from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
 from tests.api.fleet import allocate
@@ -20,6 +21,13 @@ from tests.db.test_steer import NOW, member  # noqa: F401 (a fixture)
 from tests.mig_facts import H100, device
 
 pytestmark = pytest.mark.django_db
+
+
+def claimed(member: User, project: Project) -> Allocation:  # noqa: F811
+    """As by a claim of one's own, whose devices are the scheduler's choice."""
+    row = asked(member, project, "whole")
+    row.offering = Offering.objects.select_related("flavor").get(key="h100/claim")
+    return row
 
 
 def asked(member: User, project: Project, offering: str) -> Allocation:  # noqa: F811
@@ -66,6 +74,20 @@ def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project
     with pytest.raises(SlotHeld):
         shares.of([(row, held(device("gpu-0", "1g.10gb", 3)))])
     assert shares.of([(row, held(device("gpu-1", "1g.10gb", 3)))]) == [Fraction(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("gpu-0", 1), (device("gpu-0", "1g.10gb", 3), Fraction(1, 7)), (device("gpu-0", "3g.40gb", 4), Fraction(1, 2))],
+)
+def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, share, member, project):  # noqa: F811
+    assert shares.of([(claimed(member, project), held(name))]) == [share]
+
+
+def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):  # noqa: F811
+    """Node by node a driver is upgraded; what one names otherwise must not stop the ledger of all."""
+    open_interval(device("gpu-0", "1g.10gb", 0), Fraction(1, 7))
+    assert shares.of([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
 
 
 def test_an_ended_interval_holds_nothing(member, project):  # noqa: F811

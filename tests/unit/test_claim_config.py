@@ -2,8 +2,9 @@
 
 import pytest
 
-from allocations.claims import config, quantity
+from allocations.claims import config
 from portal.core.errors import Invalid
+from quotas.catalog import quantities
 
 
 def wrong(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> dict[str, list[str]]:
@@ -99,10 +100,10 @@ def test_refuses_a_limit_for_a_device_that_the_claim_has_not():
     ("text", "number"), [("1", 1), ("40Gi", 40 * 2**30), ("1.5k", 1500), ("1e3", 1000), ("2E", 2 * 10**18)]
 )
 def test_reads_amounts_as_kubernetes_does(text: str, number: int):
-    assert quantity.value(text) == number
+    assert quantities.value(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1gi", "1KB", "0x10", "١", "1" * 50, "1e", "--1"])
 def test_refuses_what_is_no_amount(text: str):
     with pytest.raises(ValueError, match=r"amount|unit"):
-        quantity.value(text)
+        quantities.value(text)

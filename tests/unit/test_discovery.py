@@ -4,7 +4,9 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
-from quotas.catalog.discovery import Discovered, Identity, discover
+import pytest
+
+from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
 from quotas.catalog.dra import product_selector
 from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
@@ -240,6 +242,51 @@ def test_only_the_newest_complete_generation_counts():
 def test_slices_of_other_drivers_are_ignored():
     other = replace(slices_of("h100-0", card(0)), driver="other.example.com")
     assert discover([dra_node()], [other]).nodes == ()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        DeviceFact("gpu-1-mig-x", {"type": "mig", "productName": "NVIDIA H100 80GB HBM3"}, {"memory": "9984Mi"}),
+        replace(card(1), capacity={"memory": "much"}),
+        replace(card(1), capacity={"memory": "81559Mi", "shares": "few"}, shareable=True),
+        replace(divisible_card(1)[1], name="part"),
+    ],
+    ids=["no profile", "memory", "shares", "name"],
+)
+def test_devices_in_a_form_that_nobody_knows_keep_their_own_node_from_being_offered_and_no_other(odd):
+    strange = [slices_of("h100-0", odd)]
+    found = discover([dra_node(), dra_node("h100-1")], [*strange, slices_of("h100-1", card(0))])
+    assert [(node.name, node.flavor) for node in found.nodes] == [("h100-0", ""), ("h100-1", "h100")]
+    assert "not as NVIDIA's DRA driver publishes them" in dict(found.problems)["h100-0"]
+
+
+def test_a_thousand_shares_are_read_as_kubernetes_writes_them():
+    shareable = replace(card(0), shareable=True, capacity={"memory": "81559Mi", "shares": "1k"})
+    (found,) = slices_in(discover([dra_node()], [slices_of("h100-0", shareable)]))
+    assert found.replicas == 1000
+
+
+def test_whole_cards_beside_cards_that_were_cut_beforehand_are_offered_too():
+    part = DeviceFact(
+        "gpu-0-mig-3g40gb-9-0",
+        {"type": "mig", "profile": "3g.40gb", "parentUUID": "GPU-0", "productName": "NVIDIA H100 80GB HBM3"},
+        {"memory": "40448Mi"},
+    )
+    found = discover([dra_node()], [slices_of("h100-0", part, card(1), card(2))])
+    assert {(pool.key, pool.total) for pool in found.pools} == {("h100/gpu", 2), ("h100/mig-3g.40gb", 1)}
+    assert [d.name for d in found.devices] == ["gpu-1", "gpu-2", "gpu-0-mig-3g40gb-9-0"]
+
+
+def test_a_profile_in_the_product_label_of_a_node_by_dra_is_said():
+    part = DeviceFact(
+        "gpu-0-mig-1g10gb-19-0",
+        {"type": "mig", "profile": "1g.10gb", "parentUUID": "GPU-0", "productName": "NVIDIA H100 80GB HBM3"},
+        {"memory": "9984Mi"},
+    )
+    found = discover([dra_node(product="NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")], [slices_of("h100-0", part)])
+    assert found.offerings == ()
+    assert "mig.strategy to mixed" in found.problems[0][1]
 
 
 def test_a_card_that_is_not_what_the_label_says_is_a_problem():

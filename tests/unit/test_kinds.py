@@ -8,6 +8,7 @@ import pytest
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS, observe
+from allocations.cluster.projectors import gpu_requests
 
 GPU = "nvidia.com/gpu"
 JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
@@ -91,6 +92,49 @@ def test_another_reason_replaces_the_one_before() -> None:
     before = waiting("WaitingForQuota", "1 more needed")
     now = waiting("Suspended", "ClusterQueue team-vision is inactive")
     assert KINDS["Workload"].carry(before, now) == now
+
+
+def test_what_kueue_had_not_looked_at_says_no_detail_to_keep() -> None:
+    before = waiting("PendingEvaluation", "Preempted to accommodate a workload; preemptor path: /research/team-secret")
+    now = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
+    assert KINDS["Workload"].carry(before, now) == now
+
+
+def test_another_reason_is_not_told_by_the_detail_of_the_one_before() -> None:
+    before = waiting("ExceedsMaxQuota", "more than the team's quota")
+    now = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
+    assert KINDS["Workload"].carry(before, now) == now
+
+
+def gpus(*init: tuple[int, str], main: int = 4) -> Any:
+    """What a pod asks of device plugins whose init containers ask so many, each with its restartPolicy."""
+
+    def container(amount: int, **more: str) -> dict[str, Any]:
+        return {"name": "c", "resources": {"limits": {GPU: str(amount)}}, **more}
+
+    starting = [container(amount, **({"restartPolicy": policy} if policy else {})) for amount, policy in init]
+    return gpu_requests({"containers": [container(main)], "initContainers": starting}).get(GPU)
+
+
+def test_a_pod_asks_what_its_containers_take_at_the_most_at_once() -> None:
+    assert gpus() == 4
+    assert gpus((2, "")) == 4
+    assert gpus((6, "")) == 6
+
+
+def test_a_sidecar_runs_beside_all_that_comes_after_it() -> None:
+    assert gpus((4, "Always")) == 8
+    assert gpus((1, "Always"), (5, "")) == 6
+    assert gpus((5, ""), (1, "Always")) == 5
+    assert gpus((1, "Always"), (1, "Always")) == 6
+
+
+def test_shares_of_a_device_are_read_as_kubernetes_writes_them() -> None:
+    given = {"request": "r", "driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-0", "shareID": "1"}
+    result = {**given, "consumedCapacity": {"shares": "1k", "memory": "1Gi"}}
+    found = KINDS["ResourceClaim"].project({"status": {"allocation": {"devices": {"results": [result]}}}})
+    assert found is not None
+    assert found["devices"][0]["consumed"] == {"shares": "1000", "memory": "1Gi"}
 
 
 def test_a_queue_that_admits_nothing_says_why() -> None:

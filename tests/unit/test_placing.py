@@ -1,11 +1,10 @@
 """What still fits on cards, how much of it together, and to which card a slice is steered."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
-from allocations.placing import Card, Cards, Piece, share_of
+from allocations.placing import Card, Cards, Piece
 from quotas.catalog import layouts
 from quotas.catalog.mig_tables import TABLES
 
@@ -19,7 +18,7 @@ def mig(profile: str) -> Piece:
 
 def device(card: str, profile: str, start: int) -> str:
     one = H100.profile(profile)
-    return f"{card}-mig-{layouts.device_label(one)}-{one.gi_id}-{start}"
+    return f"{card}-mig-{layouts.device_label(one.name)}-{one.gi_id}-{start}"
 
 
 def card(number: int, *taken: tuple[str, int], node: str = "h100-0", clique: str = "") -> Card:
@@ -155,9 +154,13 @@ class TestSteer:
         assert self.chosen(there, "1g.10gb", 56) == [f"n00/gpu-{slot // 7}" for slot in range(56)]
 
 
-@pytest.mark.parametrize(
-    ("name", "share"),
-    [("gpu-0", 1), (device("gpu-0", "1g.10gb", 3), Fraction(1, 7)), (device("gpu-0", "3g.40gb", 4), Fraction(1, 2))],
-)
-def test_a_device_is_worth_its_larger_part(name: str, share: Fraction) -> None:
-    assert share_of(H100, name) == share
+def test_a_device_that_the_geometry_does_not_know_may_take_the_whole_card() -> None:
+    """While a driver is upgraded node by node, some publish profiles that the others do not."""
+    there = cut(card(0, ("1g.10gb", 0)), replace(card(1), taken=("gpu-1-mig-1g24gb-19-0",)), card(2))
+    assert there.total(mig("1g.10gb")) == 6 + 7
+
+
+def test_whole_cards_beside_cut_ones_are_those_without_parts() -> None:
+    parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-3g40gb-9-4": "3g.40gb"}
+    there = Cards([replace(card(0), parts=parts), card(1), card(2)])
+    assert (there.total(WHOLE), there.total(mig("3g.40gb"))) == (2, 2)

@@ -16,7 +16,7 @@ def condition(reason: str, message: str = "", status: str = "True") -> dict[str,
     return {"status": status, "reason": reason, "message": message, "at": "2026-11-02T12:00:00+00:00"}
 
 
-@pytest.mark.parametrize("reason", sorted(QUEUED))
+@pytest.mark.parametrize("reason", sorted(QUEUED.keys() - {"Deactivated"}))
 def test_every_pending_reason_has_its_sentence(reason: str) -> None:
     found = explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False)
     assert found == (reason, QUEUED[reason].sentence, QUEUED[reason].helps)
@@ -71,6 +71,23 @@ def test_a_preemption_tells_its_cause_and_never_the_other_team(cause: str, whom:
 def test_an_eviction_that_is_over_is_not_the_reason_why_it_waits() -> None:
     conditions = {"Evicted": condition("Preempted"), "QuotaReserved": condition("WaitingForQuota", "", "False")}
     assert explain(conditions, reserved=False).reason == "WaitingForQuota"
+
+
+@pytest.mark.parametrize("reason", ["PendingEvaluation", "Pending"])
+@pytest.mark.parametrize("cause", [cause for cause, _ in reasons.PREEMPTED_FOR])
+def test_what_was_preempted_and_waits_again_does_not_tell_for_whom(reason: str, cause: str) -> None:
+    """Kueue keeps its words of the preemption until it looks at the workload again."""
+    said = PREEMPTED.format(cause)
+    conditions = {"Evicted": condition("Preempted", said), "QuotaReserved": condition(reason, said, "False")}
+    assert "secret" not in "".join(explain(conditions, reserved=False))
+
+
+def test_what_kueue_took_out_of_its_queue_for_good_tells_why() -> None:
+    ran_out = condition("DeactivatedDueToMaximumExecutionTimeExceeded")
+    found = explain({"Evicted": ran_out, "QuotaReserved": condition("Deactivated", "", "False")}, reserved=False)
+    assert found.reason == "Deactivated"
+    assert found.message == "It was deactivated in Kueue. It ran for as long as it may."
+    assert found.helps
 
 
 def test_what_was_just_submitted_is_in_its_queue() -> None:

@@ -52,7 +52,7 @@ def _counters(capacity: Capacity, memory_slices: range) -> Counters:
 
 def device_name(slot: Slot, profile: Profile, start: int) -> str:
     """E.g. `gpu-0-mig-1g10gb-me-20-3`."""
-    return f"{slot.name}-mig-{device_label(profile)}-{profile.gi_id}-{start}"
+    return f"{slot.name}-mig-{device_label(profile.name)}-{profile.gi_id}-{start}"
 
 
 def mig_attributes(slot: Slot, profile: Profile) -> dict[str, Any]:
