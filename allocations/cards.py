@@ -137,6 +137,12 @@ def _taken() -> dict[tuple[str, str], list[str]]:
     return taken
 
 
+def clique_of(nodes: Iterable[str]) -> str:
+    """The clique that the nodes are in; "" where none says."""
+    known = _cliques()
+    return next((known[node] for node in sorted(nodes) if node in known), "")
+
+
 def _cliques() -> dict[str, str]:
     nodes = MirrorObject.objects.filter(kind="Node").values_list("name", "facts__labels")
     return {name: labels[CLIQUE] for name, labels in nodes if labels and labels.get(CLIQUE)}

@@ -86,6 +86,7 @@ class Facts:
     nothing_left: bool = False
     starts_at: datetime | None = None
     not_before: datetime | None = None
+    gives_back: bool = False
     asks_owner: bool = False
     lease: LeaseFacts | None = None
     held: bool = False
@@ -153,7 +154,7 @@ PHASES: tuple[Row, ...] = (
     ),
     Row(
         "it could not start, no device fitted for example, and it waits before it queues again",
-        lambda f: f.not_before is not None and f.not_before > f.now,
+        lambda f: f.gives_back or (f.not_before is not None and f.not_before > f.now),
         Phase.QUEUED,
         lambda f: f.start_reason or "no_fitting_device",
         lambda f: f.start_message or "No device fitted; it queues again after a pause.",

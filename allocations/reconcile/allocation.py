@@ -22,8 +22,6 @@ from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
-WRONG_FORM = 422
-"""No later try of the same is taken (meta/v1, reason Invalid)."""
 
 
 def target(id_: object) -> str:
@@ -116,10 +114,11 @@ def _took_more(row: Allocation, situation: wants.Situation) -> bool:
 
 
 def _start_refused(row: Allocation, situation: wants.Situation, error: ClusterRefused) -> bool:
-    """Count the refusal of what would hold it as a failed start: of its form at once, else at the start deadline."""
+    """Count the refusal of what would hold it as a failed start: at once where the API server names the field that is
+    wrong, else (a policy, a quota of the namespace) at the start deadline."""
     if situation.start_by is None:
         return False
-    is_final = error.status == WRONG_FORM or situation.facts.now >= situation.start_by
+    is_final = any(cause.get("field") for cause in error.causes) or situation.facts.now >= situation.start_by
     return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 

@@ -56,7 +56,10 @@ def _settled(row: Allocation, asked: Request, view: View, situation: Situation) 
         return row.steer if there else {}
     if not row.steer:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            return {"cards": [card for part in parts for card in dra.steered(part, view)]}
+            chosen: dict[str, Any] = {"cards": [card for part in parts for card in dra.steered(part, view)]}
+            if placing.SAME_CLIQUE in asked.constraints:  # "" where nothing is held: a start that fails is chosen anew
+                chosen["clique"] = cards.clique_of({one.node for one in situation.occupied})
+            return chosen
         if row.recovered:
             _require_claims_seen(asked, view)
         return _chosen(row, asked)

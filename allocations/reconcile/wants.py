@@ -84,7 +84,8 @@ def assess(
     held, occupied, pods = path.held(request, view), path.occupied(request, view), users(request, view)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
-    queues = not (intent.released or intent.asks_owner or later)
+    gives_back = intent.reason in FAILED_STARTS and bool(occupied)
+    queues = not (intent.released or intent.asks_owner or later or gives_back)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
@@ -96,6 +97,7 @@ def assess(
         nothing_left=not pods and not occupied and nothing_left(own_refs(request), view, applied),
         starts_at=request.starts_at,
         not_before=intent.not_before,
+        gives_back=gives_back,
         asks_owner=intent.asks_owner,
         lease=the_lease,
         held=bool(held),

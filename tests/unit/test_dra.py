@@ -77,6 +77,13 @@ def test_spread_slices_are_a_claim_each():
     assert [m["metadata"]["name"] for m in made[1::2]] == ["train.0-holder", "train.1-holder"]
 
 
+@pytest.mark.parametrize("clique", ["7f1c.3", ""])
+def test_what_is_to_share_an_nvlink_clique_starts_in_it_or_nowhere(clique: str):
+    together = replace(SPREAD, constraints=("same_clique",), clique=clique)
+    selectors = [made["spec"]["nodeSelector"] for made in dra.objects(together, View())[1::2]]
+    assert [selector["nvidia.com/gpu.clique"] for selector in selectors] == [clique, clique]
+
+
 def test_each_holder_uses_its_own_claim():
     holders = dra.objects(SPREAD, View())[1::2]
     assert [h["spec"]["resourceClaims"] for h in holders] == [

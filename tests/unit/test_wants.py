@@ -9,7 +9,7 @@ import pytest
 from allocations.reconcile import wants
 from allocations.reconcile.facts import Ref, Request, Seen, View
 from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted
-from allocations.states import Phase
+from allocations.states import Phase, derive
 from tests.asked import L40S, NOW, WHOLE
 
 DEADLINES = wants.Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
@@ -144,6 +144,13 @@ class TestStart:
         _, wanted = look(self.WAITING, 200, not_before=at(230))
         assert wanted.objects == ()
         assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
+
+    def test_what_it_was_given_meanwhile_goes_before_it_queues_again(self) -> None:
+        """Else what is being taken back would count as held, or as the next failure."""
+        situation, wanted = look([lease(), claim(), pod()], 300, not_before=at(230), reason="more_than_counted")
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        verdict = derive(situation.facts)
+        assert (verdict.phase, verdict.reason) == (Phase.QUEUED, "more_than_counted")
 
     def test_when_the_pause_is_over_it_queues_again(self) -> None:
         situation, wanted = look([], 230, not_before=at(230))

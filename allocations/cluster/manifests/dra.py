@@ -96,8 +96,9 @@ def holder(request: Request, part: Part) -> Manifest:
 
 
 def _node_selector(request: Request) -> dict[str, str]:
-    """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it."""
-    return {**request.node_selector, **({CLIQUE: request.clique} if request.clique else {})}
+    """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it. Where none has
+    room, its name is empty and so is the selection: they are never apart."""
+    return {**request.node_selector, **({CLIQUE: request.clique} if "same_clique" in request.constraints else {})}
 
 
 def objects(request: Request, view: View) -> list[Manifest]:
