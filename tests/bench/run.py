@@ -1,7 +1,5 @@
 """Holds, in order: noise, both paths, writes per allocation, queries per route."""
 
-import os
-import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -29,10 +27,6 @@ PATHS = {"device plugin": "l40s/whole", "DRA": "h100/whole"}
 WARM_UP = 2
 NAMESPACE = "bench-bare"
 FEW, MANY = 1, 50
-
-
-def machine() -> dict[str, object]:
-    return {"python": platform.python_version(), "processors": os.cpu_count() or 0}
 
 
 def holds(home: Home, rounds: int) -> dict[str, Any]:
