@@ -17,7 +17,7 @@ from quotas.catalog.selectors import room, units
 from quotas.limits import counting
 from quotas.limits import names as queue_names
 from quotas.limits.models import Limit
-from quotas.limits.selectors import terms
+from quotas.limits.selectors import Terms, terms
 from quotas.limits.tree import Tree
 from quotas.metering.models import UsageInterval
 
@@ -201,12 +201,10 @@ class Stock:
 
     def counted(self, team: Team, offering: Offering, drawn: counting.Draw) -> list[Counted]:
         """Limits that the portal counts itself, in slices that each take ``drawn``."""
-        above = self._agreed.above([team])
         found = []
         for limit in self._counted:
             per_slice = drawn.of(limit)
-            binds = limit.team_id in (None, team.pk) and (limit.department_id is None or limit.department_id in above)
-            if per_slice and binds:
+            if per_slice and self.binds(limit, team):
                 most = limit.nominal // per_slice
                 left = max(Fraction(0), limit.nominal - limit.units_used) // per_slice
                 used = max(most - left, limit.units_used // per_slice)  # more than it has, where it was lowered
@@ -216,6 +214,11 @@ class Stock:
     def limits(self) -> list[Limit]:
         """The limits that are counted, as they were read."""
         return self._counted
+
+    def binds(self, limit: Limit, team: Team) -> bool:
+        """Whether it is the team's, of a department that it stands in, or of somebody or something in the team."""
+        is_below = limit.department_id is None or limit.department_id in self._agreed.above([team])
+        return limit.team_id in (None, team.pk) and is_below
 
     def parts(self, team: Team, offering: Offering, amounts: Mapping[str, int]) -> list[Part]:
         """A claim's amounts by the pools of its flavor that have them."""
@@ -246,6 +249,18 @@ class Stock:
             queue: max(Fraction(used.get((flavor, name), 0), amount) for name, amount in pool.resources.items())
             for queue, used in self._usage.items()
         }
+
+    def beyond(self, agreed: Terms, name: str, pool: Pool) -> tuple[Fraction, Fraction]:
+        """Of what the queue or cohort uses of the pool, in its units, were that ``agreed``: what is more than it could
+        ever have, and what is not its own but borrowed."""
+        flavor = pool.key.partition("/")[0]
+        over = borrowed = Fraction(0)
+        for resource, amount in pool.resources.items():
+            used = {queue: amounts.get((flavor, resource), 0) for queue, amounts in self._usage.items()}
+            tree = agreed.tree(pool.key, amount, used)
+            over = max(over, Fraction(tree.usage(name) - tree.potential(name), amount))
+            borrowed = max(borrowed, Fraction(tree.borrowed(name), amount))
+        return over, borrowed
 
     def draw_of_claim(self, offering: Offering, amounts: Mapping[str, int], gpus: Fraction) -> counting.Draw:
         """What a claim takes at most, as limits count it."""

@@ -34,8 +34,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change would do. ``in_use`` and ``over`` (what is in use beyond it) are in the scope's unit; ``touched``
-    are the allocations that count against it; ``objects`` says what Kueue is told: (kind, name, field, before, after).
+    """What a change would do, in the scope's unit. ``over`` is in use beyond all that there is for the holder then,
+    ``borrowed`` beyond what is its own; ``touched`` are the allocations that count against the limit; ``objects`` says
+    what Kueue is told: (kind, name, field, before, after).
     """
 
     before: Terms | None
@@ -43,6 +44,7 @@ class Effect:
     unit: str
     in_use: Fraction
     over: Fraction
+    borrowed: Fraction
     touched: tuple[Allocation, ...]
     objects: tuple[differences.Difference, ...]
     sentence: str
@@ -82,7 +84,8 @@ def require(user: User, holder: Holder) -> None:
 
 
 def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
-    """Raises NotVisible, Forbidden, Invalid. What is held stays held, even beyond the new limit."""
+    """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
+    what is borrowed then may be taken back, with notice, for whose own it is."""
     require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
@@ -102,23 +105,25 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     known = Limit.objects.filter(**services.key(row)).first()
     stock = Stock()
     counts = [(one, counted) for one in _live(holder) if (counted := draw_of(stock, one).of(row))]
+    before = Terms(known.nominal, known.borrowing, known.lending) if known else None
     if row.kept_by_kueue and row.pool:  # what waits counts once Kueue admits it, and tenants' own Jobs count too
         counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
         by_queue = stock.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
+        over, borrowed = stock.beyond(selectors.terms().with_(row), _node(holder), row.pool)
     else:
         in_use = sum((counted for _, counted in counts), Fraction(0))
-    over = max(Fraction(0), in_use - terms.nominal)
-    before = Terms(known.nominal, known.borrowing, known.lending) if known else None
+        over, borrowed = max(Fraction(0), in_use - terms.nominal), Fraction(0)
     return Effect(
         before=before,
         after=terms,
         unit=unit(scope),
         in_use=in_use,
         over=over,
+        borrowed=borrowed,
         touched=tuple(one for one, _ in counts),
         objects=tuple(_told_to_kueue(row)) if row.kept_by_kueue else (),
-        sentence=_sentence(row, before, in_use, over),
+        sentence=_sentence(row, before, in_use, over, borrowed),
     )
 
 
@@ -194,19 +199,35 @@ def _queues(holder: Holder) -> list[str]:
     return [names.cluster_queue(slug) for slug in slugs]
 
 
+def _node(holder: Holder) -> str:
+    """Name in Kueue of the team's queue or the department's cohort."""
+    if isinstance(holder, Team):
+        return names.cluster_queue(holder.slug)
+    assert isinstance(holder, Department)
+    return names.cohort(holder.slug)
+
+
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:
     cluster = Cluster.objects.get(slug=settings.CLUSTER_NAME)
     agreed = selectors.terms()
     return differences.between(selectors.manifests(cluster, agreed), selectors.manifests(cluster, agreed.with_(row)))
 
 
-def _sentence(row: Limit, before: Terms | None, in_use: Fraction, over: Fraction) -> str:
-    if over:
-        unit_ = unit(services.parties(row)[1])
+def _sentence(row: Limit, before: Terms | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
+    unit_ = unit(services.parties(row)[1])
+    if over and not row.kept_by_kueue:
         return (
             f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. What is held stays held; "
             "nothing more is granted until enough of it is given back."
         )
+    reclaim = "Kueue may take that back, with notice, for a team whose own it is."
+    if over:
+        return (
+            f"{text(in_use)} {unit_} are in use, {text(over)} more than there is for it then. Nothing more is granted "
+            f"until enough is given back. By itself nothing ends, but {text(borrowed)} are not its own: {reclaim}"
+        )
+    if borrowed:
+        return f"Of {text(in_use)} {unit_} in use {text(borrowed)} are borrowed then: {reclaim}"
     if before is not None and row.nominal > before.nominal and row.kept_by_kueue:
         return "Requests that wait for this quota are admitted by Kueue as soon as they fit."
     return "Nothing that is held is touched."

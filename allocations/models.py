@@ -60,6 +60,7 @@ class Allocation(models.Model):
 
     phase = models.CharField(max_length=24, choices=[(p.value, p.value) for p in Phase], default=Phase.QUEUED.value)
     phase_since = models.DateTimeField()
+    phase_until = models.DateTimeField(null=True, blank=True, help_text="when time alone ends the phase")
     reason = models.CharField(max_length=64, blank=True)
     message = models.CharField(max_length=1000, blank=True)
     held_at = models.DateTimeField(null=True, blank=True)

@@ -294,6 +294,7 @@ def draft(user: User, seen: Preview) -> Allocation:
         ends_at=seen.ends_at,
         phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
         phase_since=now,
+        phase_until=seen.starts_at,
     )
 
 

@@ -98,13 +98,15 @@ class Facts:
 
 
 class Row(NamedTuple):
-    """One line of the table. ``reason`` and ``message`` are texts, or functions of the facts."""
+    """One line of the table. ``reason`` and ``message`` are texts, or functions of the facts; ``until`` is when time
+    alone ends the phase."""
 
     sentence: str
     holds: Callable[[Facts], bool]
     phase: Phase
     reason: str | Callable[[Facts], str]
     message: str | Callable[[Facts], str]
+    until: Callable[[Facts], datetime | None] = lambda _: None
 
 
 def _lease(facts: Facts) -> LeaseFacts:
@@ -142,6 +144,7 @@ PHASES: tuple[Row, ...] = (
         Phase.SCHEDULED,
         "starts_later",
         lambda f: f"Starts at {f.starts_at:%Y-%m-%d %H:%M} UTC." if f.starts_at else "",
+        lambda f: f.starts_at,
     ),
     Row(
         "it could not start three times, no device fitted for example, so the owner is asked",
@@ -158,6 +161,7 @@ PHASES: tuple[Row, ...] = (
         Phase.QUEUED,
         lambda f: f.start_reason or "no_fitting_device",
         lambda f: f.start_message or "No device fitted; it queues again after a pause.",
+        lambda f: f.not_before,
     ),
     Row(
         "Kueue took the admission back while slices are held: the notice runs",
@@ -169,6 +173,7 @@ PHASES: tuple[Row, ...] = (
             if f.leaving_until
             else _lease(f).evicted_message
         ),
+        lambda f: f.leaving_until,
     ),
     Row(
         "the cluster shows the slices held",
@@ -190,6 +195,7 @@ PHASES: tuple[Row, ...] = (
         Phase.STARTING,
         "admitted",
         _starting,
+        lambda f: f.start_by,
     ),
     Row(
         "its lease waits for quota",
@@ -207,6 +213,7 @@ class Verdict(NamedTuple):
     phase: Phase
     reason: str
     message: str
+    until: datetime | None = None
 
 
 def derive(facts: Facts) -> Verdict:
@@ -214,7 +221,7 @@ def derive(facts: Facts) -> Verdict:
     row = next(row for row in PHASES if row.holds(facts))
     reason = row.reason if isinstance(row.reason, str) else row.reason(facts)
     message = row.message if isinstance(row.message, str) else row.message(facts)
-    return Verdict(row.phase, reason, message)
+    return Verdict(row.phase, reason, message, row.until(facts))
 
 
 def table() -> str:

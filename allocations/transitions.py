@@ -98,10 +98,11 @@ def record_phase(row: Allocation, situation: Situation) -> None:
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
     says_more = not ended and row.ended_at is None and verdict.message[:1000] != row.message
-    if not (is_new or is_end or says_more or held_at != row.held_at):
+    until = None if row.ended_at or ended else verdict.until
+    if not (is_new or is_end or says_more or held_at != row.held_at or until != row.phase_until):
         return
     now = clock.now()
-    changes: dict[str, Any] = {"held_at": held_at}
+    changes: dict[str, Any] = {"held_at": held_at, "phase_until": until}
     if says_more:
         changes["message"] = verdict.message[:1000]
     if verdict.phase is Phase.ACTIVE:

@@ -1,10 +1,12 @@
 """An allocation as a card, a row of a list, or a page."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from allocations import own_claims
 from allocations.connect import USABLE
 from allocations.models import Allocation, Transition
 from allocations.queueing import Place
@@ -15,6 +17,12 @@ from frontend.presenters.phases import Look
 from portal.tenants.access import Standing
 from quotas.catalog.models import Isolation
 
+UNTIL = {
+    Phase.LEAVING: "Its pods end",
+    Phase.STARTING: "It waits for a device until",
+    Phase.SCHEDULED: "It starts",
+    Phase.QUEUED: "It queues again",
+}
 RUNNING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.SUSPENDED, Phase.RELEASING)
 TYPES = {
     "requested": "Requested",
@@ -64,6 +72,7 @@ class Card:
     slices: str
     place: str
     sentence: str
+    until: str
     time: str
     cost: str
     per_hour: str
@@ -73,6 +82,7 @@ class Card:
     isolation: str
     isolation_note: str
     wishes: str
+    claim: str
     warnings: list[str]
     can_release: bool
     can_extend: bool
@@ -104,6 +114,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         slices=f"{row.count} × {offerings.name(row.offering)}",
         place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
         sentence=row.message,
+        until=UNTIL.get(Phase(row.phase), "Until"),
         time=_time(row, now),
         cost=amounts.money(detail.cost, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
@@ -113,6 +124,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
         isolation_note=isolated(row).note,
         wishes=_wishes(row),
+        claim=json.dumps(own_claims.asked(row.claim), indent=2) if row.claim else "",
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and standing.can("allocation.release", team, owner),
         can_extend=goes_on and standing.can("allocation.extend", team, owner),

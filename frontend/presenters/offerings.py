@@ -1,10 +1,14 @@
 """An offering as a card to choose, and what a team has of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 
+from allocations import later
 from allocations.availability import Capacity, Mine, Stock
+from allocations.isolation import of_slice
+from allocations.later import Freed
 from frontend.presenters import amounts
 from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
@@ -14,7 +18,6 @@ ISOLATION = {
     Isolation.HARDWARE: "isolated in hardware",
     Isolation.NONE: "shared, not isolated",
 }
-WHY_NOT_ISOLATED = "Other pods take turns on the same card: a fault in one can end all."
 PATHS = {
     Path.DRA: "by DRA: you see which devices",
     Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
@@ -23,7 +26,8 @@ PATHS = {
 
 @dataclass(frozen=True)
 class Offer:
-    """One slice to choose. ``why_not`` is empty when it can be asked for."""
+    """One slice to choose. ``why_not`` is empty when it can be asked for; ``after`` is the end after which one can be
+    had, where none can now and an end suffices."""
 
     key: str
     kind: str
@@ -33,12 +37,13 @@ class Offer:
     price: str
     capacity: Capacity
     mine: Mine
+    after: datetime | None
     why_not: str
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A flavor with its slices, the largest first. ``warning`` says what its shared slices mean, if it has any."""
+    """A flavor with its slices, the largest first. ``notes`` say what its shared slices mean, if it has any."""
 
     group: str
     name: str
@@ -46,26 +51,33 @@ class Choice:
     memory: str
     path: str
     offers: list[Offer]
-
-    @property
-    def warning(self) -> str:
-        return WHY_NOT_ISOLATED if any(offer.is_shared for offer in self.offers) else ""
+    notes: list[str]
 
     @property
     def is_out_of_reach(self) -> bool:
         return all(offer.why_not for offer in self.offers)
 
 
-def choices(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str) -> list[Choice]:
-    """Every flavor and what ``team`` may have of it; flavors it may have nothing of come last."""
+def choices(
+    team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str, ends: Sequence[Freed] = ()
+) -> list[Choice]:
+    """Every flavor and what ``team`` may have of it, now or after one of ``ends``; flavors it may have nothing of come
+    last."""
     flavors: dict[str, list[Offering]] = {}
     for offering in stock.offerings():
         flavors.setdefault(offering.flavor.name, []).append(offering)
-    found = [_choice(team, stock, rows, prices, currency) for rows in flavors.values()]
+    found = [_choice(team, stock, rows, prices, currency, ends) for rows in flavors.values()]
     return sorted(found, key=lambda choice: (choice.group, choice.is_out_of_reach))
 
 
-def _choice(team: Team, stock: Stock, rows: list[Offering], prices: Mapping[str, Fraction], currency: str) -> Choice:
+def _choice(
+    team: Team,
+    stock: Stock,
+    rows: list[Offering],
+    prices: Mapping[str, Fraction],
+    currency: str,
+    ends: Sequence[Freed],
+) -> Choice:
     largest_first = sorted(
         rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
     )
@@ -76,12 +88,23 @@ def _choice(team: Team, stock: Stock, rows: list[Offering], prices: Mapping[str,
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
         path=PATHS[Path(flavor.path)],
-        offers=[_offer(team, stock, row, prices.get(row.key), currency) for row in largest_first],
+        offers=[_offer(team, stock, row, prices.get(row.key), currency, ends) for row in largest_first],
+        notes=_notes(largest_first),
     )
 
 
-def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str) -> Offer:
+def _notes(rows: Iterable[Offering]) -> list[str]:
+    """Why slices are not isolated, and what an operator allows only one by one; each sentence once."""
+    found = [of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note for row in rows]
+    found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
+    return [note for note in dict.fromkeys(found) if note]
+
+
+def _offer(
+    team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str, ends: Sequence[Freed]
+) -> Offer:
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
+    freed = later.after(stock, team, offering, 1, ends) if not mine.can_get_now else None
     return Offer(
         key=offering.key,
         kind=_sentence_case(kind(offering)),
@@ -91,6 +114,7 @@ def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None,
         price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
         mine=mine,
+        after=freed.at if freed else None,
         why_not=_why_not(team, capacity, mine),
     )
 
@@ -106,7 +130,8 @@ def product(offering: Offering) -> str:
 
 def kind(offering: Offering) -> str:
     """``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
-    words = Sharing(offering.sharing).label if offering.sharing else Kind(offering.kind).label
+    is_told = offering.sharing and offering.kind != Kind.CLAIM
+    words = Sharing(offering.sharing).label if is_told else Kind(offering.kind).label
     if offering.kind == Kind.SHARED:
         words = f"slice by {words}"
     return f"{words} {offering.profile}" if offering.profile else str(words)

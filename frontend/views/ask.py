@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations import claim_fleet, selectors, services
+from allocations import claim_fleet, later, selectors, services
 from allocations.availability import Stock
 from allocations.models import Allocation
 from allocations.services import Preview, Wish
@@ -102,7 +102,7 @@ def _page(
     if project is not None:
         team, stock = project.team, Stock([project.team], user=request.user, project=project)
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency())}
+        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), later.ends(clock.now()))}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
@@ -142,6 +142,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
 
 def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
     hours = wish.hours if wish.hours is not None else 0
+    better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
         "look": phases.FITS[seen.fits],
@@ -149,7 +150,7 @@ def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
         "bounds": refusals.bounds(seen.bindings),
-        "chips": refusals.chips([a.document() for a in seen.alternatives], values, seen.currency),
+        "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
         "curl": as_curl(wish),
     }
 

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from allocations import jobs, lending, queueing
+from allocations.limiting import text
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
 from frontend.presenters.amounts import money
@@ -29,7 +30,7 @@ def queue(request: PageRequest, slug: str) -> HttpResponse:
         "holding": [shown.line(entry) for entry in found.admitted],
         "by_kueue": found.by == "kueue",
         "others_waiting": found.others_waiting,
-        "sides": lending.of_team(team),
+        "sides": [(side.pool, text(side.borrowed), text(side.lent)) for side in lending.of_team(team)],
     }
     return show(request, "frontend/queue.html", context, partial="rows")
 

@@ -82,6 +82,9 @@ class AllocationOut(serializers.Serializer):
     outcome = serializers.CharField(allow_null=True, help_text="Once ended.")
     reason = serializers.CharField()
     message = serializers.CharField()
+    phase_until = serializers.DateTimeField(
+        allow_null=True, help_text="When time alone ends the phase: leaving, starting, scheduled, or a pause."
+    )
     mode = serializers.CharField()
     offering = serializers.CharField()
     count = serializers.IntegerField()
@@ -177,6 +180,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "outcome": row.outcome or None,
         "reason": row.reason,
         "message": row.message,
+        "phase_until": row.phase_until,
         "mode": row.mode,
         "offering": row.offering.key,
         "count": row.count,

@@ -89,7 +89,8 @@ class EffectOut(serializers.Serializer):
     after = AmountsOut()
     unit = serializers.CharField()
     in_use = serializers.CharField()
-    over = serializers.CharField(help_text="In use beyond the new limit; it stays held.")
+    over = serializers.CharField(help_text="In use beyond all that there is for it then; nothing ends by itself.")
+    borrowed = serializers.CharField(help_text="In use and not its own then: Kueue may take it back for whose it is.")
     allocations = TouchedOut(many=True)
     kueue = FieldOut(many=True)
     detail = serializers.CharField()
@@ -140,6 +141,7 @@ def preview(request: Request) -> Response:
             "unit": found.unit,
             "in_use": limiting.text(found.in_use),
             "over": limiting.text(found.over),
+            "borrowed": limiting.text(found.borrowed),
             "allocations": [
                 {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
                 for row in found.touched

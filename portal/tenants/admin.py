@@ -67,7 +67,10 @@ class DepartmentForm(ModelForm):
 
 @admin.register(Department)
 class DepartmentAdmin(StructureAdmin):
+    """Moving it counts limits anew: the portal's page /tenants does that."""
+
     form = DepartmentForm
+    fixed = ("slug", "parent")
     list_display = ("slug", "name", "parent")
 
     def save_model(self, request: HttpRequest, obj: Department, form: ModelForm, change: bool) -> None:
@@ -75,13 +78,14 @@ class DepartmentAdmin(StructureAdmin):
         if not change:
             obj.pk = services.create_department(obj.slug, obj.name, parent=obj.parent, actor=actor).pk
             return
-        row = Department.objects.get(pk=obj.pk)
-        structure.rename(row, obj.name, actor=actor)
-        structure.set_parent(row, obj.parent, actor=actor)
+        structure.rename(Department.objects.get(pk=obj.pk), obj.name, actor=actor)
 
 
 @admin.register(Team)
 class TeamAdmin(StructureAdmin):
+    """Moving it counts limits anew: the portal's page /tenants does that."""
+
+    fixed = ("slug", "department")
     list_display = ("slug", "name", "department")
     list_filter = ("department",)
 
@@ -90,9 +94,7 @@ class TeamAdmin(StructureAdmin):
         if not change:
             obj.pk = services.create_team(obj.department, obj.slug, obj.name, actor=actor).pk
             return
-        row = Team.objects.get(pk=obj.pk)
-        structure.rename(row, obj.name, actor=actor)
-        structure.move_team(row, obj.department, actor=actor)
+        structure.rename(Team.objects.get(pk=obj.pk), obj.name, actor=actor)
 
 
 @admin.register(Project)

@@ -7,13 +7,13 @@ without counters were made beforehand: each profile has a pool of its own. Cards
 partitions.go, consumable_shares.go); Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from quotas.catalog import published
+from quotas.catalog.cel import text
 from quotas.catalog.facts import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
 from quotas.catalog.mig_tables import Geometry, Profile
@@ -67,7 +67,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
         return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
     if parts:
         uncut = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
-        supplies = [*uncut, *_made_beforehand(product, parts)]
+        supplies = [*uncut, *_made_beforehand(product, parts, _card_memory(node))]
         return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
     if any(card.shareable for card in cards):
         return _shared(node.name, cards, problems)
@@ -98,10 +98,15 @@ def product_selector(product_name: str) -> str:
     return _equals("productName", product_name)
 
 
+def profile_selector(profile: str) -> str:
+    """CEL for the MIG devices of one profile."""
+    return _equals("profile", profile)
+
+
 def _equals(attribute: str, value: str) -> str:
     """CEL. A missing attribute would abort the whole allocation, so it is asked for first."""
     attributes = f'device.attributes["{DRIVER}"]'
-    return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {json.dumps(value)}'
+    return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {text(value)}'
 
 
 def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:
@@ -159,12 +164,18 @@ def _profile(
     )
 
 
-def _made_beforehand(product: str, parts: Sequence[DeviceFact]) -> list[Supply]:
+def _card_memory(node: NodeFact) -> int:
+    """MiB of one card, as labelled; 0 when no label says."""
+    label = node.labels.get("nvidia.com/gpu.memory", "")
+    return int(label) if label.isdecimal() else 0
+
+
+def _made_beforehand(product: str, parts: Sequence[DeviceFact], card_mib: int) -> list[Supply]:
     """MIG devices that an administrator cut: they are handed out as they are, and each profile is counted by itself."""
     by_profile: dict[str, list[DeviceFact]] = defaultdict(list)
     for part in parts:
         by_profile[str(part.attributes["profile"])].append(part)
-    return [_static(product, profile, devices) for profile, devices in sorted(by_profile.items())]
+    return [_static(product, profile, devices, card_mib) for profile, devices in sorted(by_profile.items())]
 
 
 def resource_of(profile: str) -> str:
@@ -172,7 +183,7 @@ def resource_of(profile: str) -> str:
     return "nvidia.com/mig-" + profile.replace("+", ".") if profile else "nvidia.com/gpu"
 
 
-def _static(product: str, profile: str, devices: Sequence[DeviceFact]) -> Supply:
+def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib: int) -> Supply:
     resource = resource_of(profile)
     return Supply(
         pool=resource.removeprefix("nvidia.com/"),
@@ -181,7 +192,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact]) -> Supply
         kind="mig",
         profile=profile,
         isolation="hardware",
-        gpu_share=gpu_share(profile_slices(product, profile), card_slices(product)),
+        gpu_share=gpu_share(profile_slices(product, profile, card_mib), card_slices(product)),
         usable=sum(map(is_healthy, devices)),
         most=len(devices),
         device_class=MIG_CLASS,
@@ -191,7 +202,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact]) -> Supply
 
 
 def _of_profile(device: DeviceFact, profile: str) -> tuple[str, ...]:
-    return product_selector(str(device.attributes["productName"])), _equals("profile", profile)
+    return product_selector(str(device.attributes["productName"])), profile_selector(profile)
 
 
 def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:

@@ -1,4 +1,7 @@
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import ForeignKey
 from django.forms import ModelForm
 from django.http import HttpRequest
 
@@ -9,7 +12,8 @@ from quotas.limits.models import Limit, LimitUse, QueuePolicy
 
 @admin.register(Limit)
 class LimitAdmin(admin.ModelAdmin):
-    """Those of departments and teams are added here; others on their pages, where what is held is counted at once."""
+    """Those of departments and teams for a pool are added here; others on the page Limits, which counts what is
+    held."""
 
     fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.TERMS)
     list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")
@@ -24,6 +28,9 @@ class LimitAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().formfield_for_foreignkey(db_field, request, **kwargs, required=db_field.name == "pool")
 
     def save_model(self, request: HttpRequest, obj: Limit, form: ModelForm, change: bool) -> None:
         holder, scope = services.parties(obj)

@@ -98,6 +98,10 @@ def set_policy(
         errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
     if within not in Within.values:
         errors["within"] = [f"Use one of {', '.join(Within.values)}."]
+    if isinstance(holder, Department):  # a Cohort of Kueue has no preemption policy, its queues have
+        for name, value, only in (("reclaim", reclaim, Reclaim.ANY), ("within", within, Within.NEVER)):
+            if name not in errors and value != only:
+                errors[name] = [f"A department has a weight alone; set {name} for its teams."]
     if errors:
         raise Invalid(errors)
     terms: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}

@@ -169,6 +169,28 @@ def test_a_preview_of_what_kueue_keeps_counts_tenants_own_jobs(operator, team, p
     assert (found["in_use"], found["over"]) == ("3", "1")
 
 
+def test_what_a_team_borrows_is_told_as_borrowed_and_not_as_too_much(operator, ada, project, team):
+    theirs = Limit.objects.get(team=team, pool__key="l40s/gpu")
+    put(operator, theirs.pk, nominal=4, borrowing=None)
+    hold(allocate(ada, project, count=3))
+    body = {"team": "vision", "pool": "l40s/gpu", "nominal": 2, "borrowing": None}
+    found = operator.post(f"{URL}/preview", body, format="json").json()
+    assert (found["in_use"], found["over"], found["borrowed"]) == ("3", "0", "1")
+    assert "Of 3 units in use 1 are borrowed then: Kueue may take that back, with notice" in found["detail"]
+    put(operator, theirs.pk, nominal=0, borrowing=None)
+    found = operator.post(f"{URL}/preview", {**body, "nominal": 3}, format="json").json()
+    assert (found["over"], found["borrowed"]) == ("0", "0")
+
+
+def test_a_departments_own_quota_is_there_beside_its_teams(operator, ada, project, team):
+    """Theirs is not counted as more than the department's."""
+    hold(allocate(ada, project, count=4))
+    body = {"department": team.department.slug, "pool": "l40s/gpu", "nominal": 2}
+    found = operator.post(f"{URL}/preview", body, format="json").json()
+    assert (found["in_use"], found["over"], found["borrowed"]) == ("4", "0", "0")
+    assert found["detail"] == "Nothing that is held is touched."
+
+
 def test_a_limit_is_counted_however_large_it_is(operator, project):
     answer = operator.post(URL, {"project": project.slug, "nominal": 1_000_000}, format="json")
     assert (answer.status_code, answer.json()["used"]) == (201, "0")
@@ -213,6 +235,15 @@ def test_a_team_competes_as_its_policy_says(operator, lead):
     )
     assert lead.put(url, body, format="json", headers={"If-Match": "*"}).status_code == 403
     assert lead.get("/api/v1/policies/teams/language").status_code == 404
+
+
+def test_a_department_has_a_weight_alone(operator, team):
+    url = f"/api/v1/policies/departments/{team.department.slug}"
+    refused = operator.put(url, {"reclaim": "Never"}, format="json", headers={"If-Match": operator.get(url)["ETag"]})
+    assert refused.status_code == 400
+    assert "for its teams" in refused.json()["errors"]["reclaim"][0]
+    made = operator.put(url, {"weight": "3"}, format="json", headers={"If-Match": operator.get(url)["ETag"]})
+    assert made.json()["weight"] == "3.000"
 
 
 def test_who_owes_whom_is_told_without_naming_strangers(operator, lead, ada, project, team, other_team):

@@ -2,10 +2,12 @@ from datetime import timedelta
 
 import pytest
 
+from allocations import limiting
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.core import clock
 from portal.tenants import services as tenants
+from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Offering, Pool
 from quotas.limits import services as limits
@@ -143,6 +145,17 @@ def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
     seen = api.post("/api/v1/allocations/preview", asked, format="json").json()
     (later,) = [one for one in seen["alternatives"] if one["starts_at"]]
     assert api.post("/api/v1/allocations", {**asked, "starts_at": later["starts_at"]}, format="json").status_code == 201
+
+
+def test_what_is_full_by_a_limit_of_ones_own_is_free_after_ones_own_end(api, member, project, team):
+    """The fleet and the team have room at once; the member's limit has it when the first of theirs ends."""
+    limiting.set_limit(person(team, "lead"), Membership.objects.get(user=member), None, limiting.Terms(2))
+    hold(allocate(member, project, hours=5), "a")
+    first = allocate(member, project, hours=1)
+    hold(first, "b")
+    asked = f"{URL}?project={project.slug}"
+    mine = {row["id"]: row["mine"] for row in api.get(asked).json()["results"]}["l40s/whole"]
+    assert (mine["can_get_now"], mine["after"]["allocation"]) == (0, str(first.pk))
 
 
 def test_what_is_given_back_by_a_person_is_not_waited_for_until_its_end(api, member, project):

@@ -12,6 +12,7 @@ from portal.core.models import Due
 from portal.tenants import services
 from portal.tenants.models import ApiToken, Membership, Project
 from portal.tenants.tokens import find
+from quotas.limits.models import Limit
 from tests.builders import person
 
 OURS = [
@@ -61,25 +62,23 @@ def test_a_project_made_here_is_marked_due_and_keeps_its_slug(operator, team):
     assert operator.post(reverse("admin:tenants_project_delete", args=[project.pk])).status_code == 403
 
 
-def test_a_department_is_never_put_within_itself(operator, team):
+def test_a_department_is_renamed_here_and_moved_where_limits_are_counted_anew(operator, team):
     change = reverse("admin:tenants_department_change", args=[team.department.pk])
-    page = operator.post(change, {"name": "Research", "parent": team.department.pk})
-    assert "cannot be within itself" in page.content.decode()
     above = services.create_department("science", "Science")
     operator.post(change, {"name": "Labs", "parent": above.pk})
     team.department.refresh_from_db()
-    assert (team.department.name, team.department.parent) == ("Labs", above)
+    assert (team.department.name, team.department.parent) == ("Labs", None)
 
 
-def test_a_team_made_or_moved_here_is_the_platforms_to_look_at(operator, team):
+def test_a_team_is_made_and_renamed_here_and_moved_where_limits_are_counted_anew(operator, team):
     above = services.create_department("science", "Science")
     Due.objects.all().delete()
     values = {"slug": "cells", "name": "Cells", "department": above.pk}
     assert operator.post(reverse("admin:tenants_team_add"), values).status_code == 302
     change = reverse("admin:tenants_team_change", args=[team.pk])
-    operator.post(change, {"name": "Vision", "department": above.pk})
+    operator.post(change, {"name": "Sight", "department": above.pk})
     team.refresh_from_db()
-    assert team.department == above
+    assert (team.name, team.department.slug) == ("Sight", "research")
     assert Due.objects.filter(target="platform").exists()
 
 
@@ -111,3 +110,12 @@ def test_an_auditor_or_lead_has_no_admin(team):
         browser = Client()
         browser.force_login(user)
         assert browser.get(reverse("admin:index")).status_code == 302
+
+
+def test_a_limit_that_the_portal_counts_is_not_added_here(operator, team):
+    """It would begin at nothing, whatever is held."""
+    values = {"team": team.pk, "nominal": 4, "borrowing": 0}
+    page = operator.post(reverse("admin:limits_limit_add"), values)
+    assert page.status_code == 200
+    assert "pool" in page.context["adminform"].form.errors
+    assert not Limit.objects.filter(pool=None).exists()

@@ -9,7 +9,7 @@ from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Cluster, Flavor, Pool
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 from tests.builders import client, person
@@ -194,6 +194,16 @@ def test_more_than_one_of_what_is_taken_one_at_a_time_is_refused(api: APIClient)
     one = ask(api, "l4/shared", 1)
     assert one.status_code == 201
     assert "25 %" in one.json()["isolation_note"]
+
+
+@pytest.mark.parametrize(("flavor", "switch", "status"), [("t4", True, 409), ("l4", False, 201)])
+def test_an_operator_says_what_the_device_plugin_is_configured_to(
+    api: APIClient, flavor: str, switch: bool, status: int
+) -> None:
+    """Its failRequestsGreaterThanOne is no label: by default it is off for time-slicing, and on for MPS."""
+    row = Flavor.objects.get(name=flavor)
+    catalog.configure_flavor("operator", row, {"fail_requests_greater_than_one": switch})
+    assert ask(api, f"{flavor}/shared", 2).status_code == status
 
 
 def test_too_large_a_slice_has_smaller_ones_for_alternatives(api: APIClient) -> None:

@@ -39,6 +39,7 @@ TWO_ON_ONE_ROOT = {
     "constraints": [{"match_attribute": "resource.kubernetes.io/pcieRoot", "requests": ["pair"]}],
 }
 TWO_SHARES = {"requests": [{"name": "part", "device": "gpu", "capacity": {"shares": "2"}}]}
+MPS = {"strategy": "MPS", "active_thread_percentage": 50, "pinned_memory_limit": "10Gi"}
 ROWS = (
     Row("Whole GPU", PLUGIN, "l40s", "whole", WHOLE),
     Row("Whole GPU", DRA, "h100", "whole", WHOLE, count=2),
@@ -47,6 +48,7 @@ ROWS = (
     Row("MIG, dynamic", DRA, "h100", "mig-3g.40gb", HARDWARE),
     Row("MIG, dynamic, small", DRA, "h100", "mig-1g.10gb", HARDWARE, count=3),
     Row("MIG, static", DRA, "a100-static", "mig-3g.40gb", HARDWARE),
+    Row("MIG, static, MPS among its pods", DRA, "a100-static", "mig-3g.40gb", SHARED, wish={"sharing": MPS}),
     Row("Time-sliced, renamed", PLUGIN, "t4", "shared", SHARED),
     Row("Time-sliced, not renamed", PLUGIN, "t4-plain", "shared", SHARED),
     Row("MPS", PLUGIN, "l4-mps", "shared", SHARED),

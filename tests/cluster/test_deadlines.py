@@ -38,7 +38,7 @@ def test_an_extension_moves_the_end(project: Project, member: User) -> None:
 
 def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: User) -> None:
     row = ask(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
-    assert row.phase == Phase.SCHEDULED
+    assert (row.phase, row.phase_until) == (Phase.SCHEDULED, row.starts_at)
     wait_for(row, Phase.ACTIVE)
     assert row.held_at is not None
     assert row.starts_at is not None

@@ -72,6 +72,11 @@ def test_a_slice_is_held_used_and_given_back(
     shown = api.get(f"/api/v1/allocations/{allocation.pk}").json()
     assert shown["isolation"] == row.isolation
     assert bool(shown["devices"]) == row.named
+    if row.named and row.slice.startswith("mig-"):
+        assert all(d["profile"] == row.slice.removeprefix("mig-") for d in shown["devices"])
+        assert all(d["parent_uuid"].startswith("GPU-") and d["placement"] for d in shown["devices"])
+        # One that is cut beforehand has a UUID before it is held; one that is cut on demand gets it on the node.
+        assert all(d["uuid"].startswith("MIG-") == row.title.startswith("MIG, static") for d in shown["devices"])
     objects = [o["kind"] for o in shown["objects"]] + shared(kubectl, allocation)
     given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
     use = tenant(given)

@@ -6,6 +6,7 @@ asks that many times at random states of the fleet.
 """
 
 import random
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,9 @@ HELD_WITHIN_S = 10.0
 NEW_STATE_EVERY = 4
 MOST = 24
 """Of an answer that is tried: each slice by DRA has a claim and a holder of its own, which take their time to start."""
+NOT_NOW = frozenset({"WaitingForQuota", "WaitingForPreemptedWorkloads", "ExceedsMaxQuota", "no_fitting_device"})
+STANDS_BY_IT_S = 1.0
+"""What was given back a moment ago is admitted within that."""
 KINDS = (
     *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
     *("h100/mig-1g.10gb", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb", "h100/mig-7g.80gb"),
@@ -95,13 +99,16 @@ def ask(user: User, project: Project, offering: Offering, count: int) -> Allocat
 
 
 def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:
-    """Whether so many were held, after Kueue or the scheduler had its say."""
+    """Whether so many were held: not when it is refused, when Kueue has none of it or has to take it back from others
+    first, and stays with that, or when the scheduler finds no device."""
     try:
         row = ask(user, project, offering, count)
     except Refused:
         return False
-    eventually(lambda: phase(row) != Phase.QUEUED or row.reason, within_s=HELD_WITHIN_S)
-    held = phase(row) == Phase.ACTIVE
+    eventually(lambda: phase(row) == Phase.ACTIVE or row.reason in NOT_NOW)
+    stands_by = time.monotonic() + STANDS_BY_IT_S
+    eventually(lambda: phase(row) == Phase.ACTIVE or time.monotonic() > stands_by)
+    held = row.phase == Phase.ACTIVE
     ended(user, row)
     return held
 

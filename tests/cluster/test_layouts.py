@@ -4,6 +4,7 @@ The portal is not in the way here: plain Workloads, each in a queue of one card,
 """
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,9 @@ from uuid import uuid4
 
 import pytest
 
+from allocations.cluster.cel import in_card
 from quotas.catalog import layouts
+from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
@@ -108,6 +111,39 @@ def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, place: st
     eventually(lambda: reasons() == {"Unschedulable"}, within_s=60)
 
 
+def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(kubectl: Kubectl, place: str) -> None:
+    """``layouts.first_fit``, on which the steering and all measures of it rest: one card, filled and emptied."""
+    dice = random.Random(20261121)
+    card = uuid_of(kubectl, "h100-0", "gpu-0")
+    there: dict[str, Placement] = {}
+    seen = 0
+    for step in range(40):
+        if there and dice.random() < 0.4:
+            gone = dice.choice(sorted(there))
+            kubectl("delete", "pod", gone, "-n", place, "--force")
+            kubectl("delete", "resourceclaim", gone, "-n", place, "--timeout=30s")
+            del there[gone]
+            continue
+        profile = dice.choice([one.name for one in H100.profiles])
+        predicted = layouts.first_fit(H100, frozenset(there.values()), profile)
+        if predicted is None:
+            continue
+        name = f"step-{step}"
+        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(place, name, [profile], card))))
+        (given,) = allocated(kubectl, place, {*there, name})[name]
+        assert layouts.placement_of_device(H100, given["device"]) == ("gpu-0", predicted), there
+        there[name] = predicted
+        seen += 1
+    assert seen > 10
+
+
+def uuid_of(kubectl: Kubectl, node: str, card: str) -> str:
+    found = json.loads(kubectl("get", "resourceslices", "-o", "json"))["items"]
+    devices = [d for one in found if one["spec"].get("nodeName") == node for d in one["spec"].get("devices", ())]
+    uuids = [str(d["attributes"]["uuid"]["string"]) for d in devices if d["name"] == card]
+    return uuids[0]
+
+
 def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
     """What each claim was given, once all of them were."""
 
@@ -166,14 +202,18 @@ def pod_set(profile: str, count: int) -> Manifest:
     return {"name": name, "count": count, "template": {"spec": {**spec, "containers": [container]}}}
 
 
-def claimed(place: str, name: str, profiles: Sequence[str]) -> list[Manifest]:
-    """A claim of all the slices on one card, and a pod that uses it."""
+def claimed(place: str, name: str, profiles: Sequence[str], card: str = "") -> list[Manifest]:
+    """A claim of all the slices on one card, by its UUID or whichever, and a pod that uses it."""
+    steered = [{"cel": {"expression": in_card(card)}}] if card else []
     requests = [
         {
             "name": f"slice-{n}",
             "exactly": {
                 "deviceClassName": "mig.nvidia.com",
-                "selectors": [{"cel": {"expression": f'device.attributes["gpu.nvidia.com"].profile == "{profile}"'}}],
+                "selectors": [
+                    {"cel": {"expression": f'device.attributes["gpu.nvidia.com"].profile == "{profile}"'}},
+                    *steered,
+                ],
             },
         }
         for n, profile in enumerate(profiles)

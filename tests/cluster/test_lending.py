@@ -25,7 +25,7 @@ from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
 from quotas.limits import services as limits
-from tests.cluster.asking import ask, ended, held, phase, release_all, wait_for
+from tests.cluster.asking import ask, ended, held, phase, reason, release_all, wait_for
 from tests.cluster.conftest import Kubectl
 from tests.cluster.guide import write_lines
 from tests.cluster.waiting import eventually
@@ -82,7 +82,7 @@ def _with(borrowed: Fraction, lent: Fraction) -> str:
 
 
 @pytest.fixture
-def story(kubectl: Kubectl, request: pytest.FixtureRequest, vision: Team) -> Iterator[Story]:
+def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
     """A department of its own; the demo's teams have nothing of the pool meanwhile."""
     pool = Pool.objects.get(key=POOL)
     theirs = pool.limits.filter(user=None).select_related("team")
@@ -100,8 +100,6 @@ def story(kubectl: Kubectl, request: pytest.FixtureRequest, vision: Team) -> Ite
         limits.set_limit("test", crew.team, pool, 0)
     for team, nominal in before.items():
         limits.set_limit("test", team, pool, nominal)
-    if path := request.config.getoption("--lending-story"):
-        write_lines(Path(path), "story", told.lines)
 
 
 def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kubectl) -> Crew:
@@ -120,7 +118,7 @@ def _is_ready(team: Team) -> bool:
     return MirrorObject.objects.filter(kind="ClusterQueue", name=queue_names.cluster_queue(team.slug)).exists()
 
 
-def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl) -> None:
+def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, request: pytest.FixtureRequest) -> None:
     lidar, radar, sonar = story.crews.values()
     story.tell("Nobody holds anything. Each team's own: lidar 4 (lends at most 3), radar 2, sonar 2")
 
@@ -135,14 +133,14 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl) -
     story.tell("Sonar asks 2 and 1 more; lidar has lent all that it lends")
 
     waits = ask(sonar.user, sonar.project, OFFERING, 1)
-    eventually(lambda: phase(waits) == Phase.QUEUED and "WaitingForQuota" in waiting_for(waits))
+    eventually(lambda: phase(waits) == Phase.QUEUED and reason(waits) == "WaitingForQuota")
     story.tell("Sonar asks one more and waits: the fourth of lidar's stays at home")
 
     back = ask(lidar.user, lidar.project, OFFERING, 4)
     victims = [*first, own, borrowed]
     leaving = eventually(lambda: [row for row in victims if phase(row) == Phase.LEAVING])
     assert all(row.reason == "evicted_preempted" for row in leaving)
-    eventually(lambda: all(until(row, kubectl) for row in leaving))
+    eventually(lambda: all(is_evicted_for_its_cohort(row, kubectl) for row in leaving))
     story.tell("Lidar asks for its 4: Kueue takes back what others borrowed, and they have the time of grace to leave")
 
     wait_for(back, Phase.ACTIVE, within_s=60)
@@ -157,18 +155,15 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl) -
 
     hours = lending.over(User.objects.get(username="operator"), windows.parse("today", clock.now()))
     assert {loan.lender for loan in hours if loan.borrower == radar.team.slug} >= {lidar.team.slug}
+    if path := request.config.getoption("--lending-story"):
+        write_lines(Path(path), "story", story.lines)
 
 
 def loan(borrowed: int, lent: int) -> tuple[Fraction, Fraction]:
     return Fraction(borrowed), Fraction(lent)
 
 
-def waiting_for(row: Allocation) -> str:
-    row.refresh_from_db()
-    return row.reason
-
-
-def until(row: Allocation, kubectl: Kubectl) -> bool:
+def is_evicted_for_its_cohort(row: Allocation, kubectl: Kubectl) -> bool:
     """Whether Kueue itself says that the lease is evicted, for the lender's sake."""
     wanted = (
         "get",

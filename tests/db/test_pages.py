@@ -218,6 +218,14 @@ def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, pro
     assert "It may end at most 366 days from now." in text(too_long)
 
 
+def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, browser):
+    until = clock.now() + timedelta(seconds=50)
+    row = in_phase(asked(member, project), Phase.LEAVING, "evicted_preempted", "Taken back.", phase_until=until)
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert f'data-countdown="{until.isoformat()}"' in page
+    assert "Its pods end" in page
+
+
 def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
     row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", asks_owner=True)
     assert "Try again" in text(browser.get("/"))

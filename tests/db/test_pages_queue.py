@@ -1,7 +1,10 @@
 """The pages of a team's queue and of one Job: what waits, why, what helps, and for whom they are there."""
 
+from fractions import Fraction
+
 import pytest
 
+from allocations import lending
 from tests.api.fleet import allocate, fleet
 from tests.api.queued import job
 from tests.builders import person
@@ -26,6 +29,12 @@ def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
     assert "own Job in" in text
     assert "Give back what the team no longer needs" in text
     assert "Kueue does not answer" in text
+
+
+def test_what_is_borrowed_is_told_in_decimals(client, member, monkeypatch):
+    side = lending.Side("h100/slices", Fraction(6, 5), Fraction(0))
+    monkeypatch.setattr(lending, "of_team", lambda team: [side])
+    assert "1.2 borrowed, 0 lent" in client.get("/queues/vision").content.decode()
 
 
 def test_the_home_page_leads_to_the_queue(client, member):

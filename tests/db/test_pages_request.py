@@ -243,10 +243,12 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
     part = text(browser.get("/request/preview", query, headers=HTMX))
     assert "Think twice" in part
     assert "For training take a slice of its own" in part
+    assert "Instead, with one click" in part
 
 
 def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member, project):
     holder = held(asked(member, project, count=2))
+    assert f'one about <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     [chip] = browser.get("/request", query).context["chips"]
     assert f"from {holder.ends_at:%Y-%m-%d}" in chip.text

@@ -11,6 +11,9 @@ from celpy.celparser import CELParser
 
 from allocations.claims import cel
 from allocations.claims.model import PRODUCT, Choice, Condition
+from allocations.cluster.cel import in_card
+from quotas.catalog.cel import text
+from quotas.catalog.dra import product_selector, profile_selector
 from tests.unit.claims import wrong
 
 PARSER = CELParser()
@@ -70,32 +73,43 @@ def trees(expressions: list[str]) -> list[lark.Tree[lark.Token]]:
 
 def test_ten_thousand_hostile_strings_leave_the_tree_as_it_is():
     plain = list(map(shape, trees(built("product", "profile", "name", "value")[:3])))
-    for text in hostile():
-        found = trees(built(text, text, text, text)[:3])
-        assert list(map(shape, found)) == plain, repr(text)
-        assert all(text in literals(tree) for tree in found), repr(text)
+    for said in hostile():
+        found = trees(built(said, said, said, said)[:3])
+        assert list(map(shape, found)) == plain, repr(said)
+        assert all(said in literals(tree) for tree in found), repr(said)
 
 
-@pytest.mark.parametrize("text", FRAGMENTS)
-def test_hostile_amounts_versions_and_lists_leave_the_tree_as_it_is(text: str):
+def test_ten_thousand_hostile_products_profiles_and_cards_leave_the_selectors_of_offerings_as_they_are():
+    def selectors(value: str) -> list[str]:
+        return [product_selector(value), profile_selector(value), in_card(value)]
+
+    plain = list(map(shape, trees(selectors("plain"))))
+    for hostile_text in hostile():
+        found = trees(selectors(hostile_text))
+        assert list(map(shape, found)) == plain, repr(hostile_text)
+        assert all(hostile_text in literals(tree) for tree in found), repr(hostile_text)
+
+
+@pytest.mark.parametrize("said", FRAGMENTS)
+def test_hostile_amounts_versions_and_lists_leave_the_tree_as_it_is(said: str):
     plain = list(map(shape, trees(built("product", "profile", "name", "value"))))
-    assert list(map(shape, trees(built(text, text, text, text)))) == plain
+    assert list(map(shape, trees(built(said, said, said, said)))) == plain
 
 
 def test_an_expression_is_plain_ascii():
     assert all(
-        expression.isascii() and expression.isprintable() for text in FRAGMENTS for expression in built(*[text] * 4)
+        expression.isascii() and expression.isprintable() for said in FRAGMENTS for expression in built(*[said] * 4)
     )
 
 
 def test_half_a_surrogate_pair_is_no_text():
     with pytest.raises(ValueError, match="surrogate"):
-        cel.text("\ud83d")
+        text("\ud83d")
 
 
-@pytest.mark.parametrize("text", ["x", *FRAGMENTS])
-def test_a_hostile_name_or_profile_never_comes_so_far(text: str):
-    request = {"device": "mig", "profile": text, "attributes": [{"name": text, "operator": "==", "value": "x"}]}
+@pytest.mark.parametrize("said", ["x", *FRAGMENTS])
+def test_a_hostile_name_or_profile_never_comes_so_far(said: str):
+    request = {"device": "mig", "profile": said, "attributes": [{"name": said, "operator": "==", "value": "x"}]}
     found = wrong({"requests": [request]})
     assert list(found) == ["claim.requests[0].profile", "claim.requests[0].attributes[0].name"]
 

@@ -7,7 +7,6 @@ from itertools import permutations
 import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
-from quotas.catalog.dra import product_selector
 from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
@@ -278,6 +277,18 @@ def test_whole_cards_beside_cards_that_were_cut_beforehand_are_offered_too():
     assert [d.name for d in found.devices] == ["gpu-1", "gpu-2", "gpu-0-mig-3g40gb-9-0"]
 
 
+def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_memory_too():
+    """1g.64gb of a card of 256 GiB is a quarter of it, whatever its one of seven compute slices."""
+    part = DeviceFact(
+        "gpu-0-mig-1g64gb-15-0",
+        {"type": "mig", "profile": "1g.64gb", "parentUUID": "GPU-0", "productName": "NVIDIA X900"},
+        {"memory": "65536Mi"},
+    )
+    node = plugin_node("x900-0", "NVIDIA-X900", {}, str(256 * 1024))
+    (found,) = slices_in(discover([node], [slices_of("x900-0", part)]))
+    assert found.gpu_share == Fraction(1, 4)
+
+
 def test_a_profile_in_the_product_label_of_a_node_by_dra_is_said():
     part = DeviceFact(
         "gpu-0-mig-1g10gb-19-0",
@@ -378,7 +389,3 @@ def test_the_order_of_facts_does_not_matter():
     slices = [slices_of("h100-0", card(0))]
     expected = discover(nodes, slices)
     assert all(discover(order, slices) == expected for order in permutations(nodes))
-
-
-def test_a_product_name_cannot_break_out_of_the_cel_string():
-    assert product_selector('A"B\\C').endswith(r'.productName == "A\"B\\C"')

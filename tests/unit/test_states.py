@@ -60,6 +60,7 @@ def test_times_that_have_come_hold_nothing_back() -> None:
 
 def test_an_eviction_counts_down_in_words() -> None:
     verdict = derive(replace(NOTHING, held=True, lease=EVICTED, leaving_until=LATER))
+    assert verdict.until == LATER
     assert verdict.message == "Preempted by another. Pods end at 12:05:00 UTC."
 
 
@@ -77,3 +78,17 @@ def test_the_outcome_follows_from_why_it_ended_and_whether_it_was_held(
     ending: Ending, was_held: bool, expected: Outcome
 ) -> None:
     assert outcome(ending, was_held=was_held) is expected
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        replace(NOTHING, starts_at=LATER),
+        replace(NOTHING, not_before=LATER),
+        replace(NOTHING, lease=ADMITTED, start_by=LATER),
+    ],
+    ids=["scheduled", "pause", "starting"],
+)
+def test_what_time_alone_ends_says_when(waits: Facts) -> None:
+    assert derive(waits).until == LATER
+    assert derive(NOTHING).until is None

@@ -40,8 +40,18 @@
     }
   }
 
+  function countDown() {
+    for (const left of document.querySelectorAll("[data-countdown]")) {
+      const seconds = Math.max(0, Math.round((new Date(left.dataset.countdown) - Date.now()) / 1000));
+      const [minutes, rest] = [Math.floor(seconds / 60), String(seconds % 60).padStart(2, "0")];
+      left.textContent = seconds < 24 * 3600 ? `, in ${minutes}:${rest}` : "";
+    }
+  }
+  setInterval(countDown, 1000);
+
   function enhance(root) {
     showTimes(root);
+    countDown();
     addCopyButtons(root);
   }
   enhance(document);

@@ -1,0 +1,18 @@
+"""Text as a literal of CEL: the one way by which any enters an expression. Pure.
+
+Source: CEL language definition, lexis.
+"""
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.:/+@=,;()[]{}<>!#$%&*?^|~")
+
+
+def text(value: str) -> str:
+    """A string literal of plain ASCII; ValueError for half a surrogate pair, which is no character."""
+    return '"' + "".join(character if character in _PLAIN else _escaped(character) for character in value) + '"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise ValueError("a half of a surrogate pair is no character")
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,64 @@
+"""Slices of several nodes that one NVLink clique connects: held together, or not at all."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from allocations import selectors
+from deploy.local.fleet import state
+from deploy.local.fleet.api import Api
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Node, Offering
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.cluster.asking import held
+from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import Command, Read, ready
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+CLIQUE = "nvidia.com/gpu.clique"
+COUNT = 10
+"""A node has eight."""
+
+
+@pytest.fixture(scope="module")
+def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
+    """Whole GPUs of H200 nodes, of which two and two are a clique."""
+    before = state.read(Api(kubeconfig))[0].extra.get("h200", 0)
+    names = {f"h200-{number}" for number in range(before + 2)}
+    fleet(f"--extra=h200={before + 2}")
+    eventually(lambda: names <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
+    seen = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
+    eventually(lambda: seen.count() == len(names))
+    call_command("accept_flavors", "--all", "--share")
+    flavor = seen[0].flavor
+    assert flavor is not None
+    yield f"{flavor.name}/whole"
+    fleet(f"--extra=h200={before}")
+    gone = {f"h200-{number}" for number in range(before, before + 2)}
+    eventually(lambda: not gone & {n["metadata"]["name"] for n in read("nodes")["items"]})
+
+
+@pytest.fixture
+def quota(offering: str, vision: Team) -> Iterator[None]:
+    pool = Offering.objects.get(key=offering).pool
+    before = Limit.objects.get(team=vision, pool=pool).nominal
+    limits.set_limit("test", vision, pool, COUNT)
+    yield
+    limits.set_limit("test", vision, pool, before)
+
+
+def test_slices_of_two_nodes_are_held_in_one_clique(
+    offering: str, quota: None, project: Project, member: User, kubectl: Kubectl, read: Read
+) -> None:
+    row = held(member, project, offering, COUNT, spread=True, constraints=("same_clique",))
+    nodes = {device.node for device in selectors.details([row])[row.pk].devices}
+    labels = {n["metadata"]["name"]: n["metadata"]["labels"] for n in read("nodes")["items"]}
+    (clique,) = {labels[node][CLIQUE] for node in nodes}
+    assert len(nodes) == 2
+    pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+    assert {pod["spec"]["nodeSelector"][CLIQUE] for pod in pods} == {clique}
