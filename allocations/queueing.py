@@ -126,11 +126,15 @@ def place(row: Allocation | Job) -> Place | None:
     return places([row]).get(row.uid if isinstance(row, Job) else row.pk)
 
 
-def load(team: Team) -> Load:
-    """Numbers of the team's ClusterQueue as last seen; zeros before it is."""
-    seen = MirrorObject.objects.filter(kind="ClusterQueue", name=queue_names.cluster_queue(team.slug)).first()
-    facts = seen.facts if seen else {}
-    return Load(facts.get("pending", 0), facts.get("reserving", 0), facts.get("admitted", 0))
+def loads(teams: Iterable[Team]) -> dict[str, Load]:
+    """Numbers of the teams' ClusterQueues as last seen, by the team's slug; zeros before they are. One query."""
+    by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
+    seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
+    found = {by_queue[row.name]: row.facts for row in seen}
+    return {
+        slug: Load(*(found.get(slug, {}).get(name, 0) for name in ("pending", "reserving", "admitted")))
+        for slug in by_queue.values()
+    }
 
 
 def _is_queued(row: Allocation | Job) -> bool:

@@ -34,6 +34,7 @@ urlpatterns = [
     path("queues/<str:slug>", queues.queue, name="queue"),
     path("limits", limits.index, name="limits"),
     path("limits/set", limits.change, name="limit"),
+    path("limits/<int:id_>/remove", limits.remove, name="remove-limit"),
     path("audit", audit.audit, name="audit"),
     path("teams", teams.teams, name="teams"),
     path("teams/<str:slug>", teams.team, name="team"),

@@ -1,17 +1,23 @@
 """Limits as tables: each pool beside the fleet's real capacity, each team's terms, and what is lent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from allocations import limiting
 from allocations.availability import Stock
 from allocations.lending import Loan
+from frontend.limit_form import ALL
+from portal.tenants.access import Standing
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
 from quotas.limits import names
 from quotas.limits.models import Limit
+from quotas.limits.projection import FAIR, Policy
 from quotas.limits.selectors import Terms
 from quotas.limits.services import parties
 
@@ -48,13 +54,14 @@ class PoolTable:
 
 @dataclass(frozen=True)
 class CountedLine:
-    """A limit that the portal counts itself."""
+    """A limit that the portal counts itself. ``change`` is the form filled with it, empty for who may not set it."""
 
     limit: Limit
     used: str
     unit: str
     is_full: bool
     is_over: bool
+    change: str
 
 
 def tables(
@@ -102,7 +109,7 @@ def _bound(amount: int | None) -> str:
     return "no bound" if amount is None else str(amount)
 
 
-def counted(limits: Iterable[Limit]) -> list[CountedLine]:
+def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
     return [
         CountedLine(
             row,
@@ -110,10 +117,41 @@ def counted(limits: Iterable[Limit]) -> list[CountedLine]:
             limiting.unit(parties(row)[1]),
             is_full=row.units_used >= row.nominal,
             is_over=row.units_used > row.nominal,
+            change=_change(row) if _may_set(row, standing) else "",
         )
         for row in limits
         if not row.kept_by_kueue
     ]
+
+
+def _may_set(row: Limit, standing: Standing) -> bool:
+    team = row.project.team_id if row.project else row.team_id or 0
+    return standing.can("limit.share" if row.project or row.user else "limit.manage", team)
+
+
+def _change(row: Limit) -> str:
+    of_what = f"{row.scope_kind}:{row.scope}" if row.scope_kind != ALL else ALL
+    query = {"holder": f"{row.holder_kind}:{row.holder}", "scope": of_what, "nominal": row.nominal}
+    return f"{reverse('limit')}?{urlencode(query)}"
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """How a team or department competes for what others lend; of a department only the weight counts."""
+
+    kind: str
+    holder: str
+    policy: Policy
+
+
+def competing(holders: Iterable[Department | Team], policies: Mapping[str, Policy]) -> list[Competitor]:
+    found = []
+    for holder in holders:
+        is_team = isinstance(holder, Team)
+        name = names.cluster_queue(holder.slug) if is_team else names.cohort(holder.slug)
+        kind = "team" if is_team else "department"
+        found.append(Competitor(kind, holder.slug, policies.get(name, FAIR)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from portal.tenants import access
 from portal.tenants.models import Department, Team
 from quotas.catalog.selectors import pools
 from quotas.costs import windows
-from quotas.limits.selectors import terms
+from quotas.limits.selectors import policies, terms
+from quotas.limits.services import parties
 
 SPAN = "7d"
 
@@ -35,7 +36,8 @@ def index(request: PageRequest) -> HttpResponse:
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "tables": shown.tables(agreed, stock, pools().filter(flavor__accepted=True), rows, holders),
-        "counted": shown.counted(rows),
+        "counted": shown.counted(rows, access.standing(user)),
+        "competing": shown.competing(holders, policies()),
         "loans": shown.loans(lending.now(user, stock)),
         "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),
         "sees_all": sees_all,
@@ -43,6 +45,19 @@ def index(request: PageRequest) -> HttpResponse:
         "may_share": any(access.can(user, "limit.share", team) for team in teams),
     }
     return show(request, "frontend/limits.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def remove(request: PageRequest, id_: int) -> HttpResponse:
+    """Ask first; then take the limit away."""
+    row = limiting.one(request.user, id_)
+    limiting.require(request.user, parties(row)[0])
+    if request.method == "POST":
+        limiting.remove_limit(request.user, row)
+        messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")
+        return redirect("limits")
+    return show(request, "frontend/remove_limit.html", {"row": row}, partial="question")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -12,7 +12,9 @@ from allocations import lending, queueing
 from allocations.queueing import Entry
 from portal.api.auth import person
 from portal.api.lending import document
+from portal.api.pagination import page, page_of
 from portal.tenants import access
+from portal.tenants.models import Team
 
 
 class QueueEntryOut(serializers.Serializer):
@@ -62,12 +64,30 @@ class QueueOut(serializers.Serializer):
     lending = SideOut(many=True)
 
 
+class LoadOut(serializers.Serializer):
+    team = serializers.CharField()
+    pending = serializers.IntegerField(help_text="Workloads that wait, as Kueue counts them: tenants' own Jobs too.")
+    reserving = serializers.IntegerField(help_text="Workloads with quota reserved.")
+    admitted = serializers.IntegerField()
+
+
+@extend_schema(operation_id="queues_list", responses=page_of(LoadOut))
+@api_view(["GET"])
+def queues(request: Request) -> Response:
+    """The queues of the teams the caller sees, in numbers."""
+
+    def render(teams: list[Team]) -> list[dict[str, Any]]:
+        return [{"team": slug, **load._asdict()} for slug, load in queueing.loads(teams).items()]
+
+    return page(request, access.visible_teams(person(request)), render, "slug")
+
+
 @extend_schema(responses=QueueOut)
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
     """The queue of a team the caller sees."""
     team = access.team_for(person(request), slug)
-    found, load = queueing.of_team(team), queueing.load(team)
+    found, load = queueing.of_team(team), queueing.loads([team])[team.slug]
     pending = [
         {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}
         for place, entry, ahead in found.pending

@@ -61,6 +61,7 @@ v1 = [
     path("audit/heads", audit.heads),
     path("jobs", jobs.jobs),
     path("jobs/<uuid:uid>", jobs.job),
+    path("queues", queues.queues),
     path("queues/<str:slug>", queues.queue),
     path("costs", costs.costs),
     path("prices", prices.prices),

@@ -134,6 +134,19 @@ def test_a_stopped_queue_tells_why_to_those_who_wait(member, project):
     assert "it is stopped" in row["message"]
 
 
+def test_the_queues_of_ones_teams_are_told_in_numbers(member, other_team):
+    facts = {"pending": 2, "reserving": 3, "admitted": 1, "spec": {}}
+    seen = {"uid": "q", "resource_version": 1, "facts": facts, "seen_at": clock.now()}
+    MirrorObject.objects.create(kind="ClusterQueue", name="team-vision", **seen)
+    mine = {"team": "vision", "pending": 2, "reserving": 3, "admitted": 1}
+    assert client(member).get("/api/v1/queues").json()["results"] == [mine]
+    everybody = client(person(platform_role="operator"))
+    with CaptureQueriesContext(connection) as few:
+        rows = everybody.get("/api/v1/queues").json()["results"]
+    assert rows == [{"team": "language", "pending": 0, "reserving": 0, "admitted": 0}, mine]
+    assert len(few) < 8
+
+
 @pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/queues/vision"])
 def test_many_jobs_take_no_more_queries_than_one(member, project, path):
     api = client(member)

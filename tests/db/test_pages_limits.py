@@ -1,6 +1,7 @@
 """The pages of limits: what a team, a lead and an operator see and set."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from django.db import connection
@@ -98,3 +99,32 @@ def mirrored(kind: str, name: str, facts: dict) -> None:
     MirrorObject.objects.create(
         kind=kind, name=name, uid=name, resource_version=1, facts=facts, seen_at=datetime.now(UTC)
     )
+
+
+def test_a_lead_changes_and_takes_away_what_the_portal_counts(pool, team, project):
+    row = limits.set_limit("test", project, None, 3)
+    fleet_wide = limits.set_limit("test", team, None, 9)
+    browser = browser_of(person(team, "lead"))
+    page = text(browser.get(reverse("limits")))
+    assert f"{reverse('limit')}?holder=project%3Avision-train&amp;scope=all&amp;nominal=3" in page
+    assert reverse("remove-limit", args=[row.pk]) in page
+    assert reverse("remove-limit", args=[fleet_wide.pk]) not in page
+    assert browser.post(reverse("remove-limit", args=[fleet_wide.pk])).status_code == 403
+    assert "Take away the limit of vision-train?" in text(browser.get(reverse("remove-limit", args=[row.pk])))
+    assert Limit.objects.filter(pk=row.pk).exists()
+    assert "has no limit of all any more" in text(browser.post(reverse("remove-limit", args=[row.pk]), follow=True))
+    assert not Limit.objects.filter(pk=row.pk).exists()
+
+
+def test_a_limit_of_another_team_is_not_there(pool, other_team):
+    row = limits.set_limit("test", other_team, None, 3)
+    stranger = browser_of(person(tenants.create_team(other_team.department, "speech", "Speech"), "lead"))
+    assert stranger.get(reverse("remove-limit", args=[row.pk])).status_code == 404
+
+
+def test_who_competes_how_is_shown(pool, team):
+    limits.set_policy("test", team, weight=Decimal("2.5"), reclaim="LowerPriority")
+    page = text(browser_of(person(team)).get(reverse("limits")))
+    assert "2.5" in page
+    assert "<code>LowerPriority</code>" in page
+    assert "admin" not in page
