@@ -22,6 +22,7 @@ from allocations.rules import PRIORITIES
 from allocations.states import Phase
 from portal.tenants.models import Project, Team
 from quotas.limits import names as queue_names
+from quotas.limits import selectors
 
 ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
 PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
@@ -70,7 +71,8 @@ class Ahead(NamedTuple):
 class Queue:
     """One team's queue. ``by`` says whose order it is: kueue, or portal while Kueue does not answer.
 
-    ``others_waiting``: how many wait in the queues of the department's other teams, which may want what is lent.
+    ``others_waiting``: how many wait in the queues of other teams in the same tree of departments, which may want what
+    is lent.
     """
 
     pending: list[tuple[Place, Entry, Ahead]]
@@ -157,8 +159,8 @@ def _ahead(entries: Collection[Entry]) -> Ahead:
 
 
 def _others_waiting(team: Team) -> int:
-    others = Team.objects.filter(department=team.department_id).exclude(pk=team.pk).values_list("slug", flat=True)
-    queues = [queue_names.cluster_queue(slug) for slug in others]
+    others = Team.objects.filter(department__in=selectors.tree_of(team.department_id)).exclude(pk=team.pk)
+    queues = [queue_names.cluster_queue(slug) for slug in others.values_list("slug", flat=True)]
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=queues).values_list("facts__pending", flat=True)
     return sum(pending or 0 for pending in rows)
 

@@ -58,7 +58,7 @@ class QueueOut(serializers.Serializer):
     holding = QueueEntryOut(many=True, help_text="What has quota of the team: allocations and tenants' own Jobs.")
     reserving = serializers.IntegerField(help_text="Workloads with quota reserved, tenants' own Jobs too.")
     admitted = serializers.IntegerField()
-    others_waiting = serializers.IntegerField(help_text="In queues of the department's other teams.")
+    others_waiting = serializers.IntegerField(help_text="In queues of other teams in the same tree of departments.")
     borrowed = serializers.IntegerField(help_text="Whole units of all pools; by pool in `lending`.")
     lent = serializers.IntegerField()
     lending = SideOut(many=True)

@@ -90,8 +90,20 @@ def terms() -> Terms:
 
 def below(department: Department) -> set[int]:
     """Ids of the department and of all that stand in it. One query."""
+    return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))
+
+
+def tree_of(department: int) -> set[int]:
+    """Ids of all departments that lend to each other with this one. One query."""
     parents = dict(Department.objects.values_list("pk", "parent_id"))
-    found = {department.pk}
+    root = department
+    while (parent := parents[root]) is not None:
+        root = parent
+    return _below(root, parents)
+
+
+def _below(top: int, parents: Mapping[int, int | None]) -> set[int]:
+    found = {top}
     while more := {pk for pk, parent in parents.items() if parent in found} - found:
         found |= more
     return found

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from allocations.models import MirrorObject
 from portal.core import clock
+from portal.tenants import services as tenants
 from tests.api.fleet import allocate, fleet
 from tests.api.queued import FULL, GPU, job
 from tests.builders import client, person
@@ -118,6 +119,17 @@ def test_what_waits_in_other_teams_is_a_number_and_no_name(member, other_team, p
     answer = client(member).get("/api/v1/queues/vision")
     assert answer.json()["others_waiting"] == 3
     assert "language" not in answer.content.decode()
+
+
+def test_what_waits_anywhere_in_the_tree_of_departments_may_want_what_is_lent(member, team):
+    """Of a team below the same top counts, of one elsewhere does not."""
+    below = tenants.create_department("robotics", "Robotics", parent=team.department)
+    tenants.create_team(below, "arms", "Arms")
+    tenants.create_team(tenants.create_department("sales", "Sales"), "leads", "Leads")
+    for name in ("team-arms", "team-leads"):
+        seen = {"uid": name, "resource_version": 1, "facts": {"pending": 2}, "seen_at": clock.now()}
+        MirrorObject.objects.create(kind="ClusterQueue", name=name, **seen)
+    assert client(member).get("/api/v1/queues/vision").json()["others_waiting"] == 2
 
 
 def test_a_stopped_queue_tells_why_to_those_who_wait(member, project):
