@@ -1,4 +1,4 @@
-"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped."""
+"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped. Offerings: hidden."""
 
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
@@ -15,7 +15,7 @@ from portal.api.strict import Body, Flag, Text, Whole, read
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.catalog import services
-from quotas.catalog.models import Flavor
+from quotas.catalog.models import Flavor, Offering
 
 LONGEST_DEADLINE_S = 86_400
 
@@ -81,6 +81,40 @@ def flavor(request: Request, name: str) -> Response:
             etag.require_match(request, _version(row))
             row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+
+
+class OfferingDecision(Body):
+    hidden = Flag(help_text="Out of the catalogue; what is held of it stays held.")
+
+
+class OfferingDecidedOut(serializers.Serializer):
+    id = serializers.CharField()
+    hidden = serializers.BooleanField()
+
+
+@extend_schema(methods=["GET"], operation_id="offering_decision", responses=OfferingDecidedOut)
+@extend_schema(
+    methods=["PUT"],
+    request=OfferingDecision,
+    responses=OfferingDecidedOut,
+    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def offering(request: Request, flavor: str, slice_: str) -> Response:
+    """Whether an offering is hidden, with its ETag. PUT decides it (operators), under the ETag that was read."""
+    user, key = person(request), f"{flavor}/{slice_}"
+    access.require(user, "platform.view", None)
+    row = None if "\x00" in key else Offering.objects.filter(key=key).first()
+    if row is None:
+        raise NotVisible(f"The offering {key}", hint="GET /offerings lists those that are not hidden.")
+    if request.method == "PUT":
+        access.require(user, "catalog.manage", None)
+        with transaction.atomic():
+            row = etag.locked(row)
+            etag.require_match(request, etag.version(row.key, row.hidden))
+            row = services.hide_offering(user.username, row, **read(OfferingDecision, request))
+    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(etag.version(row.key, row.hidden))})
 
 
 def _version(flavor: Flavor) -> str:

@@ -66,6 +66,7 @@ class OfferingOut(serializers.Serializer):
     isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
     sharing = serializers.CharField(help_text="time-slicing, mps, consumable-shares, vgpu, or empty.")
     replicas = serializers.IntegerField(help_text="How many slices share one card or MIG instance.")
+    one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
     memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
     gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
     price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
@@ -188,6 +189,7 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "isolation_note": of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note,
             "sharing": row.sharing,
             "replicas": row.replicas,
+            "one_at_a_time": row.one_at_a_time,
             "memory_mib": row.memory_mib,
             "gpu_share": str(row.gpu_share),
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,

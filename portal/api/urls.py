@@ -40,6 +40,7 @@ v1 = [
     path("members", members.members),
     path("members/<str:team>/<str:username>", members.member),
     path("offerings", offerings.offerings),
+    path("offerings/<str:flavor>/<str:slice_>", flavors.offering),
     path("offerings/<str:flavor>/<str:slice_>/vocabulary", offerings.vocabulary),
     path("allocations", allocations.allocations),
     path("allocations/preview", allocations.preview),

@@ -111,3 +111,18 @@ def test_only_operators_decide(operator, role, status):
 
 def test_a_flavor_that_is_none_is_404(operator):
     assert operator.get("/api/v1/flavors/none").status_code == 404
+
+
+def test_an_operator_hides_one_offering_of_a_flavor_and_brings_it_back(operator):
+    url = "/api/v1/offerings/h100/claim"
+    seen = operator.get(url)
+    assert seen.json() == {"id": "h100/claim", "hidden": False}
+    assert operator.put(url, {"hidden": True}, format="json").status_code == 428
+    made = operator.put(url, {"hidden": True}, format="json", headers={"If-Match": seen["ETag"]})
+    assert made.json() == {"id": "h100/claim", "hidden": True}
+    assert "h100/claim" not in {row["id"] for row in operator.get("/api/v1/offerings").json()["results"]}
+    stale = operator.put(url, {"hidden": False}, format="json", headers={"If-Match": seen["ETag"]})
+    assert stale.status_code == 412
+    back = operator.put(url, {"hidden": False}, format="json", headers={"If-Match": made["ETag"]})
+    assert back.json()["hidden"] is False
+    assert operator.get("/api/v1/offerings/h100/none").status_code == 404

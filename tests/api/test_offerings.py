@@ -59,6 +59,7 @@ def test_an_offering_has_every_field_of_the_contract(api):
         "isolation_note": "",
         "sharing": "",
         "replicas": 1,
+        "one_at_a_time": False,
         "memory_mib": 46068,
         "gpu_share": "1",
         "price_per_hour": "1.1000",
