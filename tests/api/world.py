@@ -42,6 +42,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/limits/preview": LIMIT,
     "PUT /api/v1/limits/<int:id_>": {"nominal": 2},
     "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
+    "PUT /api/v1/offerings/<str:flavor>/<str:slice_>": {"hidden": False},
     "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
     "POST /login": {"username": "nobody", "password": "wrong"},
     "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
