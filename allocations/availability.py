@@ -253,11 +253,9 @@ class Stock:
     def beyond(self, agreed: Terms, name: str, pool: Pool) -> tuple[Fraction, Fraction]:
         """Of what the queue or cohort uses of the pool, in its units, were that ``agreed``: what is more than it could
         ever have, and what is not its own but borrowed."""
-        flavor = pool.key.partition("/")[0]
         over = borrowed = Fraction(0)
         for resource, amount in pool.resources.items():
-            used = {queue: amounts.get((flavor, resource), 0) for queue, amounts in self._usage.items()}
-            tree = agreed.tree(pool.key, amount, used)
+            tree = agreed.tree(pool.key, amount, self._by_queue(pool, resource))
             over = max(over, Fraction(tree.usage(name) - tree.potential(name), amount))
             borrowed = max(borrowed, Fraction(tree.borrowed(name), amount))
         return over, borrowed
@@ -272,10 +270,14 @@ class Stock:
 
     def _tree(self, pool: Pool, resource: str) -> Tree:
         if (pool.key, resource) not in self._trees:
-            flavor = pool.key.partition("/")[0]
-            used = {name: amounts.get((flavor, resource), 0) for name, amounts in self._usage.items()}
+            used = self._by_queue(pool, resource)
             self._trees[pool.key, resource] = self._agreed.tree(pool.key, pool.resources[resource], used)
         return self._trees[pool.key, resource]
+
+    def _by_queue(self, pool: Pool, resource: str) -> dict[str, int]:
+        """What each queue (by its name in Kueue) has reserved of one of the pool's resources."""
+        flavor = pool.key.partition("/")[0]
+        return {queue: amounts.get((flavor, resource), 0) for queue, amounts in self._usage.items()}
 
     def _used(self, team: Team, offering: Offering) -> int:
         """Slices of the offering that the team draws, by its tenants' own Jobs too."""

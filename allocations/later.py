@@ -48,7 +48,11 @@ def after(stock: Stock, team: Team, offering: Offering, count: int, among: Itera
     bounds = _bounds(stock, team, offering)
     free = Fraction(stock.capacity(offering).free)
     left = Fraction(quota.left)
-    if not per_slice or (count <= min(free, left) and all(bound.has_room(count) for bound in bounds)):
+
+    def suffices() -> bool:
+        return count <= min(free, left) and all(bound.has_room(count) for bound in bounds)
+
+    if not per_slice or suffices():
         return None
     for end in among:
         row = end.allocation
@@ -61,7 +65,7 @@ def after(stock: Stock, team: Team, offering: Offering, count: int, among: Itera
             free += reserved
         if row.project.team_id == team.pk or (borrows and stock.lend_to_each_other(team, row.project.team)):
             left = min(left + reserved, Fraction(quota.most))
-        if count <= min(free, left) and all(bound.has_room(count) for bound in bounds):
+        if suffices():
             return end
     return None
 

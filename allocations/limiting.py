@@ -106,11 +106,12 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     stock = Stock()
     counts = [(one, counted) for one in _live(holder) if (counted := draw_of(stock, one).of(row))]
     before = Terms(known.nominal, known.borrowing, known.lending) if known else None
-    if row.kept_by_kueue and row.pool:  # what waits counts once Kueue admits it, and tenants' own Jobs count too
+    if row.pool and isinstance(holder, Department | Team):
+        # kept by Kueue: what waits counts once it is admitted, and tenants' own Jobs count too
         counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
         by_queue = stock.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
-        over, borrowed = stock.beyond(selectors.terms().with_(row), _node(holder), row.pool)
+        over, borrowed = stock.beyond(selectors.terms().with_(row), selectors.name_of(holder), row.pool)
     else:
         in_use = sum((counted for _, counted in counts), Fraction(0))
         over, borrowed = max(Fraction(0), in_use - terms.nominal), Fraction(0)
@@ -197,14 +198,6 @@ def _queues(holder: Holder) -> list[str]:
     if isinstance(holder, Department):
         slugs = list(Team.objects.filter(department__in=selectors.below(holder)).values_list("slug", flat=True))
     return [names.cluster_queue(slug) for slug in slugs]
-
-
-def _node(holder: Holder) -> str:
-    """Name in Kueue of the team's queue or the department's cohort."""
-    if isinstance(holder, Team):
-        return names.cluster_queue(holder.slug)
-    assert isinstance(holder, Department)
-    return names.cohort(holder.slug)
 
 
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:

@@ -33,8 +33,9 @@ def reconcile_inventory() -> datetime | None:
         found = discover(
             [node_fact(s) for s in view.of("Node")], [slice_fact(s) for s in view.of("ResourceSlice")], known, taken
         )
-        is_new = services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
-        if job_ledger.open_missing():  # of pods on nodes whose flavor is known only now; so they are no foreign use
+        metered = job_ledger.metered_pods()
+        is_new = services.sync(cluster, found, foreign_use(view, found, metered))
+        if job_ledger.open_missing(metered):  # on nodes whose flavor is known only now: their pods are no foreign use
             services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)

@@ -5,7 +5,7 @@ the cluster shows it finished or gone. The interval's ``allocation`` is the Job'
 flavor for the resource. Kubernetes names no device, and no object says who made the Job: both stay empty.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -40,15 +40,14 @@ def record(new: Observation, old: MirrorObject | None) -> None:
         _begin(new.ref.namespace, facts["job"]["uid"], at=new.at)
 
 
-def open_missing() -> bool:
+def open_missing(metered: Collection[str]) -> bool:
     """Open what the ledger could not yet, since the flavor of the pod's node was not known when it was bound; whether
-    anything was.
+    anything was. ``metered``: uids of the pods that it has.
 
     Pods are locked as the watcher's own change of them is: one that ends meanwhile is either seen ended here, or its
     interval is seen there.
     """
     pods = MirrorObject.objects.filter(kind="Pod", allocation="", facts__has_key="job").exclude(facts__node="")
-    metered = metered_pods()
     jobs = {(pod.namespace, pod.facts["job"]) for pod in pods if pod.uid not in metered and not _is_done(pod.facts)}
     queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
     opened = 0

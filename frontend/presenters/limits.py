@@ -15,10 +15,9 @@ from portal.tenants.access import Standing
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
-from quotas.limits import names
 from quotas.limits.models import Limit
 from quotas.limits.projection import FAIR, Policy
-from quotas.limits.selectors import Terms
+from quotas.limits.selectors import Terms, name_of
 from quotas.limits.services import parties
 
 
@@ -87,7 +86,7 @@ def _line(
     known: dict[tuple[str, str, str], Limit],
 ) -> Line:
     is_team = isinstance(holder, Team)
-    name = names.cluster_queue(holder.slug) if is_team else names.cohort(holder.slug)
+    name = name_of(holder)
     quota = agreed.quota(name, pool.key)
     held = used.get(name, Fraction(0))
     kind = "team" if is_team else "department"
@@ -145,13 +144,12 @@ class Competitor:
 
 
 def competing(holders: Iterable[Department | Team], policies: Mapping[str, Policy]) -> list[Competitor]:
-    found = []
-    for holder in holders:
-        is_team = isinstance(holder, Team)
-        name = names.cluster_queue(holder.slug) if is_team else names.cohort(holder.slug)
-        kind = "team" if is_team else "department"
-        found.append(Competitor(kind, holder.slug, policies.get(name, FAIR)))
-    return found
+    return [
+        Competitor(
+            "team" if isinstance(holder, Team) else "department", holder.slug, policies.get(name_of(holder), FAIR)
+        )
+        for holder in holders
+    ]
 
 
 @dataclass(frozen=True)

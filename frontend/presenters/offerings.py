@@ -1,6 +1,6 @@
 """An offering as a card to choose, and what a team has of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -22,6 +22,10 @@ PATHS = {
     Path.DRA: "by DRA: you see which devices",
     Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
 }
+
+
+Ends = Callable[[], Sequence[Freed]]
+"""Asked for only where something cannot be had now."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,7 @@ class Choice:
         return all(offer.why_not for offer in self.offers)
 
 
-def choices(
-    team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str, ends: Sequence[Freed] = ()
-) -> list[Choice]:
+def choices(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str, ends: Ends) -> list[Choice]:
     """Every flavor and what ``team`` may have of it, now or after one of ``ends``; flavors it may have nothing of come
     last."""
     flavors: dict[str, list[Offering]] = {}
@@ -76,7 +78,7 @@ def _choice(
     rows: list[Offering],
     prices: Mapping[str, Fraction],
     currency: str,
-    ends: Sequence[Freed],
+    ends: Ends,
 ) -> Choice:
     largest_first = sorted(
         rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
@@ -100,11 +102,9 @@ def _notes(rows: Iterable[Offering]) -> list[str]:
     return [note for note in dict.fromkeys(found) if note]
 
 
-def _offer(
-    team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str, ends: Sequence[Freed]
-) -> Offer:
+def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str, ends: Ends) -> Offer:
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
-    freed = later.after(stock, team, offering, 1, ends) if not mine.can_get_now else None
+    freed = later.after(stock, team, offering, 1, ends()) if not mine.can_get_now else None
     return Offer(
         key=offering.key,
         kind=_sentence_case(kind(offering)),

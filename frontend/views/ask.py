@@ -1,5 +1,6 @@
 """Asking for slices: choose, see what it would come to, send."""
 
+from functools import cache
 from typing import Any
 
 from django.contrib import messages
@@ -102,7 +103,8 @@ def _page(
     if project is not None:
         team, stock = project.team, Stock([project.team], user=request.user, project=project)
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), later.ends(clock.now()))}
+        ends = cache(lambda: later.ends(clock.now()))
+        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), ends)}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}

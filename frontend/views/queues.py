@@ -20,9 +20,7 @@ from quotas.costs import selectors as costs
 @page
 def queue(request: PageRequest, slug: str) -> HttpResponse:
     """Who waits in which place, why and what helps; and what has quota of the team."""
-    team = None if "\x00" in slug else access.visible_teams(request.user).filter(slug=slug).first()
-    if team is None:
-        raise NotVisible("The team")
+    team = access.team_for(request.user, slug)
     found = queueing.of_team(team)
     context = {
         "team": team,

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from django.db.models import Model
@@ -46,10 +46,11 @@ def require_match(request: Request, version: int | str) -> None:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
 
 
-def locked(row: Row) -> Row:
-    """The row as it is now, kept from others who would change it until the transaction ends: its version is compared,
-    then changed. Who only refers to it need not wait. NotVisible if it is gone."""
+def locked(request: Request, row: Row, version: Callable[[Row], int | str]) -> Row:
+    """The row as it is now, if `If-Match` names that version, kept from others who would change it until the
+    transaction ends. Who only refers to it need not wait. NotVisible if it is gone; else as `require_match`."""
     found = type(row)._default_manager.select_for_update(no_key=True).filter(pk=row.pk).first()
     if found is None:
         raise NotVisible(f"{row}")
+    require_match(request, version(found))
     return found

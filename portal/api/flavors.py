@@ -77,8 +77,7 @@ def flavor(request: Request, name: str) -> Response:
     if request.method == "PUT":
         access.require(person(request), "catalog.manage", None)
         with transaction.atomic():
-            row = etag.locked(row)
-            etag.require_match(request, _version(row))
+            row = etag.locked(request, row, _version)
             row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
 
@@ -111,10 +110,13 @@ def offering(request: Request, flavor: str, slice_: str) -> Response:
     if request.method == "PUT":
         access.require(user, "catalog.manage", None)
         with transaction.atomic():
-            row = etag.locked(row)
-            etag.require_match(request, etag.version(row.key, row.hidden))
+            row = etag.locked(request, row, _offering_version)
             row = services.hide_offering(user.username, row, **read(OfferingDecision, request))
-    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(etag.version(row.key, row.hidden))})
+    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(_offering_version(row))})
+
+
+def _offering_version(offering: Offering) -> str:
+    return etag.version(offering.key, offering.hidden)
 
 
 def _version(flavor: Flavor) -> str:

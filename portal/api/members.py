@@ -75,7 +75,7 @@ def member(request: Request, team: str, username: str) -> HttpResponse:
         role = read(MemberChange, request)["role"]
         with transaction.atomic():
             tenants.lock_leads(of)  # before the row, in the order in which all who change a role do
-            etag.require_match(request, _version(etag.locked(row)))
+            etag.locked(request, row, _version)
             row = tenants.set_role(user, of, username, role)
     return _out(row)
 

@@ -129,8 +129,7 @@ def project(request: Request, slug: str) -> Response:
             require_scope(request, Scope.ADMIN)
             access.require(person(request), "structure.manage", row.team)
         with transaction.atomic():
-            row = etag.locked(row)
-            etag.require_match(request, _version(row))
+            row = etag.locked(request, row, _version)
             structure.configure_project(row, actor=actor, **values)
             if name is not None:
                 structure.rename(row, name, actor=actor)

@@ -94,8 +94,7 @@ def department(request: Request, slug: str) -> Response:
         access.require(person(request), "structure.manage", None)
         values, actor = read(DepartmentChange, request), person(request).username
         with transaction.atomic():
-            row = etag.locked(row)
-            etag.require_match(request, _department_version(row))
+            row = etag.locked(request, row, _department_version)
             if "parent" in values:
                 moving.move_department(row, _department(values["parent"], "parent"), actor=actor)
             if "name" in values:
@@ -130,8 +129,7 @@ def team(request: Request, slug: str) -> Response:
         access.require(person(request), "structure.manage", row)
         values, actor = read(TeamChange, request), person(request).username
         with transaction.atomic():
-            row = etag.locked(row)
-            etag.require_match(request, _team_version(row))
+            row = etag.locked(request, row, _team_version)
             if "department" in values and (within := _department(values["department"], "department")):
                 moving.move_team(row, within, actor=actor)
             if "name" in values:

@@ -1,5 +1,6 @@
 """Text as a literal of CEL: the one way by which any enters an expression. Pure.
 
+A missing attribute would abort the whole allocation (Kubernetes resource.k8s.io/v1), so it is asked for first.
 Source: CEL language definition, lexis.
 """
 
@@ -16,3 +17,9 @@ def _escaped(character: str) -> str:
     if 0xD800 <= code <= 0xDFFF:
         raise ValueError("a half of a surrogate pair is no character")
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def equals(attribute: str, value: str) -> str:
+    """CEL that is true of devices of NVIDIA's driver whose attribute is that text."""
+    attributes = 'device.attributes["gpu.nvidia.com"]'
+    return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {text(value)}'

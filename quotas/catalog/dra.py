@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from quotas.catalog import published
-from quotas.catalog.cel import text
+from quotas.catalog.cel import equals
 from quotas.catalog.facts import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
 from quotas.catalog.mig_tables import Geometry, Profile
@@ -95,18 +95,12 @@ def is_healthy(device: DeviceFact) -> bool:
 
 def product_selector(product_name: str) -> str:
     """CEL for one GPU model."""
-    return _equals("productName", product_name)
+    return equals("productName", product_name)
 
 
 def profile_selector(profile: str) -> str:
     """CEL for the MIG devices of one profile."""
-    return _equals("profile", profile)
-
-
-def _equals(attribute: str, value: str) -> str:
-    """CEL. A missing attribute would abort the whole allocation, so it is asked for first."""
-    attributes = f'device.attributes["{DRIVER}"]'
-    return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {text(value)}'
+    return equals("profile", profile)
 
 
 def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:

@@ -38,14 +38,17 @@ class Terms:
 
     def above(self, teams: Iterable[Team]) -> set[int]:
         """Ids of the teams' departments, and of all that these stand in."""
-        parents = {one.pk: one.parent_id for one in self.departments}
         found: set[int] = set()
         for team in teams:
             next_: int | None = team.department_id
             while next_ is not None and next_ not in found:
                 found.add(next_)
-                next_ = parents.get(next_)
+                next_ = self._departments_above.get(next_)
         return found
+
+    @cached_property
+    def _departments_above(self) -> dict[int, int | None]:
+        return {one.pk: one.parent_id for one in self.departments}
 
     def root(self, name: str) -> str:
         """The department at the top, in which the queue or cohort stands."""
@@ -120,10 +123,15 @@ def policy_of(holder: Department | Team) -> Policy:
     return Policy(row.weight, row.reclaim, row.within) if row else projection.FAIR
 
 
+def name_of(holder: Department | Team) -> str:
+    """Name in Kueue: of a team's ClusterQueue, of a department's Cohort."""
+    return names.cluster_queue(holder.slug) if isinstance(holder, Team) else names.cohort(holder.slug)
+
+
 def _name(row: Limit | QueuePolicy) -> str:
-    return (
-        names.cluster_queue(row.team.slug) if row.team else names.cohort(row.department.slug if row.department else "")
-    )
+    holder = row.team or row.department
+    assert holder is not None
+    return name_of(holder)
 
 
 def manifests(cluster: Cluster, agreed: Terms | None = None) -> list[projection.Manifest]:
