@@ -5,6 +5,7 @@ Typed models are not used: they cost more time than all else, and drop fields th
 
 import functools
 import json
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,8 @@ PAGE = 500
 APPLY = "application/apply-patch+yaml"
 Item = TypeVar("Item")
 PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})
+UNREAD = re.compile(r"""policy ["']gpu-portal-.* denied request: failed to configure""", re.IGNORECASE)
+"""What an API server that has started says for up to half a minute: it does not find yet what our policies read."""
 
 
 @functools.cache
@@ -186,7 +189,7 @@ def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefuse
         status = {}
     message = status.get("message") or str(error.body or error.reason)
     code = int(error.status or 0)
-    if code in PATIENCE or code == 0:
+    if code in PATIENCE or code == 0 or UNREAD.search(message):
         return ClusterUnavailable(f"{code}: {message}")
     causes = (status.get("details") or {}).get("causes") or ()
     return ClusterRefused(code, status.get("reason", ""), message, causes)

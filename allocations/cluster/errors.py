@@ -6,7 +6,7 @@ from portal.core.errors import Permanent, Retryable
 
 
 class ClusterUnavailable(Retryable):
-    """The API server did not answer, or asked for patience (429, 5xx, conflict)."""
+    """The API server did not answer, asked for patience (429, 5xx, conflict), or cannot read our own policies yet."""
 
 
 class ClusterRefused(Permanent):

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.conf import settings
 
 from allocations import services
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.core import clock
+from portal.core.models import Due
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask, intervals, wait_for
 from tests.cluster.conftest import Kubectl
@@ -24,6 +27,27 @@ WORDS = "Claims of this namespace want a cost centre."
 def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
     """A policy of the cluster's administrator that refuses every claim of the project. Yields its name."""
     name = f"test-{project.namespace}"
+    deny(kubectl, project, name, WORDS, {"validations": [{"expression": "false", "message": WORDS}]})
+    yield name
+    lift(kubectl, name)
+
+
+@pytest.fixture
+def unread_policy(project: Project, kubectl: Kubectl) -> Iterator[str]:
+    """A policy named as the portal's own that reads what the API server does not find, as just after its start."""
+    name = f"gpu-portal-test-{project.namespace}"
+    unknown = {"apiVersion": "gpu-portal.io/v1", "kind": "Unknown"}
+    rule = {"paramKind": unknown, "validations": [{"expression": "true"}]}
+    bound = {"paramRef": {"name": "unknown", "parameterNotFoundAction": "Deny"}}
+    deny(kubectl, project, name, "failed to configure", rule, bound)
+    yield name
+    lift(kubectl, name)
+
+
+def deny(
+    kubectl: Kubectl, project: Project, name: str, words: str, rule: dict[str, Any], bound: dict[str, Any] | None = None
+) -> None:
+    """Have claims of the project refused with the words."""
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -40,22 +64,20 @@ def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
                 ],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": project.namespace}},
             },
-            "validations": [{"expression": "false", "message": WORDS}],
+            **rule,
         },
     }
     binding = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
+        "spec": {"policyName": name, "validationActions": ["Deny"], **(bound or {})},
     }
     for each in (policy, binding):
         kubectl("apply", "-f", "-", stdin=json.dumps(each))
     tried = json.dumps(claim("tried", "gpu.nvidia.com"))
     create = ("create", "--dry-run=server", "-n", project.namespace, "-f", "-")
-    eventually(lambda: WORDS in refusal(kubectl, *create, stdin=tried))
-    yield name
-    lift(kubectl, name)
+    eventually(lambda: words in refusal(kubectl, *create, stdin=tried))
 
 
 def refusal(kubectl: Kubectl, *words: str, stdin: str) -> str:
@@ -83,6 +105,20 @@ def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
     lift(kubectl, refused_claims)
     services.retry(member, row)
     wait_for(row, Phase.ACTIVE)
+
+
+def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_start(
+    project: Project, member: User, kubectl: Kubectl, unread_policy: str
+) -> None:
+    row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+    wait_for(row, Phase.STARTING)
+    deadline = clock.now() + timedelta(seconds=settings.START_DEADLINE_S)
+    target = Due.objects.filter(target=f"allocation:{row.pk}")
+    eventually(lambda: clock.now() > deadline and target.filter(error__contains=unread_policy).exists(), within_s=60)
+    row.refresh_from_db()
+    assert (row.phase, row.start_failures) == (Phase.STARTING, 0)
+    lift(kubectl, unread_policy)
+    wait_for(row, Phase.ACTIVE, within_s=60)
 
 
 def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
