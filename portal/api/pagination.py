@@ -1,45 +1,39 @@
-"""Lists by cursor: `{"next", "previous", "results"}`, stable while rows are added."""
+"""Lists by cursor: `{"next", "previous", "results"}`, stable while rows are added.
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+A cursor holds the position of a row: its values of the whole ordering. A page is what stands after that position, or
+before it, so an ordering may follow relations, and as many rows as like may share its first value.
+"""
+
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, urlencode
 
 from django.core.exceptions import ValidationError
 from django.db import DataError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from drf_spectacular.utils import inline_serializer
-from rest_framework.exceptions import NotFound
-from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer, Serializer, URLField
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
+PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 HAND_MADE = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
-class Page(CursorPagination):
-    page_size = 50
-    max_page_size = 200
-    page_size_query_param = "limit"
+class Cursor(NamedTuple):
+    """A page after ``position``, or before it. Without a position: the first page, or the last one."""
 
-    def get_page_size(self, request: Request) -> int:
-        raw = request.query_params.get("limit", str(self.page_size))
-        if not raw.isdecimal() or int(raw) < 1:
-            raise Invalid({"limit": [f"Use a whole number from 1 to {self.max_page_size}."]})
-        return min(int(raw), self.max_page_size)
+    position: tuple[str, ...] = ()
+    is_before: bool = False
 
-    def decode_cursor(self, request: Request) -> Cursor | None:
-        """As DRF does, but what it takes for the first page without saying so is an error."""
-        given = self.cursor_query_param in request.query_params
-        try:
-            cursor = super().decode_cursor(request)
-        except NotFound:
-            cursor = None
-        if given and (cursor is None or cursor == Cursor(offset=0, reverse=False, position=None)):
-            raise Invalid(HAND_MADE)
-        return cursor
+
+FIRST, LAST = Cursor(), Cursor(is_before=True)
 
 
 def page_of(row: type[Serializer]) -> Serializer:
@@ -52,16 +46,75 @@ def page_of(row: type[Serializer]) -> Serializer:
 def page(
     request: Request, rows: QuerySet[Row], render: Callable[[list[Row]], list[dict[str, Any]]], *ordering: str
 ) -> Response:
-    """One page of `rows` in `ordering` (which must tell rows apart), rendered all at once."""
-    paginator = Page()
-    paginator.ordering = ordering
+    """One page of `rows`, rendered all at once, in `ordering`, which must tell rows apart and have no empty value."""
+    size, cursor = _size(request), _cursor(request, len(ordering))
     try:
-        found = paginator.paginate_queryset(rows, request) or []
-    except (ValueError, ValidationError, DataError) as error:  # a position that is no value of the ordering
+        found = list(_from(rows, ordering, cursor)[: size + 1])
+    except (ValueError, OverflowError, ValidationError, DataError) as error:  # a position that is no value
         raise Invalid(HAND_MADE) from error
-    return paginator.get_paginated_response(render(found))
+    shown, has_more = found[:size], len(found) > size
+    if cursor.is_before:
+        shown.reverse()
+    has_next, has_previous = (True, has_more) if cursor.is_before else (has_more, cursor != FIRST)
+    after = Cursor(_position(shown[-1], ordering)) if shown else FIRST
+    before = Cursor(_position(shown[0], ordering), is_before=True) if shown else LAST
+    return Response(
+        {
+            "next": _url(request, after) if has_next else None,
+            "previous": _url(request, before) if has_previous else None,
+            "results": render(shown),
+        }
+    )
 
 
 def page_as(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
     """One page of `rows`, each as the serializer shows it."""
     return page(request, rows, lambda found: [dict(row) for row in out(found, many=True).data], *ordering)
+
+
+def _size(request: Request) -> int:
+    raw = request.query_params.get("limit", str(PAGE_SIZE))
+    if not raw.isdecimal() or int(raw) < 1:
+        raise Invalid({"limit": [f"Use a whole number from 1 to {MAX_PAGE_SIZE}."]})
+    return min(int(raw), MAX_PAGE_SIZE)
+
+
+def _cursor(request: Request, length: int) -> Cursor:
+    """The cursor of the request; Invalid unless it is one that `_url` writes for an ordering of that length."""
+    encoded = request.query_params.get("cursor")
+    if encoded is None:
+        return FIRST
+    try:
+        values = parse_qs(b64decode(encoded, b"-_", validate=True).decode("ascii"), keep_blank_values=True)
+    except ValueError as error:
+        raise Invalid(HAND_MADE) from error
+    cursor = Cursor(tuple(values.get("p", ())), "r" in values)
+    if cursor == FIRST or len(cursor.position) not in (0, length):
+        raise Invalid(HAND_MADE)
+    return cursor
+
+
+def _url(request: Request, cursor: Cursor) -> str:
+    """The URL of the request, for the page of `cursor`."""
+    here = request.build_absolute_uri()
+    if cursor == FIRST:
+        return str(remove_query_param(here, "cursor"))
+    words = urlencode([*(("p", value) for value in cursor.position), *([("r", "1")] if cursor.is_before else [])])
+    return str(replace_query_param(here, "cursor", urlsafe_b64encode(words.encode()).decode()))
+
+
+def _from(rows: QuerySet[Row], ordering: Sequence[str], cursor: Cursor) -> QuerySet[Row]:
+    """The rows on that side of the position, the nearest first."""
+    names = [name.removeprefix("-") for name in ordering]
+    descends = [name.startswith("-") != cursor.is_before for name in ordering]
+    beyond = Q()
+    for name, down, value in reversed(list(zip(names, descends, cursor.position, strict=False))):
+        further = Q((f"{name}__{'lt' if down else 'gt'}", value))
+        # as `a < x or (a = x and ...)`, in a form of which an index is of use
+        beyond = Q((f"{name}__{'lte' if down else 'gte'}", value)) & (further | beyond) if beyond else further
+    return rows.filter(beyond).order_by(*(f"{'-' * down}{name}" for name, down in zip(names, descends, strict=True)))
+
+
+def _position(row: Model, ordering: Sequence[str]) -> tuple[str, ...]:
+    """Values of the ordering in the row, through relations too."""
+    return tuple(str(reduce(getattr, name.removeprefix("-").split("__"), row)) for name in ordering)

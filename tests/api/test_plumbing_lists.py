@@ -47,7 +47,10 @@ def test_a_cursor_of_nonsense_is_no_first_page(api, cursor):
     assert "cursor" in answer.json()["errors"]
 
 
-@pytest.mark.parametrize(("path", "position"), [("limits", "p=abc"), ("projects", "p=%00"), ("jobs", "p=%00")])
+@pytest.mark.parametrize(
+    ("path", "position"),
+    [("limits", "p=abc"), ("tokens", "p=9999-99-99&p=1"), ("projects", "p=%00"), ("jobs", "p=%00&p=x")],
+)
 def test_a_cursor_with_a_position_of_nonsense_is_an_error(api, path, position):
     cursor = base64.b64encode(position.encode()).decode()
     answer = api.get(f"/api/v1/{path}", {"cursor": cursor})

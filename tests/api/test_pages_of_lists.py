@@ -1,0 +1,134 @@
+"""Every list of the API, walked one row at a time to its end and back, as each role: the same rows as in one page."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from allocations.services import extend
+from portal.core import clock
+from portal.tenants import services
+from portal.tenants.models import User
+from quotas.catalog.models import Cluster
+from tests.api import matrix
+from tests.api.fleet import allocate
+from tests.api.queued import job
+from tests.api.world import World, world
+
+pytestmark = pytest.mark.django_db
+ROLES = [role for role in matrix.ROLES if role != "anonymous" and not role.endswith("(reading)")]
+
+
+@pytest.fixture
+def there(team, other_team, project, settings) -> Iterator[World]:
+    """The world, with more than one row of everything: the team's people have a second team with the like in it."""
+    settings.API_REQUESTS_PER_MINUTE = 1_000_000
+    with clock.frozen(clock.now()):  # or the cost to date of what is held would differ between pages
+        made = world(team, other_team, project)
+        second = services.create_team(services.create_department("product", "Product"), "speech", "Speech")
+        for member in team.memberships.select_related("user"):
+            services.add_member(second, member.user, member.role)
+        mine = services.create_project(second, "speech-train", "Speech training")
+        services.create_project(team, "vision-serve", "Vision serving")
+        operator = User.objects.get(platform_role="operator")
+        extend(operator, made.allocation, Decimal(1))
+        for name in ("b", "c"):
+            allocate(made.allocation.requested_by, project, name=name)
+            job(name, project.namespace)
+            job(name, mine.namespace)
+            Cluster.objects.create(slug=name, name=name)
+        yield made
+
+
+def get(there: World, role: str, url: str) -> dict[str, Any]:
+    answer = there.clients[role].get(url)
+    assert answer.status_code == 200, (role, url, answer.content[:500])
+    return dict(answer.json())
+
+
+@pytest.fixture
+def addresses(there: World) -> list[str]:
+    """Of every list: what answers an operator in pages."""
+    found = []
+    for pattern in filter(matrix.is_rest, matrix.routes()):
+        answer = there.clients["operator"].get(path := there.path(pattern, "operator"))
+        assert answer.status_code != 500, path
+        if answer.headers["Content-Type"] == "application/json" and "next" in answer.json():
+            found.append(path)
+    return found
+
+
+def rows_of(there: World, role: str, path: str) -> list[Any] | None:
+    """All rows of a list that the role sees, in one page; None where it may not look."""
+    answer = there.clients[role].get(path, {"limit": 200})
+    if answer.status_code in (403, 404):
+        return None
+    assert answer.status_code == 200, (role, path, answer.content[:500])
+    shown = answer.json()
+    assert (shown["next"], shown["previous"]) == (None, None), f"{path} has more than one page of 200"
+    return list(shown["results"])
+
+
+def walk(there: World, role: str, url: str, way: str) -> tuple[list[list[Any]], str]:
+    """The pages from `url` to the end that way, and the address of the last."""
+    pages = []
+    while True:
+        page = get(there, role, url)
+        pages.append(page["results"])
+        if page[way] is None:
+            return pages, url
+        url = page[way]
+
+
+@pytest.mark.parametrize(("role", "limit"), [*((role, 1) for role in ROLES), ("operator", 2)])
+def test_each_list_has_the_same_rows_in_many_pages_as_in_one(there, addresses, role, limit):
+    readable = {path: rows for path in addresses if (rows := rows_of(there, role, path)) is not None}
+    assert len(readable) > 10
+    for path, rows in readable.items():
+        pages, last = walk(there, role, f"{path}?limit={limit}", "next")
+        assert [row for page in pages for row in page] == rows, path
+        back, _ = walk(there, role, last, "previous")
+        assert [row for page in reversed(back) for row in page] == rows, path
+
+
+def test_an_operator_has_more_than_one_row_of_every_list(there, addresses):
+    few = {path for path in addresses if len(rows_of(there, "operator", path) or ()) < 2}
+    assert few == set(), "give these more rows in this module, or their second page is not tested"
+
+
+def test_these_are_all_lists_that_the_contract_has(there, addresses):
+    paths = there.clients["operator"].get("/api/v1/schema", headers={"Accept": "application/json"}).json()["paths"]
+    answers = [
+        path["get"]["responses"]["200"] for path in paths.values() if "200" in path.get("get", {}).get("responses", ())
+    ]
+    schemas = [answer.get("content", {}).get("application/json", {}).get("schema", {}) for answer in answers]
+    assert sum(schema.get("$ref", "").endswith("Page") for schema in schemas) == len(addresses)
+
+
+@pytest.mark.parametrize(
+    "cursor", ["garbage", "", "cD0xJnA9MiZwPTMmcD00", "%00", "ä", "cj0xJnA9JTAw", "cD0lMDAmcD0lMDA="]
+)
+def test_a_cursor_made_by_hand_is_no_page_of_any_list(there, addresses, cursor):
+    for path in addresses:
+        answer = there.clients["operator"].get(f"{path}?cursor={cursor}")
+        assert (answer.status_code, list(answer.json()["errors"])) == (400, ["cursor"]), path
+
+
+def test_a_row_that_is_added_before_the_page_moves_no_other(there, team):
+    path = "/api/v1/members?team=vision&limit=2"
+    before = [row["username"] for row in get(there, "operator", "/api/v1/members?team=vision")["results"]]
+    page = get(there, "operator", path)
+    services.add_member(team, User.objects.create(username="a-first"), "viewer")
+    pages, _ = walk(there, "operator", page["next"], "next")
+    assert [row["username"] for row in page["results"] + [row for page in pages for row in page]] == before
+
+
+def test_a_page_whose_rows_are_gone_leads_back_to_the_last_that_are_there(there, team):
+    path = "/api/v1/members?team=vision&limit=1"
+    rows = get(there, "operator", "/api/v1/members?team=vision")["results"]
+    after = get(there, "operator", path)["next"]
+    team.memberships.exclude(user__username=rows[0]["username"]).delete()
+    gone = get(there, "operator", after)
+    assert (gone["results"], gone["next"]) == ([], None)
+    assert get(there, "operator", gone["previous"])["results"] == rows[:1]
