@@ -2,8 +2,11 @@
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+
+from portal.chunked import declare_length
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
-application = get_wsgi_application()
+application = declare_length(get_wsgi_application(), settings.BODY_LIMIT_BYTES)

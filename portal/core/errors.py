@@ -128,6 +128,21 @@ class Refused(Problem):
         }
 
 
+class Malformed(Problem):
+    """400: the body cannot be read as what it says it is."""
+
+    reason = "malformed"
+    title = "The body cannot be read"
+
+
+class LengthRequired(Problem):
+    """411: the body does not declare its length, and its end cannot be seen."""
+
+    status = 411
+    reason = "length_required"
+    title = "The body has no length"
+
+
 class TooLarge(Problem):
     """413: the body is above the limit."""
 

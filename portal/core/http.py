@@ -10,7 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from portal.core import source
-from portal.core.errors import TooLarge
+from portal.core.errors import LengthRequired, Malformed, Problem, TooLarge
 
 if TYPE_CHECKING:
     from portal.tenants.models import User
@@ -59,16 +59,29 @@ def address(request: HttpRequest) -> str:
 
 
 def body_limit(get_response: Next) -> Next:
-    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read."""
+    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read; and one that is still
+    in chunks (`portal.chunked`), of which Django would read nothing."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if length.isdecimal() and int(length) <= settings.BODY_LIMIT_BYTES:
+        problem = _wrong_with_body(request)
+        if problem is None:
             return get_response(request)
-        problem = TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
         return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
 
     return middleware
+
+
+def _wrong_with_body(request: HttpRequest) -> Problem | None:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
+        return TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
+    if "HTTP_TRANSFER_ENCODING" not in request.META:
+        return None
+    if request.META.get("CONTENT_LENGTH"):
+        return Malformed(
+            "Content-Length and Transfer-Encoding contradict each other.", hint="Send Content-Length alone."
+        )
+    return LengthRequired("The server cannot tell where the body ends.", hint="Send Content-Length.")
 
 
 def log_user(get_response: Next) -> Next:
