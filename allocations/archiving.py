@@ -17,7 +17,7 @@ from allocations.models import Allocation
 from allocations.reconcile import request
 from allocations.states import Ending
 from portal.core import due
-from portal.core.errors import Refused
+from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
 from portal.tenants.models import Project, User
@@ -47,6 +47,15 @@ def preview(user: User, project: Project) -> Ends:
         currency=next((detail.currency for detail in known.values()), ""),
         deletes_namespace=not project.adopted,
     )
+
+
+def require_confirmation(project: Project, confirm: str) -> None:
+    """Raise Invalid unless a person wrote the slug of the project that is to end."""
+    if confirm != project.slug:
+        raise Invalid(
+            {"confirm": [f"Write {project.slug}, the project's slug, to archive it."]},
+            hint=f'Send "confirm": "{project.slug}". "dry_run": true, which needs none, says what would end.',
+        )
 
 
 def archive(user: User, project: Project) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 from django import forms
 
+from allocations import archiving
 from frontend.forms import Form
+from portal.core.errors import Invalid
 from portal.tenants.models import Department, Egress, PodSecurity, Project, Role, Team
 
 ROLES = [
@@ -106,6 +108,21 @@ class NewProjectForm(ProjectForm):
         "The guard only warns there, until you have it refuse.",
     )
     field_order = ("slug", "name", "team", "namespace", "adopt")
+
+
+class ArchiveForm(Form):
+    confirm = forms.CharField(required=False, widget=forms.TextInput(attrs={**PLAIN, "required": True}))
+
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["confirm"].label = f"Type {project.slug} to archive it"
+        self.project = project
+
+    def clean(self) -> None:
+        try:
+            archiving.require_confirmation(self.project, self.cleaned_data.get("confirm", ""))
+        except Invalid as problem:
+            self.refuse(problem)
 
 
 class MoveForm(Form):

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from allocations import adopting, archiving, moving
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.amounts import money
-from frontend.tenant_forms import MoveForm, ProjectForm, ProjectNameForm
+from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm, ProjectNameForm
 from frontend.views.tenants import form_page
 from portal.tenants import access, structure
 from portal.tenants.models import Guard, Project
@@ -76,13 +76,14 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
 def archive(request: PageRequest, slug: str) -> HttpResponse:
     """Say what would end; then end it, and take the project out of use."""
     row = _managed(request, slug)
-    if request.method == "POST":
+    form = ArchiveForm(row, request.POST if request.method == "POST" else None)
+    if form.is_valid():
         archiving.archive(request.user, row)
         messages.success(request, f"{row.slug} is archived. What it held is given back now.")
         return redirect("tenants")
     ends = archiving.preview(request.user, row)
-    context = {"project": row, "ends": ends, "saved": money(ends.per_hour, ends.currency)}
-    return show(request, "frontend/archive.html", context)
+    context = {"project": row, "form": form, "ends": ends, "saved": money(ends.per_hour, ends.currency)}
+    return show(request, "frontend/archive.html", context, status=400 if form.is_bound else 200)
 
 
 @require_POST

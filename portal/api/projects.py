@@ -63,6 +63,7 @@ class Move(Body):
 
 class Archive(Body):
     dry_run = Flag(default=False, help_text="true: only say what would end.")
+    confirm = Text(default="", allow_blank=True, help_text="The project's slug; needed unless dry_run is true.")
 
 
 class NewGuard(Body):
@@ -150,9 +151,11 @@ def move(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def archive(request: Request, slug: str) -> Response:
-    """End all that lives in the project and take it out of use (operators); `dry_run` only says what would end."""
-    row = _managed(request, slug)
-    is_dry = read(Archive, request)["dry_run"]
+    """End all that lives in the project and take it out of use (operators), if `confirm` is its slug; with `dry_run`
+    only say what would end."""
+    row, values = _managed(request, slug), read(Archive, request)
+    if not (is_dry := values["dry_run"]):
+        archiving.require_confirmation(row, values["confirm"])
     ends = archiving.preview(person(request), row)
     if not is_dry:
         archiving.archive(person(request), row)

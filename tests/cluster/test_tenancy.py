@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
+from django.test import Client
 
 from allocations import adopting, archiving, moving
 from allocations.cluster.client import connect
@@ -16,7 +19,7 @@ from allocations.states import Outcome, Phase
 from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
-from portal.tenants.models import Project, Team, User
+from portal.tenants.models import Project, Scope, Team, User
 from tests.builders import client
 from tests.cluster.asking import ended as end
 from tests.cluster.asking import held, intervals, release_all, wait_for
@@ -117,22 +120,46 @@ def test_a_queued_job_keeps_its_project_where_it_is(
 # Archiving
 
 
+def over_http(local: Local, user: User, project: Project, body: str | Iterator[bytes]) -> dict[str, Any]:
+    """What the running web process answers to a request to archive; an iterator is sent in chunks."""
+    _, secret = tenants.issue_token(user, "test", Scope.values, timedelta(days=1))
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    url = f"{local.home.url}/api/v1/projects/{project.slug}/archive"
+    answer = urllib3.request("POST", url, body=body, headers=headers, retries=False)
+    return dict(answer.json())
+
+
 def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     project: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
 ) -> None:
     row = held(member, project, "h100/whole")
     tenant = person_of(local, tmp_path, member, project.namespace)
     tenant.do("create", "-f", "-", words=queued_job("own"))
-    said = client(operator).post(f"/api/v1/projects/{project.slug}/archive", {"dry_run": True}, format="json").json()
+    said = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
     assert [found["name"] for found in said["allocations"]] == [row.name]
     assert (said["jobs"], said["namespace"], said["cost_per_hour"]) == (["own"], "deleted", "3.2000")
     project.refresh_from_db()
     assert project.archived_at is None
-    archiving.archive(operator, project)
+    assert over_http(local, operator, project, json.dumps({"confirm": project.slug}))["jobs"] == ["own"]
     assert wait_for(row, Phase.ENDED).outcome == Outcome.RELEASED
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
     eventually(lambda: not AppliedObject.objects.filter(target=f"project:{project.slug}").exists())
     assert [interval.end is not None for interval in intervals(row)] == [True]
+
+
+def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
+    browser, path = Client(), f"/projects/{project.slug}/archive"
+    browser.force_login(operator)
+    assert f"Type {project.slug} to archive it" in browser.get(path).content.decode()
+    for wrong in ({}, {"confirm": ""}, {"confirm": "another"}):
+        answer = browser.post(path, wrong)
+        assert answer.status_code == 400
+        assert f"Write {project.slug}, the project&#x27;s slug, to archive it." in answer.content.decode()
+    project.refresh_from_db()
+    assert project.archived_at is None
+    assert browser.post(path, {"confirm": f" {project.slug} "}).status_code == 302
+    project.refresh_from_db()
+    assert project.archived_at is not None
 
 
 def test_a_project_taken_into_use_again_has_its_namespace_back(

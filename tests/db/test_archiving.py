@@ -4,7 +4,7 @@ import pytest
 
 from allocations import archiving
 from allocations.models import Allocation
-from portal.core.errors import Forbidden, Refused
+from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.models import Due
 from portal.tenants.models import Project
 from tests.api.fleet import allocate, fleet
@@ -42,6 +42,14 @@ def test_nothing_is_asked_in_it_any_more(rows, project, operator, team):
     archiving.archive(operator, project)
     with pytest.raises(Refused, match="is archived"):
         allocate(person(team), project)
+
+
+def test_what_was_written_is_the_slug_or_is_refused_with_it(project):
+    archiving.require_confirmation(project, "vision-train")
+    for wrong in ("", "vision", "Vision-Train", "vision-train "):
+        with pytest.raises(Invalid, match="Write vision-train, the project's slug") as refusal:
+            archiving.require_confirmation(project, wrong)
+        assert list(refusal.value.errors) == ["confirm"]
 
 
 def test_archiving_twice_ends_nothing_twice(rows, project, operator):

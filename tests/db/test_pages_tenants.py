@@ -110,6 +110,19 @@ def test_a_lead_may_only_name_a_project(team, lead, project):
     assert (project.name, project.egress) == ("Images", "none")
 
 
+def test_a_project_is_archived_when_its_slug_was_typed(operator, project):
+    assert operator.post("/projects/vision-train/archive", {"confirm": "vision-train"}).status_code == 302
+    project.refresh_from_db()
+    assert project.archived_at is not None
+
+
+@pytest.mark.parametrize("typed", [{}, {"confirm": ""}, {"confirm": "vision"}, {"confirm": "Vision-Train"}])
+def test_without_its_slug_no_project_is_archived(operator, project, typed):
+    operator.post("/projects/vision-train/archive", typed)  # what would end, as the page says it, needs the cluster
+    project.refresh_from_db()
+    assert project.archived_at is None
+
+
 def test_an_archived_project_can_be_taken_into_use_again(operator, project):
     structure.archive_project(project, actor="operator")
     assert "Use again" in text(operator.get("/tenants"))
