@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from allocations.models import Allocation, AppliedObject, MirrorObject, Transition, WatchState
+from allocations.models import Allocation, AppliedObject, LeaseExcess, MirrorObject, Transition, WatchState
 from portal.core.admin import ReadOnlyAdmin
 
 
@@ -61,3 +61,14 @@ class AppliedObjectAdmin(ReadOnlyAdmin):
     list_filter = ("kind",)
     search_fields = ("target", "name", "namespace", "uid")
     date_hierarchy = "applied_at"
+
+
+@admin.register(LeaseExcess)
+class LeaseExcessAdmin(ReadOnlyAdmin):
+    list_display = (
+        *("seen_at", "namespace", "holder_kind", "name", "resource", "used", "reserved"),
+        *("confirmed_at", "actions", "over_at"),
+    )
+    list_filter = ("holder_kind", "namespace")
+    search_fields = ("holder", "name", "namespace", "message")
+    date_hierarchy = "seen_at"

@@ -26,6 +26,9 @@ class Allocation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=48)
+    number = models.PositiveSmallIntegerField(
+        default=0, help_text="which of the project's live allocations it is: names its hold quota and its pods' class"
+    )
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="allocations")
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="allocations")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="allocations")
@@ -71,6 +74,9 @@ class Allocation(models.Model):
         ordering: ClassVar = ["-created_at", "-id"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["project", "name"], name="allocation_name_unique_in_project"),
+            models.UniqueConstraint(
+                fields=["project", "number"], condition=Q(ended_at__isnull=True), name="allocation_number_unique_live"
+            ),
             models.CheckConstraint(condition=Q(count__gt=0), name="allocation_count_positive"),
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True, outcome="") | (Q(ended_at__isnull=False) & ~Q(outcome="")),
@@ -172,3 +178,37 @@ class AppliedObject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class LeaseExcess(models.Model):
+    """Use beyond a lease, from its first sighting until it is over. Written by ``allocations.reconcile.lease_check``.
+
+    A sighting is confirmed when the mirror has moved on and the API server says the same; only then anything is ended.
+    """
+
+    holder_kind = models.CharField(max_length=16, help_text="allocation, job; pod or claim of neither")
+    holder = models.CharField(max_length=64, help_text="the allocation's id, or the uid of the Job, pod or claim")
+    name = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63)
+    resource = models.CharField(max_length=63)
+    used = models.PositiveIntegerField()
+    reserved = models.PositiveIntegerField()
+    message = models.CharField(max_length=1000)
+    seen_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True, blank=True)
+    over_at = models.DateTimeField(null=True, blank=True)
+    actions = models.PositiveIntegerField(default=0, help_text="how often something was ended because of it")
+
+    class Meta:
+        verbose_name_plural = "lease excesses"
+        ordering: ClassVar = ["-seen_at", "-id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["holder_kind", "holder", "resource"],
+                condition=Q(over_at__isnull=True),
+                name="lease_excess_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.message

@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations import advice, alternatives, later, options, own_claims, placing, rules, transitions
+from allocations import advice, alternatives, later, numbers, options, own_claims, placing, rules, transitions
 from allocations.alternatives import Alternative, Near
 from allocations.auditing import asked, note
 from allocations.availability import Stock
@@ -300,6 +300,7 @@ def draft(user: User, seen: Preview) -> Allocation:
 
 def _create(user: User, seen: Preview) -> Allocation:
     row = draft(user, seen)
+    row.number = numbers.free(seen.project)
     try:
         with transaction.atomic():
             row.save(force_insert=True)

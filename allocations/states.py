@@ -90,6 +90,8 @@ class Facts:
     asks_owner: bool = False
     lease: LeaseFacts | None = None
     held: bool = False
+    listed: bool = False
+    """Whether the guard lets tenants' pods use it."""
     claim_deleted: bool = False
     leaving_until: datetime | None = None
     start_by: datetime | None = None
@@ -115,6 +117,8 @@ def _lease(facts: Facts) -> LeaseFacts:
 
 def _starting(facts: Facts) -> str:
     """A hold that has no deadline is a count, which the API server takes or refuses at once (ADR 9)."""
+    if facts.held:
+        return "The slices are held. Pods can use them as soon as the admission policies know."
     if facts.start_by is None:
         return "Admitted by Kueue; the slices are being taken. A count has no deadline: it is written, or refused."
     return (
@@ -176,8 +180,8 @@ PHASES: tuple[Row, ...] = (
         lambda f: f.leaving_until,
     ),
     Row(
-        "the cluster shows the slices held",
-        lambda f: f.held,
+        "the cluster shows the slices held, and pods may use them",
+        lambda f: f.held and f.listed,
         Phase.ACTIVE,
         "held",
         "The slices are held.",

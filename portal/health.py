@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from allocations.metrics import LeaseMetrics
 from portal.core import clock, counters, due, heartbeat
 from portal.core.models import Due
 
@@ -46,6 +47,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus' text format, read from the database at each scrape: every web process tells the same."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Gauges())
+    registry.register(LeaseMetrics())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -132,15 +132,16 @@ class Client:
                 return None
             raise
 
-    def list(self, kind: Kind, read: Callable[[dict[str, Any]], Item]) -> tuple[list[Item], int]:
-        """All objects of the kind that its selector names, as ``read`` makes them, and the revision of the list.
+    def list(self, kind: Kind, read: Callable[[dict[str, Any]], Item], namespace: str = "") -> tuple[list[Item], int]:
+        """All objects of the kind that its selector names, of one namespace if it is given, as ``read`` makes them, and
+        the revision of the list.
 
         Objects come and go page by page: only what was made of them is kept.
         """
         items: list[Item] = []
         query: dict[str, Any] = {"limit": PAGE, "labelSelector": kind.selector}
         while True:
-            page = self.json("GET", kind.path(), query=query, timeout=(3.0, 60.0))
+            page = self.json("GET", kind.path(namespace), query=query, timeout=(3.0, 60.0))
             items += map(read, page.get("items") or ())
             if not (token := page["metadata"].get("continue")):
                 return items, int(page["metadata"]["resourceVersion"])

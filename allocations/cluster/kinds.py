@@ -77,7 +77,7 @@ KINDS: dict[str, Kind] = {
         Kind("Workload", _KUEUE, "workloads", selector="", project=projectors.workload, carry=projectors.explained),
         Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=projectors.claim),
         Kind("Pod", "v1", "pods", selector="", project=projectors.pod),
-        Kind("ResourceQuota", "v1", "resourcequotas", project=projectors.quota, carry=projectors.shown),
+        Kind("ResourceQuota", "v1", "resourcequotas", project=projectors.quota),
         Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=projectors.guard),
         Kind("Namespace", "v1", "namespaces", namespaced=False),
         Kind("LimitRange", "v1", "limitranges"),

@@ -20,6 +20,8 @@ LEFT_BEHIND = "gpu-portal-left-behind"
 LOCAL_QUEUE = "gpu"
 GUARD = "gpu-portal"
 HOLDER_CLASS = "gpu-portal-holder"
+HOLD = "gpu-portal-hold-"
+HOLD_SLOT = f"{HOLD}slot."
 MEMBER_ROLE = "gpu-portal:tenant"
 VIEWER_ROLE = "gpu-portal:viewer"
 
@@ -67,13 +69,15 @@ def example(allocation: str) -> str:
     return f"{allocation}-pod"
 
 
-def hold_class(flavor: str) -> str:
-    """PriorityClass that the guard sets on pods of an allocation; the hold quota is scoped to it."""
-    return f"gpu-portal-hold-{flavor}"
+def hold_slot(number: int) -> str:
+    """PriorityClass that the guard sets on pods of the allocation with this number in its namespace, and the hold quota
+    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike."""
+    return f"{HOLD_SLOT}{number}"
 
 
-def hold_quota(flavor: str) -> str:
-    return f"gpu-portal-hold-{flavor}"
+def former_hold(flavor: str) -> str:
+    """PriorityClass and quota that all allocations of a namespace on one flavor shared before each had its own."""
+    return f"{HOLD}{flavor}"
 
 
 def person(username: str) -> str:

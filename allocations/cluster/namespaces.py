@@ -44,6 +44,12 @@ def queued_jobs(client: Client, namespace: str) -> list[QueuedJob]:
     return [QueuedJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in found if not _has_finished(job)]
 
 
+def job_of_uid(client: Client, namespace: str, uid: str) -> str:
+    """Name of the Job with this uid; empty where there is none."""
+    found = (job["metadata"] for job in _items(client, JOBS.format(namespace)))
+    return next((str(metadata["name"]) for metadata in found if metadata["uid"] == uid), "")
+
+
 def end_job(client: Client, namespace: str, job: QueuedJob) -> None:
     """Delete this very Job with its pods; already gone is fine."""
     client.delete_at(f"{JOBS.format(namespace)}/{job.name}", job.uid)

@@ -81,6 +81,7 @@ def needed() -> tuple[Right, ...]:
     found += [Right(verb, "batch", "jobs") for verb in ("list", "delete")]
     found += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
     found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
+    found += [Right(verb, "", "events") for verb in ("create", "patch")]
     found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
     return tuple(found)
 

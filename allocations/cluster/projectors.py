@@ -1,7 +1,7 @@
 """What is remembered of an object of each kind: the few fields that ``allocations.reconcile`` reads. Pure.
 
 A projector makes them of the raw object, or None of one that concerns nobody here (most pods of a cluster);
-``explained`` and ``shown`` carry on what only the way from one state to the next tells.
+``explained`` carries on what only the way from one state to the next tells.
 """
 
 import json
@@ -162,11 +162,14 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
     conditions = _conditions(raw)
     scheduled = conditions.get("PodScheduled", {})
     job = _owner(meta, "Job")
+    hold_class = spec.get("priorityClassName", "")
     return {
         "phase": status.get("phase", "Pending"),
         "node": spec.get("nodeName", ""),
         "gpus": gpus,
-        **({"job": job["uid"], "scheduled_at": scheduled.get("at", "")} if job else {}),
+        **({"job": job["uid"], "job_name": job["name"], "scheduled_at": scheduled.get("at", "")} if job else {}),
+        **({"class": hold_class} if hold_class.startswith(names.HOLD) else {}),
+        **({"ends_by": meta["deletionTimestamp"].replace("Z", "+00:00")} if "deletionTimestamp" in meta else {}),
         "ready_at": conditions.get("Ready", {}).get("at", ""),
         "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
     }
@@ -174,33 +177,19 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
 
 def quota(raw: Raw) -> Mapping[str, Any]:
     annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
-    return {
-        "slices": json.loads(annotation),
-        "status": raw.get("status", {}).get("hard", {}),
-    }
+    hard, status = (_amounts(raw.get(part, {}).get("hard", {})) for part in ("spec", "status"))
+    return {"slices": json.loads(annotation), "hard": hard, "shown": hard == status}
 
 
-def shown(before: Raw, now: Raw) -> Raw:
-    """``order``: the quota's allocations as they were added. ``shown``: those whose slices its status shows.
-
-    The status lags behind the spec each time another is added, so it is filled up in that order: what it showed once
-    stays shown while others come.
-    """
-    slices: Mapping[str, Mapping[str, int]] = now["slices"]
-    known = [name for name in before.get("order", ()) if slices.get(name) == before["slices"].get(name)]
-    order = known + sorted(slices.keys() - set(known))
-    totals: Counter[str] = Counter()
-    shown: list[str] = []
-    for name in order:
-        totals.update(slices[name])
-        if any(n > _whole(now["status"].get(f"requests.{resource}", 0)) for resource, n in totals.items()):
-            break
-        shown.append(name)
-    return {**now, "order": order, "shown": shown}
+def _amounts(hard: Raw) -> dict[str, int]:
+    return {name: _whole(amount) for name, amount in hard.items()}
 
 
 def guard(raw: Raw) -> Mapping[str, Any]:
-    return {"allocations": sorted(raw.get("spec", {}).get("allocations", {}))}
+    """``classes``: PriorityClasses that pods are given in this namespace."""
+    allocations = raw.get("spec", {}).get("allocations", {})
+    classes = {entry.get("priorityClassName", "") for entry in allocations.values()}
+    return {"allocations": sorted(allocations), "classes": sorted(classes - {""})}
 
 
 def cluster_queue(raw: Raw) -> Mapping[str, Any]:

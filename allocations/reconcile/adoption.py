@@ -11,10 +11,11 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from allocations import limiting, transitions
+from allocations import limiting, numbers, transitions
 from allocations.models import Allocation, MirrorObject
 from allocations.states import Phase
 from portal.core import clock, due
+from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
 
@@ -52,11 +53,12 @@ def _adopt(lease: MirrorObject) -> None:
     times = {
         k: datetime.fromisoformat(record[k]) if record[k] else None for k in ("created_at", "starts_at", "ends_at")
     }
-    with transaction.atomic():
+    with transaction.atomic(), advisory_lock("live", project.slug):
         row, made = Allocation.objects.get_or_create(
             id=record["id"],
             defaults={
                 "name": record["name"],
+                "number": numbers.of_adopted(project, record.get("number")),
                 "project": project,
                 "offering": offering,
                 "requested_by": person,

@@ -35,7 +35,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
        that was given more than is counted;
     2. the cards that its claims are steered to are chosen, or given up;
     3. a hold whose beginning the ledger missed is entered there;
-    4. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts;
+    4. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts, but for
+       the one that lets pods use what is held;
     5. the namespace's guard and quotas are brought along, if they must change for it;
     6. the plan of its own objects is applied.
     What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
@@ -45,7 +46,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if row is None:
             return None
         asked = request.of(row)
-        view, done = mirror.of_allocations(asked.namespace, [asked.name]), applied_of(target(id_))
+        view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(target(id_))
         situation = _assess(row, asked, view, done)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done)
@@ -53,9 +54,13 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             asked = request.of(row)
             situation = _assess(row, asked, view, done)
         entered = _enter(row, situation, view)
-        transitions.record_phase(row, situation)
+        opens = situation.is_usable and not situation.facts.listed
+        if not opens:
+            transitions.record_phase(row, situation)
         if wants.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
+        if opens:
+            transitions.record_phase(row, situation.opened())
         wanted = wants.wanted(asked, situation, view, done)
         try:
             apply(client, plan(wanted, view, done), target(id_))
@@ -99,7 +104,7 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [asked.name]))
+        blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 

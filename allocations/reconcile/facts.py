@@ -122,6 +122,8 @@ class Request:
     """The NVLink clique on whose nodes it is held, where the request wants one."""
     claim: Mapping[str, Any] | None = None
     """Its own DRA request, for offerings of kind claim."""
+    number: int = 0
+    """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods."""
 
 
 @dataclass(frozen=True)

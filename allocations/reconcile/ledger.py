@@ -14,7 +14,7 @@ from django.conf import settings
 
 from allocations.cluster.manifests import paths
 from allocations.models import Allocation
-from allocations.reconcile import request, shares
+from allocations.reconcile import request, shares, wants
 from allocations.reconcile.facts import Ref, Slice, View
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
@@ -85,8 +85,8 @@ def _open_held(
         asked, already = request.of(row), open_now[row.pk]
         path = paths.of(asked)
         if {_slot(s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
-            missed = {s.slot for s in path.held(asked, before)} if before is not None else set()
-            for s in path.held(asked, view):
+            missed = {s.slot for s in wants.charged(asked, before)} if before is not None else set()
+            for s in wants.charged(asked, view):
                 if s.is_charged and _slot(s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
     devices = _devices(s for _, s, _ in begins)

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 
-from allocations.models import MirrorObject, WatchState
+from allocations.cluster import names
+from allocations.models import Allocation, MirrorObject, WatchState
 from allocations.reconcile.facts import Ref, Seen, View
 from portal.core import clock
 from portal.core.errors import Retryable
@@ -47,10 +48,12 @@ def _view(rows: QuerySet[MirrorObject]) -> View:
     return View(map(seen, rows), complete)
 
 
-def of_allocations(namespace: str, allocations: Iterable[str]) -> View:
-    """The own objects of some allocations of a namespace, and those that the namespace shares."""
-    rows = MirrorObject.objects.filter(namespace=namespace)
-    return _view(rows.filter(Q(allocation__in=set(allocations)) | Q(kind__in=SHARED)))
+def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> View:
+    """The own objects of some allocations of a namespace, all pods of their classes, and what the namespace shares."""
+    allocations = list(allocations)
+    classes = [names.hold_slot(row.number) for row in allocations]
+    own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
+    return _view(MirrorObject.objects.filter(namespace=namespace).filter(own | Q(kind__in=SHARED)))
 
 
 def of_project(namespace: str) -> View:

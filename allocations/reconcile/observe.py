@@ -125,13 +125,16 @@ class Change:
 
     @property
     def certainly_touched(self) -> set[str]:
-        """Those of them whose own entry went or changed, not merely a sum that theirs is part of.
-
-        One that was added is held, and then heard of from the ledger, once the quota's status shows it.
-        """
+        """Those of them whose entry in the hold quota went, changed, or is shown by the quota's status from now on."""
         before, after = self._slices_before, self._slices_after
         entries = {name for name in before if before[name] != after.get(name)}
+        if self._shown(self.new.facts) and not self._shown(self.old.facts if self.old else None):
+            entries |= set(after)
         return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
+
+    @staticmethod
+    def _shown(facts: Mapping[str, object] | None) -> bool:
+        return bool((facts or {}).get("shown"))
 
     @property
     def _slices_before(self) -> Mapping[str, object]:
@@ -204,7 +207,7 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
         return set()
     moved: set[UUID] = set()
     if change.new.ref.kind in SHOW_HOLDS:
-        view = mirror.of_allocations(namespace, [row.name for row in rows])
+        view = mirror.of_allocations(namespace, rows)
         old = mirror.seen(change.old) if change.old else None
         before = view.with_form(change.new.ref, old) if change.new.live else None
         try:

@@ -6,17 +6,20 @@ from datetime import datetime
 import structlog
 from django.conf import settings
 
+from allocations.cluster import names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
+from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.apply import applied as applied_of
 from allocations.reconcile.apply import apply, forget
 from allocations.reconcile.facts import Manifest, Ref
 from allocations.reconcile.plan import Action, Wanted, is_gone, plan
+from allocations.rules import LIVE_PER_PROJECT
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
-from quotas.catalog.models import Cluster, Flavor
+from quotas.catalog.models import Cluster
 from quotas.limits import selectors as limits
 
 log = structlog.get_logger(__name__)
@@ -59,9 +62,15 @@ def _apply_all(client: Client, actions: Iterable[Action]) -> list[ClusterRefused
 
 def desired(cluster: Cluster) -> list[Manifest]:
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
-    flavors = Flavor.objects.filter(cluster=cluster, accepted=True).order_by("name")
     return [
         *(platform.service_account(u.username) for u in people),
-        *(platform.hold_class(f.name) for f in flavors),
+        *map(platform.hold_class, [*map(names.hold_slot, range(LIVE_PER_PROJECT)), *_former_classes()]),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
+
+
+def _former_classes() -> list[str]:
+    """Classes that a flavor's allocations shared, as long as a quota is scoped to them."""
+    quotas = MirrorObject.objects.filter(kind="ResourceQuota", name__startswith=names.HOLD)
+    found = quotas.exclude(name__startswith=names.HOLD_SLOT).values_list("name", flat=True)
+    return sorted(set(found))

@@ -1,11 +1,12 @@
 """reconcile_project: what a namespace shares, from all the rows of its project, by one writer at a time."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from allocations import transitions
 from allocations.cluster import names
 from allocations.cluster.client import Client
-from allocations.cluster.manifests import paths
+from allocations.cluster.manifests import former_holds, hold_quota, paths
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.models import Allocation
 from allocations.reconcile import mirror, request, takedown, wants
@@ -46,7 +47,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
             _fail_allocations(project)
         if _is_terminating(project, view):
             return None
-        manifests = build(facts(project, view))
+        manifests = build(facts(project, view, done))
         wanted = {Ref.of(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
         apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), target(slug))
@@ -54,18 +55,19 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         return clock.now() + takedown.LOOK_AGAIN if project.archived_at is not None else None
 
 
-def facts(project: Project, view: View) -> ProjectFacts:
-    """The project as its manifests need it, from its rows and what is seen; a fixed number of queries."""
+def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
+    """The project as its manifests need it, from its rows and what is seen and was applied (``done``); a fixed number
+    of queries."""
     guards: dict[str, dict[str, object]] = {}
-    holds: dict[str, dict[str, dict[str, int]]] = {}
+    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in view)]))
     for row in request.rows().filter(project=project, ended_at=None).order_by("name"):
         asked = request.of(row)
         situation = wants.assess(asked, request.intent(row), view, {}, clock.now(), request.deadlines(row))
         path = paths.of(asked)
-        if situation.is_granted:
+        if situation.is_usable:
             guards[asked.name] = path.guard(asked)
-        if situation.keeps_quota and (amounts := path.quota(asked)):
-            holds.setdefault(asked.flavor, {})[asked.name] = amounts
+        if situation.keeps_quota:
+            holds[asked.number] = hold_quota.hold(asked, path.quota(asked), view)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -81,8 +83,15 @@ def facts(project: Project, view: View) -> ProjectFacts:
         people=_people(project),
         guards=guards,
         holds=holds,
+        former=former_holds.used(view),
         resources=_device_plugin_resources(),
     )
+
+
+def _numbers(refs: Iterable[Ref]) -> set[int]:
+    """The numbers that have a hold quota."""
+    quotas = (ref.name for ref in refs if ref.kind == "ResourceQuota")
+    return {int(name.removeprefix(names.HOLD_SLOT)) for name in quotas if name.startswith(names.HOLD_SLOT)}
 
 
 def _people(project: Project) -> dict[str, tuple[str, ...]]:
@@ -95,12 +104,9 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _device_plugin_resources() -> dict[str, tuple[str, ...]]:
-    resources: dict[str, set[str]] = {}
+def _device_plugin_resources() -> tuple[str, ...]:
     offerings = Offering.objects.filter(flavor__path="device-plugin", flavor__accepted=True).exclude(resource="")
-    for flavor, resource in offerings.values_list("flavor__name", "resource"):
-        resources.setdefault(flavor, set()).add(resource)
-    return {flavor: tuple(sorted(found)) for flavor, found in resources.items()}
+    return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 
 def _namespace_ref(project: Project) -> Ref:

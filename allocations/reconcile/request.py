@@ -54,6 +54,7 @@ def of(row: Allocation) -> Request:
         cards=tuple(row.steer.get("cards", ())),
         clique=row.steer.get("clique", ""),
         claim=row.claim,
+        number=row.number,
     )
 
 
@@ -63,6 +64,7 @@ def record(row: Allocation) -> str:
         {
             "id": str(row.id),
             "name": row.name,
+            "number": row.number,
             "project": row.project.slug,
             "offering": row.offering.key,
             "requested_by": row.requested_by.username,

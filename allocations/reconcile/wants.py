@@ -1,16 +1,17 @@
 """What an allocation should have on the cluster at this moment, from what was asked and what is seen. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from allocations.cluster import names
-from allocations.cluster.manifests import device_plugin, lease, paths
+from allocations.cluster.manifests import former_holds, hold_quota, lease, paths
 from allocations.reconcile.facts import Applied, Ref, Request, Slice, View
 from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted, nothing_left
 from allocations.states import FAILED_STARTS, Facts, LeaseFacts, Phase
 
-FINISHED = frozenset({"Succeeded", "Failed"})
+FINISHED = former_holds.FINISHED
+LOOK_AGAIN = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,18 @@ class Situation:
     queues: bool
     """Whether it is to have a lease now: nobody released it, and nothing has to be waited for first."""
     is_granted: bool
-    """Whether tenants' pods may use it: its entry stands in the project's guard."""
+    """Whether it may hold slices now: Kueue has admitted it, and nothing takes them back."""
+    is_usable: bool
+    """Whether tenants' pods may use it, so that its entry stands in the project's guard: never before it is charged."""
     keeps_quota: bool
-    """Whether its slices count in the hold quota of its flavor: as long as a pod of it is there."""
+    """Whether its hold quota has its slices: as long as a pod of its class is there."""
     start_by: datetime | None
     evict_at: datetime | None
     view: View
+
+    def opened(self) -> "Situation":
+        """The same, once the guard lets its pods in."""
+        return replace(self, facts=replace(self.facts, listed=True))
 
     def revision(self, ref: Ref) -> str:
         """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
@@ -58,13 +65,22 @@ class Situation:
 
 
 def users(request: Request, view: View) -> tuple[Ref, ...]:
-    """Tenants' pods of the allocation that could still use it."""
-    own = set(own_refs(request))
+    """Tenants' pods of the allocation that could still use it, those that are ending included: by its label, or by its
+    class where they carry no label."""
+    own, hold_class = set(own_refs(request)), names.hold_slot(request.number)
+    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
     return tuple(
         seen.ref
-        for seen in view.of("Pod", request.name)
+        for seen in (*view.of("Pod", request.name), *unlabelled)
         if seen.ref not in own and seen.facts.get("phase") not in FINISHED
     )
+
+
+def is_class_used(request: Request, view: View) -> bool:
+    """Whether any pod that has not finished carries the class, whatever its labels say."""
+    hold_class = names.hold_slot(request.number)
+    pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
+    return any(seen.facts.get("phase") not in FINISHED for seen in pods)
 
 
 def own_refs(request: Request) -> list[Ref]:
@@ -82,6 +98,7 @@ def assess(
     path = paths.of(request)
     the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
     held, occupied, pods = path.held(request, view), path.occupied(request, view), users(request, view)
+    in_use = bool(pods) or is_class_used(request, view)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
     gives_back = intent.reason in FAILED_STARTS and bool(occupied)
@@ -94,13 +111,14 @@ def assess(
     facts = Facts(
         now=now,
         released=intent.released,
-        nothing_left=not pods and not occupied and nothing_left(own_refs(request), view, applied),
+        nothing_left=not in_use and not occupied and nothing_left(own_refs(request), view, applied),
         starts_at=request.starts_at,
         not_before=intent.not_before,
         gives_back=gives_back,
         asks_owner=intent.asks_owner,
         lease=the_lease,
         held=bool(held),
+        listed=is_listed(request, view),
         claim_deleted=path.is_claim_deleted(request, view),
         leaving_until=evict_at,
         start_by=None if paths.of(request).quota(request) else start_by,
@@ -115,7 +133,8 @@ def assess(
         users=pods,
         queues=queues,
         is_granted=is_granted,
-        keeps_quota=is_granted or (in_quota(request, view) and bool(pods)),
+        is_usable=is_granted and hold_quota.is_shown(request, view) and is_held_open(request, view),
+        keeps_quota=is_granted or (hold_quota.is_listed(request, view) and in_use),
         start_by=start_by,
         evict_at=evict_at,
         view=view,
@@ -140,17 +159,27 @@ def is_listed(request: Request, view: View) -> bool:
     return guard is not None and request.name in guard.facts.get("allocations", ())
 
 
-def in_quota(request: Request, view: View) -> bool:
-    quota = view.get(device_plugin.quota_ref(request))
-    return quota is not None and request.name in quota.facts.get("slices", {})
+def is_held_open(request: Request, view: View) -> bool:
+    """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
+    is lost shuts out no pod of the others."""
+    path = paths.of(request)
+    return bool(path.held(request, view)) or (is_listed(request, view) and bool(path.occupied(request, view)))
+
+
+def charged(request: Request, view: View) -> tuple[Slice, ...]:
+    """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
+    given, since they could use it."""
+    path = paths.of(request)
+    return path.held(request, view) or (path.occupied(request, view) if is_listed(request, view) else ())
 
 
 def needs_project(request: Request, situation: Situation, view: View) -> bool:
     """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
-    shares_quota = bool(paths.of(request).quota(request))
-    return is_listed(request, view) != situation.is_granted or (
-        shares_quota and in_quota(request, view) != situation.keeps_quota
-    )
+    if is_listed(request, view) != situation.is_usable:
+        return True
+    if not situation.keeps_quota:
+        return hold_quota.is_listed(request, view)
+    return not hold_quota.is_complete(request, paths.of(request).quota(request), view)
 
 
 def status_ref(request: Request) -> Ref:
@@ -207,6 +236,7 @@ def wake_at(request: Request, intent: Intent, situation: Situation) -> datetime 
     """The next moment at which time alone changes something."""
     now = situation.facts.now
     if intent.released:
-        return None
+        # A pod that has its class and another label is not found by its changes.
+        return now + LOOK_AGAIN if is_class_used(request, situation.view) else None
     moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
     return min((moment for moment in moments if moment is not None and moment > now), default=None)

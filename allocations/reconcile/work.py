@@ -6,6 +6,7 @@ from allocations.cluster.client import connect
 from allocations.reconcile.adoption import reconcile_adoption
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.lease_check import check_leases
 from allocations.reconcile.platform import reconcile_platform
 from allocations.reconcile.project import reconcile_project
 from portal.core import due
@@ -30,4 +31,6 @@ def look(target: str) -> datetime | None:
             return reconcile_inventory()
         case "adoption":
             return reconcile_adoption()
+        case "leases":
+            return check_leases(connect())
     raise ValueError(f"nobody looks at {target}")

@@ -18,7 +18,7 @@ import urllib3
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import device_plugin, lease, paths
+from allocations.cluster.manifests import hold_quota, lease, paths
 from allocations.cluster.manifests import project as shared
 from allocations.reconcile.facts import Manifest, Ref, Request, View
 from deploy.local.home import Home
@@ -95,14 +95,13 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            self._apply(shared.guard(self._with(request)))
-            for manifest in (*self._quotas(request, request.count), *paths.of(request).objects(request, View())):
+            for manifest in (self._quota(request, held=True), *paths.of(request).objects(request, View())):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
                 _wait(watches["Pod"], names.holder(request.name), _is_running)
-            else:
-                _wait(watches["ResourceQuota"], names.hold_quota(request.flavor), _shows(request))
+            _wait(watches["ResourceQuota"], names.hold_slot(request.number), _follows)
+            self._apply(shared.guard(self._with(request)))
             held = time.perf_counter() - start
         self._pods_ready(request)
         return held
@@ -110,8 +109,7 @@ class Bare:
     def release(self, request: Request) -> None:
         """Take everything back, and wait until it is gone."""
         self._apply(shared.guard(self.project))
-        for quota in self._quotas(request, 0):
-            self._apply(quota)
+        self._apply(self._quota(request, held=False))
         groups = [*paths.of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
@@ -125,18 +123,19 @@ class Bare:
                 time.sleep(0.05)
 
     def _awaited(self, request: Request) -> tuple[str, ...]:
-        return ("Workload", "ResourceClaim", "Pod") if request.path == "dra" else ("Workload", "ResourceQuota")
+        own = ("ResourceClaim", "Pod") if request.path == "dra" else ()
+        return ("Workload", "ResourceQuota", *own)
 
     def _with(self, request: Request) -> shared.ProjectFacts:
         return shared.ProjectFacts(
             **{**vars(self.project), "guards": {request.name: paths.of(request).guard(request)}},
         )
 
-    def _quotas(self, request: Request, count: int) -> Iterator[Manifest]:
-        if request.path == "device-plugin":
-            holds = {request.name: {request.resource: count}} if count else {}
-            labels = shared.labels(self.project)
-            yield device_plugin.hold_quota(request.namespace, request.flavor, labels, holds, [request.resource])
+    def _quota(self, request: Request, *, held: bool) -> Manifest:
+        hold = hold_quota.hold(request, paths.of(request).quota(request), View()) if held else None
+        return hold_quota.build(
+            request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
+        )
 
     def _apply(self, manifest: Manifest) -> None:
         metadata = manifest["metadata"]
@@ -194,9 +193,6 @@ def _is_running(raw: Raw) -> bool:
     return bool(raw.get("status", {}).get("phase") == "Running")
 
 
-def _shows(request: Request) -> Callable[[Raw], bool]:
-    def shows(raw: Raw) -> bool:
-        hard = raw.get("status", {}).get("hard", {})
-        return bool(hard.get(f"requests.{request.resource}") == str(request.count))
-
-    return shows
+def _follows(raw: Raw) -> bool:
+    """Whether the quota's status shows what its spec says."""
+    return bool(raw.get("status", {}).get("hard") == raw["spec"]["hard"])

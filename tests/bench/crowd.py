@@ -155,6 +155,7 @@ def _allocations(projects: list[Project], people: Mapping[int, User]) -> None:
         row = Allocation(
             id=uuid5(NAMESPACE_URL, str(number)),
             name=f"a-{number}",
+            number=number // len(projects),
             project=project,
             offering=offerings[one.offering],
             requested_by=people[project.team_id],

@@ -109,7 +109,7 @@ def _request(member: User, project: Project, offering: str) -> Request:
 def _bare_project() -> ProjectFacts:
     """As a project of team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.facts(project, View())
+    known = reconciled.facts(project, View(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 

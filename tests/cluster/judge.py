@@ -78,17 +78,24 @@ def _counts(kubectl: Kubectl) -> list[str]:
     nodes = _read(kubectl, "nodes")
     flavors = {f["metadata"]["name"]: f["spec"].get("nodeLabels", {}) for f in _read(kubectl, "resourceflavors")}
     held: dict[Key, int] = defaultdict(int)
+    leases = {
+        (one["metadata"]["namespace"], one["metadata"]["labels"]["gpu-portal.io/allocation"]): one
+        for one in _read(kubectl, "workloads", "-A", "-l", "gpu-portal.io/allocation")
+    }
     for quota in _read(kubectl, "resourcequotas", "-A", "-l", "gpu-portal.io/managed=true"):
-        for expression in quota["spec"].get("scopeSelector", {}).get("matchExpressions", ()):
-            flavor = expression["values"][0].removeprefix("gpu-portal-hold-")
-            for resource, amount in quota["spec"]["hard"].items():
-                held[flavor, resource.removeprefix("requests.")] += int(amount)
+        listed = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
+        for allocation, amounts in listed.items():
+            lease = leases.get((quota["metadata"]["namespace"], allocation), {})
+            assigned = lease.get("status", {}).get("admission", {}).get("podSetAssignments", ())
+            for resource in amounts:
+                flavor = next((pods["flavors"][resource] for pods in assigned), "")
+                held[flavor, resource] += int(quota["spec"]["hard"][f"requests.{resource}"])
     found = []
     for (flavor, resource), amount in held.items():
         there = sum(
             int(node["status"]["allocatable"].get(resource, 0))
             for node in nodes
-            if flavors[flavor].items() <= node["metadata"]["labels"].items()
+            if flavor and flavors[flavor].items() <= node["metadata"]["labels"].items()
         )
         if amount > there:
             found.append(f"{amount} of {resource} are held on {flavor}, whose nodes have {there}")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from allocations.cluster.names import hold_quota
+from allocations.cluster.names import hold_slot
 from allocations.models import Allocation
 from allocations.states import Phase
 from portal.tenants.models import Project, User
@@ -114,7 +114,7 @@ def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
     resource = allocation.offering.resource
     if not resource:
         return []
-    name, namespace = hold_quota(allocation.offering.flavor.name), allocation.project.namespace
+    name, namespace = hold_slot(allocation.number), allocation.project.namespace
     hard = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))["status"]["hard"]
     assert int(hard[f"requests.{resource}"]) == allocation.count
     return ["ResourceQuota"]

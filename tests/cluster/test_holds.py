@@ -1,10 +1,13 @@
 """The main job: slices by both paths, asked, admitted, held, used, given back."""
 
 import json
+from typing import Any
 
 import pytest
 
 from allocations import selectors
+from allocations.cluster.names import hold_slot
+from allocations.models import Allocation
 from allocations.states import Outcome, Phase
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
@@ -27,10 +30,18 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
 
 def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", 2)
-    quota = json.loads(kubectl("get", "resourcequota", "gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
-    assert quota["status"]["hard"] == {"requests.nvidia.com/gpu": "2"}
+    hard = hold_quota(row, kubectl)["status"]["hard"]
+    assert {name: amount for name, amount in hard.items() if amount != "0"} == {
+        "pods": "32",
+        "requests.nvidia.com/gpu": "2",
+    }
     assert selectors.details([row])[row.pk].devices == ()
     assert selectors.reservation(row) == "count"
+
+
+def hold_quota(row: Allocation, kubectl: Kubectl) -> dict[str, Any]:
+    name, where = hold_slot(row.number), ("-n", row.project.namespace)
+    return dict(json.loads(kubectl("get", "resourcequota", name, *where, "-o", "json")))
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
@@ -41,8 +52,7 @@ def test_release_leaves_nothing_behind(offering: str, project: Project, member: 
     assert left == ""
     guard = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json"))
     assert guard["spec"]["allocations"] == {}
-    quota = json.loads(kubectl("get", "resourcequota", "gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
-    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "0"}
+    assert set(hold_quota(row, kubectl)["spec"]["hard"].values()) == {"0"}
     assert all(interval.end for interval in intervals(row))
 
 

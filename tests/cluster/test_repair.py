@@ -5,6 +5,7 @@ import json
 import pytest
 
 from allocations.cluster.client import connect
+from allocations.cluster.names import hold_slot
 from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.states import Outcome, Phase
@@ -13,7 +14,7 @@ from portal.core.models import Due
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
-from tests.cluster.asking import ask, held, intervals, phase, wait_for
+from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
 
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.cluster
 
 SHARED = (
     "gpuproject/gpu-portal",
-    "resourcequota/gpu-portal-hold-l40s",
     "resourcequota/gpu-portal-objects",
     "limitrange/gpu-portal",
     "localqueue/gpu",
@@ -31,7 +31,7 @@ SHARED = (
 )
 PLATFORM = (
     "clusterqueue/team-language",
-    "priorityclass/gpu-portal-hold-t4",
+    "priorityclass/gpu-portal-hold-slot.249",
     "cohort/dept-research",
     "serviceaccount/person-language-lead",
 )
@@ -76,8 +76,18 @@ def test_a_deleted_object_of_the_platform_is_made_again(name: str, kubectl: Kube
     eventually(lambda: uid(kubectl, name, *where) not in ("", before))
 
 
-def test_an_edited_quota_is_put_right(project: Project, kubectl: Kubectl) -> None:
-    quota = ("resourcequota/gpu-portal-hold-l40s", "-n", project.namespace)
+def test_a_hold_quota_that_nobody_uses_is_made_again_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
+    name = f"resourcequota/{hold_slot(ended(member, held(member, project, 'l40s/whole')).number)}"
+    where = ("-n", project.namespace)
+    before = uid(kubectl, name, *where)
+    kubectl("delete", name, *where, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+    assert set(json.loads(kubectl("get", name, *where, "-o", "json"))["spec"]["hard"].values()) == {"0"}
+
+
+def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = ended(member, held(member, project, "l40s/whole"))
+    quota = (f"resourcequota/{hold_slot(row.number)}", "-n", project.namespace)
     patch = {"spec": {"hard": {"requests.nvidia.com/gpu": "7"}}}
     kubectl("patch", *quota, "--type=merge", "-p", json.dumps(patch))
     shown = ("get", *quota, "-o", "jsonpath={.spec.hard.requests\\.nvidia\\.com/gpu}")

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from allocations import connect, selectors
+from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.reconcile import request
 from allocations.states import Phase
@@ -118,8 +119,9 @@ def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
 
 def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", 2, spread=True)
-    quota = json.loads(kubectl("get", "resourcequota/gpu-portal-hold-l40s", "-n", project.namespace, "-o", "json"))
-    assert quota["status"]["hard"] == {"requests.nvidia.com/gpu": "2"}
+    quota = f"resourcequota/{names.hold_slot(row.number)}"
+    status = json.loads(kubectl("get", quota, "-n", project.namespace, "-o", "json"))["status"]
+    assert status["hard"]["requests.nvidia.com/gpu"] == "2"
     assert selectors.reservation(row) == "count"
 
 

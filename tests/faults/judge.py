@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.reconcile import request
 from allocations.states import Phase
@@ -58,7 +59,7 @@ class Cluster:
 
     def entry(self, row: Allocation) -> int:
         """Slices of the allocation in its hold quota; 0 while the quota's status does not show them."""
-        quota = self.get("ResourceQuota", row, f"gpu-portal-hold-{row.offering.flavor.name}")
+        quota = self.get("ResourceQuota", row, names.hold_slot(row.number))
         if quota is None:
             return 0
         resource = row.offering.resource

@@ -115,6 +115,8 @@ def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
         entries = json.loads(metadata.get("annotations", {}).get(SLICES, "{}"))
         hard = quota.get("status", {}).get("hard", {})
         for allocation, amounts in entries.items():
+            if not amounts:  # by DRA its claims show what is held
+                continue
             slot = Slot(metadata["namespace"], allocation, "")
             listed.add(slot)
             sums = {r: sum(e.get(r, 0) for e in entries.values()) for r in amounts}

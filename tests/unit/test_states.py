@@ -23,7 +23,7 @@ CASES = (
     ("the owner is asked", replace(NOTHING, asks_owner=True), Phase.SUSPENDED, "no_fitting_device"),
     ("pauses", replace(NOTHING, not_before=LATER), Phase.QUEUED, "no_fitting_device"),
     ("notice runs", replace(NOTHING, held=True, lease=EVICTED), Phase.LEAVING, "evicted_preempted"),
-    ("held", replace(NOTHING, held=True, lease=ADMITTED), Phase.ACTIVE, "held"),
+    ("held", replace(NOTHING, held=True, listed=True, lease=ADMITTED), Phase.ACTIVE, "held"),
     ("claim deleted", replace(NOTHING, claim_deleted=True, lease=ADMITTED), Phase.STARTING, "claim_deleted"),
     ("admitted", replace(NOTHING, lease=ADMITTED), Phase.STARTING, "admitted"),
     ("waits", replace(NOTHING, lease=PENDING), Phase.QUEUED, "WaitingForQuota"),

@@ -1,6 +1,7 @@
 """What an allocation should have: through eviction, a deleted claim, and a start that finds no device."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ LEASE = Ref("Workload", "vision-train", "train-lease")
 CLAIM = Ref("ResourceClaim", "vision-train", "train")
 HOLDER = Ref("Pod", "vision-train", "train-holder")
 POD = Ref("Pod", "vision-train", "notebook")
+QUOTA = Ref("ResourceQuota", "vision-train", "gpu-portal-hold-slot.0")
+GUARD = Ref("GpuProject", "vision-train", "gpu-portal")
 
 
 def at(seconds: float) -> datetime:
@@ -166,12 +169,7 @@ class TestRelease:
         assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
 
     def test_a_count_is_in_use_until_the_quota_lists_it_no_more(self) -> None:
-        quota = Seen(
-            Ref("ResourceQuota", "vision-train", "gpu-portal-hold-l40s"),
-            "u-quota",
-            14,
-            facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "status": {"requests.nvidia.com/gpu": 2}},
-        )
+        quota = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "shown": True})
         situation, wanted = look([lease(), quota], 10, request=L40S, released=True)
         assert situation.occupied
         assert wanted.unwanted == [[]]
@@ -180,9 +178,59 @@ class TestRelease:
 
     def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
         facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}
-        quota = Seen(Ref("ResourceQuota", "vision-train", "gpu-portal-hold-l40s"), "u-quota", 14, facts=facts)
-        guard = Seen(Ref("GpuProject", "vision-train", "gpu-portal"), "u-guard", 15, facts={"allocations": []})
+        quota = Seen(QUOTA, "u-quota", 14, facts=facts)
+        guard = Seen(GUARD, "u-guard", 15, facts={"allocations": []})
         situation, _ = look([lease(), quota, guard, pod()], 10, request=L40S, released=True)
         assert situation.keeps_quota
         situation, _ = look([lease(), quota, guard], 10, request=L40S, released=True)
         assert not situation.keeps_quota
+
+    def test_a_pod_of_its_class_keeps_its_number_though_it_lost_the_label(self) -> None:
+        stray = Seen(POD, "u-pod", 13, facts={"phase": "Running", "class": "gpu-portal-hold-slot.0"})
+        situation, wanted = look([lease(), stray], 10, request=L40S, released=True)
+        assert wanted.unwanted[0] == [POD]
+        assert not situation.facts.nothing_left
+        other = replace(stray, allocation="another")
+        situation, wanted = look([lease(), other], 10, request=L40S, released=True)
+        assert wanted.unwanted[0] == []
+        assert not situation.facts.nothing_left
+        assert wants.wake_at(L40S, wants.Intent(released=True), situation) == at(15)
+
+
+class TestGuard:
+    """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
+
+    SPREAD = replace(WHOLE, spread=True, count=2)
+    BOUND = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
+    OPEN = Seen(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
+
+    def part(self, index: int, *, devices: int = 1, phase: str = "Running") -> list[Seen]:
+        claim_of, holder_of = f"train.{index}", f"train.{index}-holder"
+        return [
+            replace(claim(devices=devices), ref=CLAIM._replace(name=claim_of), uid=f"u-{claim_of}"),
+            replace(holder(phase), ref=HOLDER._replace(name=holder_of), uid=f"u-{holder_of}"),
+        ]
+
+    def test_what_is_held_is_usable_once_its_quota_binds(self) -> None:
+        held = [lease(), claim(), holder()]
+        assert not look(held, 10)[0].is_usable
+        assert not look([*held, replace(self.BOUND, facts={"slices": {"train": {}}, "shown": False})], 10)[0].is_usable
+        situation, _ = look([*held, self.BOUND], 10)
+        assert situation.is_usable
+        assert derive(situation.facts).phase is Phase.STARTING
+        assert derive(situation.opened().facts).phase is Phase.ACTIVE
+
+    def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
+        half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]
+        assert not look(half, 10, request=self.SPREAD)[0].is_usable
+        assert wants.charged(self.SPREAD, View(half)) == ()
+
+    def test_one_spread_holder_that_is_lost_shuts_out_nobody_and_is_charged_on(self) -> None:
+        lost = [lease(), self.BOUND, self.OPEN, *self.part(0), self.part(1)[0]]
+        situation, _ = look(lost, 10, request=self.SPREAD)
+        assert not situation.held
+        assert situation.is_usable
+        assert len(wants.charged(self.SPREAD, View(lost))) == 2
+
+    def test_nothing_is_usable_when_none_of_it_is_held(self) -> None:
+        assert not look([lease(), self.BOUND, self.OPEN, claim(devices=0)], 10)[0].is_usable

@@ -1,20 +1,12 @@
-"""Slices held by the device plugin: a ResourceQuota per namespace and flavor, scoped to the flavor's hold class.
+"""Slices held by the device plugin: a count in the allocation's hold quota, and nothing else.
 
-Kubernetes names no device here, so neither does the portal: a hold is a count on the flavor. The quota is shared
-by all allocations of a project on that flavor and written by ``reconcile_project``; its annotation says which
-allocation has how many of what, so that the quota's own status is the evidence for each of them.
+Kubernetes names no device here, so neither does the portal. The quota is written by ``reconcile_project``; its own
+status is the evidence that the slices are held.
 """
 
-import json
-from collections.abc import Mapping
-
 from allocations.cluster import names
-from allocations.cluster.manifests import lease
+from allocations.cluster.manifests import hold_quota, lease
 from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View
-
-
-def quota_ref(request: Request) -> Ref:
-    return Ref("ResourceQuota", request.namespace, names.hold_quota(request.flavor))
 
 
 def objects(request: Request, view: View) -> list[Manifest]:
@@ -35,19 +27,16 @@ def is_claim_deleted(request: Request, view: View) -> bool:
 
 def held(request: Request, view: View) -> tuple[Slice, ...]:
     """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
-    seen = view.get(quota_ref(request))
-    if seen is None or seen.deleting or request.name not in seen.facts.get("shown", ()):
-        return ()
-    return occupied(request, view)
+    return occupied(request, view) if hold_quota.has_followed(hold_quota.listing(request, view)) else ()
 
 
 def occupied(request: Request, view: View) -> tuple[Slice, ...]:
-    """As long as the quota lists the allocation, a pod of it could be let in: charged until it does not.
+    """As long as a quota lists the allocation, a pod of it could be let in: charged until none does.
 
     The hold began no earlier than its admission, so that is the hold's identity and its earliest beginning.
     """
-    seen = view.get(quota_ref(request))
-    if seen is None or request.name not in seen.facts.get("slices", {}):
+    seen = hold_quota.listing(request, view)
+    if seen is None:
         return ()
     admitted = lease.read(view.get(lease.ref(request)))
     since = admitted.admitted_at if admitted else None
@@ -66,7 +55,7 @@ def guard(request: Request) -> dict[str, object]:
         "resource": request.resource,
         "count": request.count,
         **({"shared": True} if request.is_shared else {}),
-        "priorityClassName": names.hold_class(request.flavor),
+        "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],
     }
@@ -78,34 +67,5 @@ def annotations(request: Request) -> dict[str, str]:
 
 
 def quota(request: Request) -> dict[str, int]:
-    """Slices by resource that this allocation adds to the hold quota of its flavor."""
+    """Slices by resource that its hold quota has."""
     return {request.resource: request.count}
-
-
-def hold_quota(
-    namespace: str,
-    flavor: str,
-    labels: Mapping[str, str],
-    holds: Mapping[str, Mapping[str, int]],
-    resources: list[str],
-) -> Manifest:
-    """The quota of one flavor in one namespace. ``holds``: {allocation: {resource: slices}}; none means zero of all."""
-    total = {resource: sum(h.get(resource, 0) for h in holds.values()) for resource in sorted(resources)}
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {
-            "name": names.hold_quota(flavor),
-            "namespace": namespace,
-            "labels": dict(labels),
-            "annotations": {names.SLICES: json.dumps(holds, sort_keys=True)},
-        },
-        "spec": {
-            "hard": {f"requests.{resource}": str(amount) for resource, amount in total.items()},
-            "scopeSelector": {
-                "matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "In", "values": [names.hold_class(flavor)]}
-                ]
-            },
-        },
-    }

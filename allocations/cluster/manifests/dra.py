@@ -226,7 +226,7 @@ def guard(request: Request) -> dict[str, object]:
         **({"claims": claims} if request.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         **_addressed(request),
-        "priorityClassName": names.hold_class(request.flavor),
+        "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],
     }
@@ -246,5 +246,5 @@ def annotations(request: Request) -> dict[str, str]:
 
 
 def quota(request: Request) -> dict[str, int]:
-    """No hold quota: the claims themselves are the limit."""
+    """None: the claims themselves are the limit."""
     return {}

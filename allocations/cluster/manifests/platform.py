@@ -16,15 +16,15 @@ def service_account(username: str) -> Manifest:
     }
 
 
-def hold_class(flavor: str) -> Manifest:
+def hold_class(name: str) -> Manifest:
     """Value 0: a pod of a hold preempts nobody; the class only scopes the hold quota (preemption is Kueue's)."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": names.hold_class(flavor), "labels": LABELS},
+        "metadata": {"name": name, "labels": LABELS},
         "value": 0,
         "globalDefault": False,
-        "description": f"Pods of allocations on {flavor}: set by the portal's admission policy, scopes the hold quota.",
+        "description": "Pods of one allocation: set by the portal's admission policy, scopes its hold quota.",
     }
 
 

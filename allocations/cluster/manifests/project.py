@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from allocations.cluster import names
-from allocations.cluster.manifests import device_plugin
+from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.reconcile.facts import Manifest
 
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
@@ -17,8 +17,9 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """``guards``: allocation → GpuProject entry. ``holds``: flavor → allocation → resource → slices.
-    ``resources``: flavor → device plugin resources. ``people``: cluster role → usernames."""
+    """``guards``: allocation → GpuProject entry. ``holds``: number → what its quota has, None for one that is kept at
+    zero. ``former``: flavor → what pods of its former class still use, by resource. ``resources``: of device plugins.
+    ``people``: cluster role → usernames."""
 
     slug: str
     namespace: str
@@ -34,8 +35,9 @@ class ProjectFacts:
     """Archived, and still holding something: nothing new is admitted."""
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    holds: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    holds: Mapping[int, hold_quota.Hold | None] = field(default_factory=dict)
+    former: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
 
 
 def labels(project: ProjectFacts) -> dict[str, str]:
@@ -100,11 +102,11 @@ def guard(project: ProjectFacts) -> Manifest:
 
 
 def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
-    """One per device plugin flavor, also where nothing is held: zero of all, so that no class is ever unbound."""
-    for flavor, resources in sorted(project.resources.items()):
-        yield device_plugin.hold_quota(
-            project.namespace, flavor, labels(project), project.holds.get(flavor, {}), list(resources)
-        )
+    """One per number that ever was in use, so that no class is ever unbound."""
+    for number, hold in sorted(project.holds.items()):
+        yield hold_quota.build(project.namespace, number, labels(project), hold, project.resources)
+    for flavor, used in sorted(project.former.items()):
+        yield former_holds.build(project.namespace, flavor, labels(project), used, project.resources)
 
 
 def object_quota(project: ProjectFacts) -> Manifest:

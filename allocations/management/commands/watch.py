@@ -10,6 +10,7 @@ from allocations.cluster import watcher
 from allocations.cluster.client import connect
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
+from allocations.reconcile import lease_check
 from allocations.reconcile.observe import record_list, record_observations, record_sync
 from portal.core import due, heartbeat
 from portal.tenants.models import Project
@@ -87,7 +88,8 @@ def mark_everything() -> None:
 
 
 class Beat:
-    """A sign of life every few seconds, from the loop itself."""
+    """A sign of life every few seconds, from the loop itself; and since the mirror has moved on by then, a look at
+    whether anything uses more than its lease."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -95,4 +97,5 @@ class Beat:
     def __call__(self) -> None:
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
+            due.mark(lease_check.TARGET)
             self._next = time.monotonic() + BEAT_S

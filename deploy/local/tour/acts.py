@@ -78,7 +78,9 @@ def hold_by_claim(tour: Tour) -> dict[str, Any]:
 def hold_by_count(tour: Tour) -> dict[str, Any]:
     """Device plugin: one card by count; Kubernetes names none, so the portal does not either."""
     row = tour.hold(DEVICE_PLUGIN, 1)
-    quota = tour.admin.get("resourcequota", "gpu-portal-hold-l40s", f"--namespace={row['namespace']}")
+    guard = tour.admin.get("gpuproject", "gpu-portal", f"--namespace={row['namespace']}")
+    hold_class = guard["spec"]["allocations"][row["name"]]["priorityClassName"]
+    quota = tour.admin.get("resourcequota", hold_class, f"--namespace={row['namespace']}")
     tour.say(f"  reservation {row['reservation']}, devices {row['devices']}; quota {quota['status']['hard']}")
     return row
 

@@ -1,0 +1,60 @@
+"""PriorityClasses and quotas that all allocations of a namespace on one flavor shared, before each had its own.
+
+They stay as long as pods have them, and admit no pod more: such a quota is exactly what its pods still use, and each
+allocation's own quota is smaller by what its former pods use. Pure.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from allocations.cluster import names
+from allocations.reconcile.facts import Manifest, Ref, Request, Seen, View
+
+FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+def quota_ref(request: Request) -> Ref:
+    return Ref("ResourceQuota", request.namespace, names.former_hold(request.flavor))
+
+
+def used(view: View) -> dict[str, Mapping[str, int]]:
+    """What a namespace's former pods still use, by flavor and resource; a flavor whose class is still given stays."""
+    pods = _pods(view)
+    given = {name for guard in view.of("GpuProject") for name in guard.facts.get("classes", ()) if _is_former(name)}
+    return {
+        name.removeprefix(names.HOLD): _amounts(pod for pod in pods if pod.facts["class"] == name)
+        for name in given | {pod.facts["class"] for pod in pods}
+    }
+
+
+def used_by(request: Request, view: View) -> Counter[str]:
+    """What the allocation's former pods still use, by resource."""
+    return _amounts(pod for pod in _pods(view) if pod.allocation == request.name)
+
+
+def build(
+    namespace: str, flavor: str, labels: Mapping[str, str], amounts: Mapping[str, int], resources: Iterable[str]
+) -> Manifest:
+    name, hard = names.former_hold(flavor), {**dict.fromkeys(sorted(resources), 0), **amounts}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "spec": {
+            "hard": {f"requests.{resource}": str(amount) for resource, amount in hard.items()},
+            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": [name]}]},
+        },
+    }
+
+
+def _pods(view: View) -> list[Seen]:
+    unfinished = (seen for seen in view.of("Pod") if seen.facts.get("phase") not in FINISHED)
+    return [seen for seen in unfinished if _is_former(seen.facts.get("class", ""))]
+
+
+def _is_former(name: str) -> bool:
+    return name.startswith(names.HOLD) and not name.startswith(names.HOLD_SLOT)
+
+
+def _amounts(pods: Iterable[Seen]) -> Counter[str]:
+    return sum((Counter(pod.facts["gpus"]) for pod in pods), Counter())

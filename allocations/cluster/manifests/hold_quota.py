@@ -1,0 +1,94 @@
+"""The hold quota: a ResourceQuota of each live allocation, scoped to the PriorityClass that only its pods are given.
+
+It bounds all pods of one allocation together, which no admission policy can: a policy sees one pod at a time. Class and
+quota are named by the allocation's number in its namespace (``names.hold_slot``). A quota is never deleted, since a new
+one binds only once the API server has it in its cache: without an allocation it is zero. Its annotation names the
+allocation.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from allocations.cluster import names
+from allocations.cluster.manifests import former_holds
+from allocations.reconcile.facts import Manifest, Ref, Request, Seen, View
+
+PODS_PER_SLICE = 16
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What one allocation's pods may use: slices by device plugin resource (none by DRA), and pods."""
+
+    allocation: str
+    slices: Mapping[str, int] = field(default_factory=dict)
+    pods: int = 0
+
+
+def ref(request: Request) -> Ref:
+    return Ref("ResourceQuota", request.namespace, names.hold_slot(request.number))
+
+
+def hold(request: Request, counted: Mapping[str, int], view: View) -> Hold:
+    """What the allocation's own quota has: the slices ``counted``, less what pods of its former class still use."""
+    former = former_holds.used_by(request, view)
+    slices = {resource: amount - former[resource] for resource, amount in counted.items()}
+    return Hold(request.name, slices, PODS_PER_SLICE * request.count)
+
+
+def build(
+    namespace: str, number: int, labels: Mapping[str, str], hold: Hold | None, resources: Iterable[str]
+) -> Manifest:
+    """The quota of one number; ``resources`` are all that device plugins give, zero where the hold has none of it."""
+    name, listed = names.hold_slot(number), {hold.allocation: dict(hold.slices)} if hold else {}
+    slices = {**dict.fromkeys(sorted(resources), 0), **(hold.slices if hold else {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(labels),
+            "annotations": {names.SLICES: json.dumps(listed, sort_keys=True)},
+        },
+        "spec": {
+            "hard": {
+                "pods": str(hold.pods if hold else 0),
+                **{f"requests.{resource}": str(amount) for resource, amount in slices.items()},
+            },
+            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": [name]}]},
+        },
+    }
+
+
+def listing(request: Request, view: View) -> Seen | None:
+    """The quota that lists the allocation: its own, or the one that its flavor's shared before."""
+    found = (view.get(one) for one in (ref(request), former_holds.quota_ref(request)))
+    return next((seen for seen in found if seen is not None and _lists(seen, request)), None)
+
+
+def is_listed(request: Request, view: View) -> bool:
+    """Whether its own quota lists it."""
+    seen = view.get(ref(request))
+    return seen is not None and _lists(seen, request)
+
+
+def is_complete(request: Request, counted: Mapping[str, int], view: View) -> bool:
+    """Whether its own quota lists it with what it should have."""
+    seen, slices = view.get(ref(request)), hold(request, counted, view).slices
+    return seen is not None and seen.facts.get("slices", {}).get(request.name) == slices
+
+
+def is_shown(request: Request, view: View) -> bool:
+    """Whether its own quota has it, and the quota's status has followed: from then on it binds."""
+    return is_listed(request, view) and has_followed(view.get(ref(request)))
+
+
+def has_followed(seen: Seen | None) -> bool:
+    """Whether the quota's status shows what its spec says."""
+    return seen is not None and not seen.deleting and bool(seen.facts.get("shown"))
+
+
+def _lists(seen: Seen, request: Request) -> bool:
+    return request.name in seen.facts.get("slices", {})

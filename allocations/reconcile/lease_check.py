@@ -1,0 +1,136 @@
+"""Whether anything uses more than its lease, and what is done about it: the net under every guard.
+
+1. What the mirror shows beyond a lease is noted as a sighting (``allocations.lease_excess``).
+2. A sighting that is there still once the mirror of pods, claims and Workloads has moved on past it is asked of the API
+   server itself: the same rule, over objects read live.
+3. What the API server confirms is ended (``lease_ending``), with an event, and an entry in timeline and audit log.
+4. A sighting that is over is closed.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from django.db.models import Q
+
+from allocations import lease_excess
+from allocations.cluster.client import Client
+from allocations.cluster.kinds import KINDS, observe
+from allocations.lease_excess import DEVICES, Excess, Hold
+from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
+from allocations.reconcile import lease_ending, mirror, request, wants
+from allocations.reconcile.facts import Seen, View
+from portal.core import clock
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Project
+
+log = structlog.get_logger(__name__)
+TARGET = "leases"
+WATCHED = ("Pod", "ResourceClaim", "Workload")
+LOOK_AGAIN = timedelta(seconds=10)
+
+
+def check_leases(client: Client) -> datetime | None:
+    """Look once at all projects; returns when to look again.
+
+    Raises MirrorStale while the watcher is away, ClusterUnavailable while the API server does not answer.
+    """
+    with advisory_lock(TARGET):
+        mirror.require_recent()
+        now = clock.now()
+        view = _seen()
+        for sighting, excess in _note(lease_excess.find(view, _holds(view, now), now), now):
+            if sighting.seen_at < _moved_on_at():
+                _confirm(client, sighting, excess)
+    return now + LOOK_AGAIN
+
+
+def _seen() -> View:
+    """What the rule reads, of projects' namespaces; one query."""
+    rows = MirrorObject.objects.filter(namespace__in=Project.objects.values("namespace"))
+    bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
+    given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
+    reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
+    return View(map(mirror.seen, rows.filter(bound | given | reserving)))
+
+
+def _holds(view: View, now: datetime) -> list[Hold]:
+    """Live allocations; one query, and one more for each whose lease is gone while its slices are held."""
+    reserving, found = lease_excess.reserving(view), []
+    for row in request.rows().filter(ended_at=None):
+        namespace = row.project.namespace
+        lost = row.held_at is not None and (namespace, row.name) not in reserving
+        stands = lost and _is_granted(row, now)
+        found.append(Hold(str(row.pk), row.name, namespace, row.number, _amounts(row), stands))
+    return found
+
+
+def _is_granted(row: Allocation, now: datetime) -> bool:
+    """Whether a hold whose lease has no reservation may still stand: its lease was deleted, and is made again."""
+    view = mirror.of_allocations(row.project.namespace, [row])
+    asked = request.of(row)
+    return wants.assess(asked, request.intent(row), view, {}, now, request.deadlines(row)).is_granted
+
+
+def _amounts(row: Allocation) -> dict[str, int | None]:
+    if row.claim is not None:
+        return {DEVICES: None}
+    resource = row.offering.resource
+    return {resource if row.offering.flavor.path == "device-plugin" else DEVICES: row.count}
+
+
+def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """Write down what is new, close what is over; returns what is open, each with what was found of it now."""
+    there = {(row.holder_kind, row.holder, row.resource): row for row in LeaseExcess.objects.filter(over_at=None)}
+    open_now = []
+    for excess in found:
+        holder = excess.holder
+        row = there.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
+            holder_kind=holder.kind.value,
+            holder=holder.id,
+            name=holder.name,
+            namespace=holder.namespace,
+            resource=excess.resource,
+            seen_at=now,
+        )
+        if row.pk is None or (row.used, row.reserved) != (excess.used, excess.reserved):
+            row.used, row.reserved, row.message = excess.used, excess.reserved, excess.sentence
+            row.save()
+            log.warning("lease.excess", holder=f"{holder.kind}/{holder.id}", message=row.message)
+        open_now.append((row, excess))
+    LeaseExcess.objects.filter(pk__in=[row.pk for row in there.values()]).update(over_at=now)
+    return open_now
+
+
+def _moved_on_at() -> datetime:
+    """Up to when the mirror of every kind that counts is complete."""
+    return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
+
+
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
+    """Ask the API server, and end what it shows beyond the lease too."""
+    now = clock.now()
+    view = _read(client, sighting.namespace, now)
+    live = lease_excess.find(view, _holds(view, now), now)
+    same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
+    if same is None:
+        return
+    if sighting.confirmed_at is None:
+        sighting.confirmed_at = now
+        sighting.save(update_fields=["confirmed_at"])
+    lease_ending.end(client, sighting, same)
+
+
+def _read(client: Client, namespace: str, now: datetime) -> View:
+    """Pods, claims and Workloads of a namespace, as they are now."""
+    found = []
+    for name in WATCHED:
+        kind = KINDS[name]
+        observed, _ = client.list(kind, partial(observe, kind, at=now, live=True), namespace)
+        found += [
+            Seen(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
+            for o in observed
+            if o
+        ]
+    return View(found)

@@ -1,0 +1,157 @@
+"""One allocation's pods use its own slices and no others', and none before they are charged; on the real API server."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocations import services
+from allocations.cluster import names
+from allocations.models import Allocation
+from allocations.states import Phase
+from deploy.local.runner import Local
+from portal.core import clock
+from portal.tenants.models import Project, User
+from quotas.metering.models import UsageInterval
+from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.cluster.attacks.stage import Person
+from tests.cluster.conftest import Kubectl
+from tests.cluster.tenants import person_of
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+GPU = "nvidia.com/gpu"
+RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.fixture
+def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Person:
+    return person_of(local, tmp_path, member, project.namespace)
+
+
+def attempt(tenant: Person, name: str, allocation: Allocation, gpus: int = 0, **annotations: str) -> str:
+    """Create a pod of the allocation as the tenant: what the API server says against it, or nothing."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"limits": {GPU: str(gpus)}} if gpus else {},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    metadata = {
+        "name": name,
+        "labels": {names.ALLOCATION: allocation.name},
+        "annotations": {f"gpu-portal.io/{key.replace('_', '-')}": value for key, value in annotations.items()},
+    }
+    spec = {"containers": [container], "securityContext": RESTRICTED}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    done = tenant.run("create", "-f", "-", words=json.dumps(pod))
+    return done.stderr if done.returncode else ""
+
+
+def running_gpus(kubectl: Kubectl, project: Project) -> int:
+    pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+    running = (pod["spec"] for pod in pods if pod["status"]["phase"] == "Running")
+    return sum(int(c["resources"].get("limits", {}).get(GPU, 0)) for spec in running for c in spec["containers"])
+
+
+def open_counts(project: Project) -> list[int]:
+    return list(UsageInterval.objects.filter(project=project.slug, end=None).values_list("count", flat=True))
+
+
+def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
+    where = ("-n", row.project.namespace, "-o", "json")
+    return row.name in json.loads(kubectl("get", "gpuproject", "gpu-portal", *where))["spec"]["allocations"]
+
+
+def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
+    said = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(4)]
+    assert said[0] == ""
+    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in words for words in said[1:])
+    eventually(lambda: running_gpus(kubectl, project) == 1)
+    ended(member, large)
+    assert running_gpus(kubectl, project) == 1
+    assert open_counts(project) == [1]
+
+
+def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    """Its deletion is told to take a second, and it takes five: ``status.used`` of the quota is zero long before."""
+    first = held(member, project, "l40s/whole")
+    assert attempt(tenant, "slow", first, 1, stop_after="5s") == ""
+    eventually(lambda: running_gpus(kubectl, project) == 1)
+    tenant.do("delete", "pod/slow", "--wait=false", "--grace-period=1")
+    services.release(member, first)
+    used = ("-n", project.namespace, "-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
+    eventually(lambda: kubectl("get", "resourcequota", names.hold_slot(first.number), *used) == "0")
+    if kubectl("get", "pod/slow", "-n", project.namespace, "-o", "name", "--ignore-not-found"):
+        assert phase(first) == Phase.RELEASING
+        assert open_counts(project) == [1]
+        assert ask(member, project, "t4/shared").number != first.number
+    wait_for(first, Phase.ENDED)
+    assert ask(member, project, "t4/shared").number == first.number
+
+
+def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = ended(member, held(member, project, "l40s/whole"))
+    where = ("-n", project.namespace, "-o", "json")
+    quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *where))
+    assert set(quota["status"]["hard"].values()) == {"0"}
+
+
+@pytest.fixture
+def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
+    """A rule that takes one card of h100-0 from new claims, and h100-1 shut: seven cards are left. Yields how to do it,
+    since what is asked then would be refused at once."""
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "test-one-card"},
+        "spec": {
+            "deviceSelector": {"driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-7"},
+            "taint": {"key": "test/unhealthy", "value": "yes", "effect": "NoSchedule"},
+        },
+    }
+
+    def shut() -> None:
+        kubectl("cordon", "h100-1")
+        kubectl("apply", "-f", "-", stdin=json.dumps(rule))
+
+    yield shut
+    kubectl("uncordon", "h100-1")
+    kubectl("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(rule))
+
+
+def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl, one_card_of_the_only_node: Any
+) -> None:
+    row = ask(member, project, "h100/whole", 8, spread=True, starts_at=clock.now() + timedelta(seconds=3))
+    one_card_of_the_only_node()
+
+    def given() -> int:
+        claims = json.loads(kubectl("get", "resourceclaims", "-n", project.namespace, "-o", "json"))["items"]
+        return sum("allocation" in claim.get("status", {}) for claim in claims)
+
+    eventually(lambda: given() == 7)
+    assert "no active allocation named" in attempt(tenant, "early", row, slices="0")
+    assert not is_in_guard(kubectl, row)
+    assert open_counts(project) == []
+    services.release(member, row)
+    wait_for(row, Phase.ENDED)
+    assert intervals(row) == []
+
+
+def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/whole", 3, spread=True)
+    kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
+    assert attempt(tenant, "other", row, slices="0") == ""
+    assert is_in_guard(kubectl, row)
+    wait_for(row, Phase.ACTIVE)
+    eventually(lambda: open_counts(project) == [1, 1, 1])

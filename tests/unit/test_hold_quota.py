@@ -1,0 +1,92 @@
+"""The hold quota of one allocation: whose it is, whether it binds, and how it takes over from a flavor's former one."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from allocations.cluster.kinds import KINDS
+from allocations.cluster.manifests import former_holds, hold_quota
+from allocations.reconcile.facts import Ref, Seen, View
+from tests.asked import L40S
+
+GPU = "nvidia.com/gpu"
+COUNTED = {GPU: 2}
+SLOT = replace(L40S, number=7)
+NAME = "gpu-portal-hold-slot.7"
+
+
+def raw(hold: hold_quota.Hold | None, status: dict[str, str] | None = None) -> dict[str, Any]:
+    """The quota as the API server has it; without ``status`` its controller has followed."""
+    manifest = hold_quota.build("vision-train", 7, {}, hold, ["nvidia.com/gpu.shared", GPU])
+    return {**manifest, "status": {"hard": manifest["spec"]["hard"] if status is None else status}}
+
+
+def seen(body: dict[str, Any]) -> Seen:
+    facts = KINDS["ResourceQuota"].project(body)
+    return Seen(Ref.of(body), "u-quota", 14, facts=facts or {})
+
+
+def pod(hold_class: str, gpus: int, *, phase: str = "Running", allocation: str = "train") -> Seen:
+    facts = {"class": hold_class, "gpus": {GPU: gpus}, "phase": phase}
+    return Seen(Ref("Pod", "vision-train", f"p-{hold_class}-{gpus}"), "u-pod", 15, allocation=allocation, facts=facts)
+
+
+HOLD = hold_quota.hold(SLOT, COUNTED, View())
+
+
+def test_it_bounds_the_slices_and_the_pods_of_its_own_class_alone() -> None:
+    body = raw(HOLD)
+    assert body["spec"]["hard"] == {"pods": "32", f"requests.{GPU}": "2", "requests.nvidia.com/gpu.shared": "0"}
+    assert body["spec"]["scopeSelector"]["matchExpressions"][0]["values"] == [NAME]
+
+
+def test_without_an_allocation_it_is_zero_of_everything() -> None:
+    assert set(raw(None)["spec"]["hard"].values()) == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("status", "binds"),
+    [({}, False), ({"pods": "0", f"requests.{GPU}": "0", "requests.nvidia.com/gpu.shared": "0"}, False), (None, True)],
+    ids=["no status yet", "the status of before", "the status follows"],
+)
+def test_it_binds_once_its_status_follows_its_spec(status: dict[str, str] | None, binds: bool) -> None:
+    view = View([seen(raw(HOLD, status))])
+    assert hold_quota.is_listed(SLOT, view)
+    assert hold_quota.is_shown(SLOT, view) == binds
+
+
+def test_a_quota_at_zero_lists_nobody() -> None:
+    view = View([seen(raw(None))])
+    assert not hold_quota.is_listed(SLOT, view)
+    assert not hold_quota.is_shown(SLOT, view)
+
+
+def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
+    body = raw(hold_quota.Hold("train", {GPU: 1000}, 16_000))
+    body["status"] = {"hard": {**body["spec"]["hard"], f"requests.{GPU}": "1k", "pods": "16k"}}
+    assert hold_quota.is_shown(SLOT, View([seen(body)]))
+
+
+class TestFormerHolds:
+    """A flavor's quota of before stays as long as pods have its class, and lets in none."""
+
+    OLD = "gpu-portal-hold-l40s"
+
+    def test_it_is_what_its_pods_still_use(self) -> None:
+        view = View([pod(self.OLD, 1), pod(self.OLD, 5, phase="Succeeded"), pod(NAME, 1)])
+        assert former_holds.used(view) == {"l40s": {GPU: 1}}
+
+    def test_it_stays_at_zero_while_pods_are_still_given_its_class(self) -> None:
+        guard = Seen(Ref("GpuProject", "vision-train", "gpu-portal"), "g", 1, facts={"classes": [self.OLD, NAME]})
+        assert former_holds.used(View([guard])) == {"l40s": {}}
+
+    def test_what_its_pods_use_is_not_given_again_by_the_allocations_own(self) -> None:
+        view = View([pod(self.OLD, 1), pod(self.OLD, 3, allocation="other")])
+        assert hold_quota.hold(SLOT, COUNTED, view).slices == {GPU: 1}
+
+    def test_the_own_quota_is_written_again_when_a_former_pod_has_gone(self) -> None:
+        smaller = hold_quota.hold(SLOT, COUNTED, View([pod(self.OLD, 1)]))
+        quota = seen(raw(smaller))
+        assert hold_quota.is_complete(SLOT, COUNTED, View([quota, pod(self.OLD, 1)]))
+        assert not hold_quota.is_complete(SLOT, COUNTED, View([quota]))
