@@ -44,10 +44,10 @@ def queued_jobs(client: Client, namespace: str) -> list[QueuedJob]:
     return [QueuedJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in found if not _has_finished(job)]
 
 
-def job_of_uid(client: Client, namespace: str, uid: str) -> str:
-    """Name of the Job with this uid; empty where there is none."""
+def job_of_uid(client: Client, namespace: str, uid: str) -> str | None:
+    """Name of the Job with this uid; None where there is none, or it is being deleted."""
     found = (job["metadata"] for job in _items(client, JOBS.format(namespace)))
-    return next((str(metadata["name"]) for metadata in found if metadata["uid"] == uid), "")
+    return next((m["name"] for m in found if m["uid"] == uid and "deletionTimestamp" not in m), None)
 
 
 def end_job(client: Client, namespace: str, job: QueuedJob) -> None:

@@ -64,18 +64,27 @@ def _amount(pod: Raw, resource: str) -> int:
 
 
 def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Deactivate the Job's Workload; the next time delete the Job, and then its pods."""
-    workload = MirrorObject.objects.filter(
-        kind="Workload", namespace=sighting.namespace, facts__job__uid=sighting.holder
-    ).first()
-    if workload is not None and sighting.actions == 0:
-        path = KINDS["Workload"].path(sighting.namespace, workload.name)
+    """Deactivate the Job's Workload; where that is done, or it has finished, delete the Job; and then its pods."""
+    namespace = sighting.namespace
+    if (workload := _active_workload(client, sighting)) is not None:
+        path = KINDS["Workload"].path(namespace, workload)
         client.json("PATCH", path, body={"spec": {"active": False}}, content_type="application/merge-patch+json")
-        return f"Deactivated: Workload {workload.name}, so that Kueue suspends the Job."
-    if sighting.actions <= 1 and (name := namespaces.job_of_uid(client, sighting.namespace, sighting.holder)):
-        namespaces.end_job(client, sighting.namespace, QueuedJob(name, sighting.holder))
+        return f"Deactivated: Workload {workload}, so that Kueue suspends the Job."
+    if (name := namespaces.job_of_uid(client, namespace, sighting.holder)) is not None:
+        namespaces.end_job(client, namespace, QueuedJob(name, sighting.holder))
         return f"Deleted: Job {name}."
     return _end_pods(client, sighting, excess)
+
+
+def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
+    """Name of the Job's Workload, if it can still be deactivated."""
+    rows = MirrorObject.objects.filter(kind="Workload", namespace=sighting.namespace)
+    name = rows.filter(facts__job__uid=sighting.holder).values_list("name", flat=True).first()
+    live = client.get(Ref("Workload", sighting.namespace, name)) if name else None
+    if live is None or live["spec"].get("active") is False:
+        return None
+    conditions = live.get("status", {}).get("conditions", ())
+    return None if any(c["type"] == "Finished" and c["status"] == "True" for c in conditions) else name
 
 
 def _end_claim(client: Client, sighting: LeaseExcess, excess: Excess) -> str:

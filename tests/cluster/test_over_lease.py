@@ -1,0 +1,151 @@
+"""What uses more than its lease is ended, however it came about: on the real cluster, by what no guard looks at.
+
+The portal's own account and Kubernetes' controllers are excepted from the guards, so what an administrator does in
+their name stands for a hole that nobody knows.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocations.cluster import names
+from allocations.models import Allocation, LeaseExcess, Transition
+from deploy.local.runner import Local
+from portal.core.models import AuditEntry
+from portal.tenants.models import Project, User
+from quotas.metering.models import UsageInterval
+from tests.cluster.asking import held
+from tests.cluster.conftest import Kubectl
+from tests.cluster.tenants import gpu_pod, person_of, queued_job
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+PORTAL = "--as=system:serviceaccount:gpu-portal:portal"
+CONTROLLER = "--as=system:serviceaccount:kube-system:generic-garbage-collector"
+GPU = "nvidia.com/gpu"
+Smuggle = Callable[..., None]
+
+
+@pytest.fixture
+def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
+    """Make a pod with a GPU past the guards, and wait until it runs."""
+
+    def make(name: str, **metadata: Any) -> None:
+        kubectl("create", PORTAL, "-n", project.namespace, "-f", "-", stdin=gpu_pod(name, **metadata))
+        eventually(lambda: "Running" in pods(kubectl, project).get(name, ""))
+
+    return make
+
+
+def pods(kubectl: Kubectl, project: Project) -> dict[str, str]:
+    """Phase of each pod of the project that is not ending."""
+    found = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
+    there = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in there}
+
+
+def warnings(kubectl: Kubectl, project: Project, pod: str) -> list[str]:
+    chosen = f"involvedObject.name={pod},reason=OverLease"
+    items = json.loads(kubectl("get", "events", "-n", project.namespace, f"--field-selector={chosen}", "-o", "json"))
+    return [event["message"] for event in items["items"]]
+
+
+def sightings(project: Project) -> list[LeaseExcess]:
+    return list(LeaseExcess.objects.filter(namespace=project.namespace).order_by("pk"))
+
+
+def test_a_pod_of_no_lease_ends_with_an_event_and_an_entry_in_the_audit_log(
+    project: Project, kubectl: Kubectl, smuggle: Smuggle
+) -> None:
+    smuggle("stowaway")
+    eventually(lambda: "stowaway" not in pods(kubectl, project))
+    (told,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
+    assert told.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
+    entry = AuditEntry.objects.get(project=project.slug, action="pod.over_lease")
+    assert entry.target == f"{project.slug}/stowaway"
+    (sighting,) = sightings(project)
+    assert sighting.confirmed_at is not None
+    eventually(lambda: sightings(project)[0].over_at)
+
+
+def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
+    project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle
+) -> None:
+    row = held(member, project, "l40s/whole", 1)
+    labels = {names.ALLOCATION: row.name}
+    kubectl("create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
+    eventually(lambda: pods(kubectl, project).get("mine") == "Running")
+    # A holder's label keeps the policies from giving it the class, so no quota counts it.
+    smuggle("more", labels={**labels, names.HOLDER: "true"})
+    eventually(lambda: "more" not in pods(kubectl, project))
+    assert pods(kubectl, project) == {"mine": "Running"}
+    (sentence,) = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
+
+
+def plain_pod(name: str, row: Allocation) -> str:
+    pod = json.loads(gpu_pod(name, labels={names.ALLOCATION: row.name}))
+    for given in ("tolerations", "nodeSelector"):
+        del pod["spec"][given]
+    return json.dumps(pod)
+
+
+def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
+    local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """A finalizer keeps the Job, and with it its pods, when it is deleted; Kueue takes its Workload for an orphan's."""
+    where = ("-n", project.namespace)
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    tenant.do("create", "-f", "-", words=queued_job("train"))
+    eventually(lambda: "Running" in pods(kubectl, project).values())
+    finalizer = ("patch", "job/train", *where, "--type=merge", "-p")
+    kubectl(*finalizer, '{"metadata": {"finalizers": ["example.com/mine"]}}', CONTROLLER)
+    tenant.do("delete", "job/train", "--cascade=background", "--wait=false")
+    try:
+        eventually(lambda: not pods(kubectl, project), within_s=60)
+        assert any("The Job train uses 1 nvidia.com/gpu where 0 are reserved." in m for m in told_of(project))
+    finally:
+        kubectl(*finalizer, '{"metadata": {"finalizers": null}}', CONTROLLER)
+    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
+
+
+def told_of(project: Project) -> list[str]:
+    entries = AuditEntry.objects.filter(project=project.slug, action="job.over_lease")
+    return [entry.after["message"] for entry in entries if entry.after]
+
+
+def test_what_was_tried_while_the_portal_was_down_is_ended_when_it_is_back(
+    local: Local, project: Project, kubectl: Kubectl, smuggle: Smuggle
+) -> None:
+    local.stop("watcher")
+    local.stop("worker")
+    try:
+        smuggle("nightly")
+    finally:
+        local.start("worker")
+        local.start("watcher")
+    eventually(lambda: "nightly" not in pods(kubectl, project), within_s=60)
+    assert eventually(lambda: warnings(kubectl, project, "nightly"))
+
+
+def test_pods_that_end_within_their_grace_are_no_excess(
+    local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Kueue gives the quota of a deleted Job back before its pods have ended, and these take their time."""
+    job = json.loads(queued_job("slow"))
+    job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}}
+    job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 25
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: "Running" in pods(kubectl, project).values())
+    tenant.do("delete", "job/slow", "--wait=false")
+    eventually(lambda: not kubectl("get", "workloads", "-n", project.namespace, "-o", "name"))
+    everything = ("get", "pods", "-n", project.namespace, "-o", "name")
+    assert kubectl(*everything)
+    assert UsageInterval.objects.filter(project=project.slug, end=None).count() == 1
+    eventually(lambda: kubectl(*everything) == "", within_s=60)
+    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
+    assert [one for one in sightings(project) if one.confirmed_at] == []
