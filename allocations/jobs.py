@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.db.models.fields.json import KT
 
 from allocations import reasons
@@ -21,7 +21,7 @@ from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.models import MirrorObject
 from portal.tenants import access
 from portal.tenants.models import Project, User
-from quotas.catalog.models import Offering
+from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
 from quotas.metering.models import UsageInterval
 
@@ -40,7 +40,9 @@ ENDED = (State.FINISHED, State.FAILED)
 
 @dataclass(frozen=True)
 class Job:
-    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on."""
+    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
+
+    It is ``running`` while pods of it use GPUs, and ``admitted`` while it has them reserved and none does."""
 
     uid: UUID
     name: str
@@ -137,17 +139,22 @@ def _state(facts: Mapping[str, Any], is_running: bool) -> State:
 
 
 def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
-    """Offering that each was billed for, and whether it is now."""
+    """Offering that each was billed for last, and whether pods use it now."""
     found: dict[UUID, tuple[str, bool]] = {}
-    rows = UsageInterval.objects.filter(allocation__in=list(uids)).values_list("allocation", "offering", "end")
-    for uid, offering, end in rows.order_by("start", "key"):
-        found[uid] = (offering, found.get(uid, ("", False))[1] or end is None)
+    rows = UsageInterval.objects.filter(allocation__in=list(uids)).order_by().values_list("allocation", "offering")
+    in_use = Count("key", filter=Q(end=None, unused=False))
+    for uid, offering, _last, n in rows.annotate(last=Max("start"), n=in_use).order_by("last", "offering"):
+        found[uid] = (offering, found.get(uid, ("", False))[1] or n > 0)
     return found
 
 
 def _offerings() -> Iterable[tuple[str, str, str]]:
-    rows = Offering.objects.filter(flavor__path="device-plugin").exclude(resource="")
-    return rows.values_list("flavor__name", "resource", "key")
+    """Flavor, resource and key of the offerings that are counted in one resource of Kubernetes."""
+    for flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
+        "flavor__name", "requests", "key"
+    ):
+        if list(requests.values()) == [1]:
+            yield flavor, *requests, key
 
 
 def _inactive(teams: set[str]) -> dict[str, str]:

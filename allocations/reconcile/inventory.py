@@ -35,7 +35,7 @@ def reconcile_inventory() -> datetime | None:
         )
         metered = job_ledger.metered_pods()
         is_new = services.sync(cluster, found, foreign_use(view, found, metered))
-        if job_ledger.open_missing(metered):  # on nodes whose flavor is known only now: their pods are no foreign use
+        if job_ledger.repair(metered):  # pods on nodes whose flavor is known only now are no foreign use
             services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)

@@ -9,7 +9,7 @@ from allocations import jobs, lending, queueing
 from allocations.limiting import text
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
-from frontend.presenters.amounts import money
+from frontend.presenters.amounts import hours, money
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -40,14 +40,16 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
     found = jobs.visible(request.user, uid)
     if found is None:
         raise NotVisible("The Job")
-    spent = costs.cost_to_date([uid], clock.now())[uid]
+    charge = costs.charges_to_date([uid], clock.now())[uid]
     context = {
         "job": found,
         "look": shown.JOB_LOOKS[found.state],
         "asks": shown.asks(found.asks),
         "place": queueing.place(found),
         "refusals": jobs.refusals(found),
-        "cost": money(spent, costs.currency()),
+        "reserved": hours(charge.reserved),
+        "used": hours(charge.used),
+        "cost": money(charge.cost, costs.currency()),
         "is_final": found.state in jobs.ENDED,
     }
     return show(request, "frontend/job.html", context, partial="rows")

@@ -30,6 +30,11 @@ class JobCostOut(serializers.Serializer):
     currency = serializers.CharField()
 
 
+class JobHoursOut(serializers.Serializer):
+    reserved = serializers.CharField(help_text="From admission until Kueue gave the quota back: what is charged.")
+    used = serializers.CharField(help_text="What pods of it used of that.")
+
+
 class JobOut(serializers.Serializer):
     uid = serializers.UUIDField(help_text="The Job's uid on the cluster; `allocation` in costs.")
     name = serializers.CharField()
@@ -46,6 +51,7 @@ class JobOut(serializers.Serializer):
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+    gpu_hours = JobHoursOut(help_text="To date, in whole GPUs.")
     cost = JobCostOut()
 
 
@@ -86,7 +92,7 @@ def job(request: Request, uid: UUID) -> Response:
 
 
 def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
-    spent = costs.cost_to_date([row.uid for row in rows], clock.now())
+    charges = costs.charges_to_date([row.uid for row in rows], clock.now())
     places, currency = queueing.places(rows) if places is None else places, costs.currency()
     return [
         {
@@ -105,7 +111,11 @@ def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> lis
             "offering": row.offering,
             "priority": row.priority,
             "created_at": row.created_at,
-            "cost": {"to_date": money.text(spent[row.uid]), "currency": currency},
+            "gpu_hours": {
+                "reserved": money.text(charges[row.uid].reserved, money.HOURS_PLACES),
+                "used": money.text(charges[row.uid].used, money.HOURS_PLACES),
+            },
+            "cost": {"to_date": money.text(charges[row.uid].cost), "currency": currency},
         }
         for row in rows
     ]

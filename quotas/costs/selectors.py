@@ -20,6 +20,15 @@ NO_PRICE_YET = "EUR"
 
 
 @dataclass(frozen=True)
+class Charge:
+    """GPU-hours that were reserved, those of them that were used, and the cost of all that was reserved."""
+
+    reserved: Fraction
+    used: Fraction
+    cost: Fraction
+
+
+@dataclass(frozen=True)
 class CostRow:
     """One row of OpenCost's shape, for one group and window; amounts are decimal strings.
 
@@ -80,11 +89,23 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
 
 def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Fraction]:
     """Exact cost of each allocation until `now`, in two queries; zero for those never held."""
-    found: dict[UUID, list[Usage]] = {key: [] for key in allocation_ids}
+    return {key: charge.cost for key, charge in charges_to_date(allocation_ids, now).items()}
+
+
+def charges_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
+    """What each allocation or Job is charged for until `now`, exact, in two queries."""
+    found: dict[UUID, list[tuple[Usage, bool]]] = {key: [] for key in allocation_ids}
     for row in UsageInterval.objects.filter(allocation__in=found):
-        found[row.allocation].append(Usage(row.flavor, row.gpus, row.start, row.end))
-    prices = rates({usage.flavor for usages in found.values() for usage in usages})
-    return {key: rating.cost(usages, prices, None, now) for key, usages in found.items()}
+        found[row.allocation].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
+    prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
+    return {
+        key: Charge(
+            reserved=rating.gpu_hours((usage for usage, _ in rows), None, now),
+            used=rating.gpu_hours((usage for usage, unused in rows if not unused), None, now),
+            cost=rating.cost((usage for usage, _ in rows), prices, None, now),
+        )
+        for key, rows in found.items()
+    }
 
 
 def costs(

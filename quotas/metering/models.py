@@ -13,7 +13,8 @@ class UsageInterval(models.Model):
     Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change
     it. The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is
     the thing that is held: a device, or, where Kubernetes names none, an allocation's count on a flavor or what
-    one pod of a queued Job asks; `allocation` is then the Job's uid.
+    one pod of a queued Job asks; `allocation` is then the Job's uid. What such a Job has reserved beyond that is
+    an interval too, `unused`, in a slot of the Job for each flavor and resource.
     `source_start` and `source_end` say which observation is the evidence; an `estimated` bound is the last
     sighting, which nobody saw happen.
     """
@@ -28,6 +29,7 @@ class UsageInterval(models.Model):
     gpu_share_numerator = models.PositiveIntegerField()
     gpu_share_denominator = models.PositiveIntegerField()
     count = models.PositiveIntegerField()
+    unused = models.BooleanField(default=False, help_text="reserved by a queued Job and used by no pod of it")
     offering = models.CharField(max_length=127)
     flavor = models.CharField(max_length=63)
     kind = models.CharField(max_length=6)

@@ -26,7 +26,7 @@ from quotas.metering.models import UsageInterval
 @dataclass(frozen=True)
 class Attribution:
     """What is held and for whom, copied into the ledger as it is now. `gpu_share` is one slice's part of a
-    GPU.
+    GPU; `unused` marks what a queued Job has reserved and none of its pods uses.
     """
 
     offering: str
@@ -41,6 +41,7 @@ class Attribution:
     namespace: str
     node: str = ""
     device_uuid: str = ""
+    unused: bool = False
 
 
 class SlotHeld(Retryable):

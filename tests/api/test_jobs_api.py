@@ -1,5 +1,7 @@
 """Tenants' own Jobs over REST and in the queue: for whom they are there, and in a fixed number of queries."""
 
+from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -9,9 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from allocations.models import MirrorObject
 from portal.core import clock
 from portal.tenants import services as tenants
+from quotas.metering import services as metering
 from tests.api.fleet import allocate, fleet
 from tests.api.queued import FULL, GPU, job
 from tests.builders import client, person
+from tests.db.builders_quotas import attribution
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +40,35 @@ def test_an_admitted_job_is_of_the_offering_whose_flavor_kueue_chose(member, pro
     uid = job("train", project.namespace, **admitted)
     row = client(member).get(f"/api/v1/jobs/{uid}").json()
     assert (row["state"], row["offering"], row["queue"]) == ("admitted", "l40s/whole", None)
+
+
+def test_a_job_tells_what_of_its_reserved_hours_pods_used_and_is_charged_for_all(member, project):
+    admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
+    uid, now = job("train", project.namespace, **admitted), clock.now()
+    slots = f"local/job:{uid}/l40s/{GPU}", f"local/pod:a/{GPU}"
+    spans = ((3, 1, 2, True), (1, 0, 1, True), (1, 0, 1, False))  # hours ago from, to, GPUs, unused
+    for (start, end, count, unused), slot in zip(spans, (slots[0], *slots), strict=True):
+        held = attribution(team="vision", project=project.slug, member="", namespace=project.namespace, unused=unused)
+        row = metering.open_interval(uuid4(), uid, slot, now - timedelta(hours=start), held, count, {})
+        metering.close_interval(row.key, now - timedelta(hours=end), {})
+    row = client(member).get(f"/api/v1/jobs/{uid}").json()
+    assert row["gpu_hours"] == {"reserved": "6.000000", "used": "1.000000"}
+    assert row["cost"]["to_date"] == "6.6000"
+    assert row["state"] == "admitted"
+
+
+def test_a_job_runs_while_pods_of_it_use_gpus_and_not_while_they_are_only_reserved(member, project):
+    admitted = {"conditions": {}, "cluster_queue": "team-vision", "usage": {"l40s": {GPU: 2}}}
+    uid = job("train", project.namespace, **admitted)
+
+    def state() -> str:
+        return str(client(member).get(f"/api/v1/jobs/{uid}").json()["state"])
+
+    of = attribution(project=project.slug, member="", namespace=project.namespace)
+    metering.open_interval(uuid4(), uid, f"local/job:{uid}/l40s/{GPU}", clock.now(), replace(of, unused=True), 1, {})
+    assert state() == "admitted"
+    metering.open_interval(uuid4(), uid, f"local/pod:a/{GPU}", clock.now(), of, 1, {})
+    assert state() == "running"
 
 
 def test_what_a_job_was_admitted_for_is_used_of_its_teams_quota(member, project):

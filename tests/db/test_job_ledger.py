@@ -1,4 +1,4 @@
-"""Tenants' own queued Jobs in the ledger: billed from binding to the end of each pod, and counted once."""
+"""Tenants' own queued Jobs in the ledger: charged for what is reserved or used, whichever is more, and counted once."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from allocations.availability import Capacity, Stock
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
+from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.observe import record_list, record_observations
 from portal.tenants.models import Team
@@ -51,13 +52,28 @@ def pod(name: str = "train-a", node: str = "l40s-0", phase: str = "Running", rev
     return {"kind": "Pod", "metadata": _metadata(name, revision), "spec": spec, "status": status}
 
 
-def workload(namespace: str = "vision-train", revision: int = 5) -> dict[str, Any]:
-    assignment = {"name": "main", "count": 1, "flavors": {GPU: "l40s"}, "resourceUsage": {GPU: "2"}}
+def workload(
+    namespace: str = "vision-train",
+    revision: int = 5,
+    pods: int = 1,
+    done: int = 0,
+    admitted: bool = True,
+    since: str = "",
+    flavor: str = "l40s",
+) -> dict[str, Any]:
+    """A Job of so many pods with two GPUs each, of which some are done."""
+    usage = {GPU: str(2 * pods)}
+    assignment = {"name": "main", "count": pods, "flavors": {GPU: flavor}, "resourceUsage": usage}
+    reserved = {"type": "QuotaReserved", "status": "True", "lastTransitionTime": since}
+    status: dict[str, Any] = {"reclaimablePods": [{"name": "main", "count": done}]}
+    if admitted:
+        status |= {"admission": {"clusterQueue": "team-vision", "podSetAssignments": [assignment]}}
+        status |= {"conditions": [reserved]} if since else {}
     return {
         "kind": "Workload",
         "metadata": _metadata("job-train-1a2b3", revision, namespace=namespace),
         "spec": {"queueName": names.LOCAL_QUEUE, "podSets": []},
-        "status": {"admission": {"clusterQueue": "team-vision", "podSetAssignments": [assignment]}},
+        "status": status,
     }
 
 
@@ -88,8 +104,21 @@ def capacity() -> Capacity:
 
 
 def intervals() -> list[tuple[datetime, datetime | None, bool, bool]]:
-    rows = UsageInterval.objects.order_by("start", "slot")
+    """What pods used."""
+    rows = UsageInterval.objects.filter(unused=False).order_by("start", "slot")
     return [(row.start, row.end, row.estimated_start, row.estimated_end) for row in rows]
+
+
+def unused() -> list[tuple[datetime, datetime | None, int]]:
+    """What was reserved and used by no pod, without what lasted no time."""
+    rows = UsageInterval.objects.filter(unused=True).order_by("start", "recorded_at")
+    return [(row.start, row.end, row.count) for row in rows if row.start != row.end]
+
+
+def bill(seconds: float) -> int:
+    """GPUs charged at a moment."""
+    rows = UsageInterval.objects.filter(start__lte=at(seconds))
+    return sum(row.count for row in rows if row.end is None or row.end > at(seconds))
 
 
 def test_a_job_is_billed_from_the_binding_of_its_pod_until_that_is_finished() -> None:
@@ -100,9 +129,72 @@ def test_a_job_is_billed_from_the_binding_of_its_pod_until_that_is_finished() ->
     assert intervals() == [(at(2), at(60), False, False)]
 
 
+def test_a_job_whose_pods_are_never_bound_is_charged_from_its_admission_until_it_is_gone() -> None:
+    record_observations([seen(workload(admitted=False, revision=4), 0), seen(pod(node="", phase="Pending"), 1)])
+    assert unused() == []
+    record_observations([seen(workload(), 5)])
+    row = UsageInterval.objects.get()
+    assert (row.allocation, row.count, row.offering, row.unused) == (UUID(JOB), 2, "l40s/whole", True)
+    assert (row.team, row.project, row.member, row.node, row.device) == ("vision", "vision-train", "", "", "")
+    assert (row.slot, row.source_start["kind"]) == (f"local/job:{JOB}/l40s/nvidia.com/gpu", "Workload")
+    record_observations([seen(workload(revision=9), 90, gone=True)])
+    assert unused() == [(at(5), at(90), 2)]
+
+
+def test_pods_that_crash_at_once_leave_no_second_uncharged() -> None:
+    record_observations([seen(workload(), 0)])
+    for number in range(3):
+        name, start = f"train-{number}", 10 * (number + 1)
+        record_observations([seen(pod(name, revision=20 + number), start)])
+        record_observations([seen(pod(name, phase="Failed", revision=30 + number), start + 1)])
+    record_observations([seen(workload(revision=50), 60, gone=True)])
+    assert {bill(second / 2) for second in range(120)} == {2}
+    assert bill(60) == 0
+    assert [(start, end) for start, end, _, _ in intervals()] == [(at(n), at(n + 1)) for n in (10, 20, 30)]
+
+
+def test_what_a_finished_pod_had_is_charged_until_kueue_gives_it_back() -> None:
+    record_observations([seen(workload(pods=2), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
+    record_observations([seen(pod("train-a", phase="Succeeded", revision=20), 30)])
+    assert unused() == [(at(0), at(2), 4), (at(2), at(3), 2), (at(30), None, 2)]
+    record_observations([seen(workload(pods=2, done=1, revision=21), 31)])
+    assert unused()[-1] == (at(30), at(31), 2)
+    assert [bill(second) for second in (1, 2.5, 10, 30.5, 31)] == [4, 4, 4, 4, 2]
+
+
+def test_pods_that_end_after_their_quota_went_back_are_charged_until_they_are_gone() -> None:
+    record_observations([seen(workload(), 0), seen(pod(), 2)])
+    record_observations([seen(workload(admitted=False, revision=20), 30)])
+    assert (unused(), bill(35)) == ([(at(0), at(2), 2)], 2)
+    record_observations([seen(pod(revision=21), 40, gone=True)])
+    assert (intervals(), bill(40)) == ([(at(2), at(40), False, False)], 0)
+
+
+def test_a_job_admitted_again_while_its_old_pod_ends_is_charged_for_the_larger_of_both() -> None:
+    record_observations([seen(workload(), 0), seen(pod("train-old"), 2)])
+    record_observations([seen(workload(admitted=False, revision=20), 30), seen(workload(revision=22), 35)])
+    record_observations([seen(pod("train-new", "l40s-1", revision=23), 36)])
+    assert [bill(second) for second in (32, 35.5, 36)] == [2, 2, 4]
+    record_observations([seen(pod("train-old", revision=24), 40, gone=True)])
+    assert bill(40) == 2
+
+
+def test_what_is_reserved_is_counted_in_a_fixed_number_of_queries_however_many_pods_there_are() -> None:
+    def asked(pods: int) -> int:
+        UsageInterval.objects.all().delete()
+        MirrorObject.objects.all().delete()
+        found = [seen(pod(f"train-{n}"), 2) for n in range(pods)]
+        record_observations([seen(workload(pods=pods + 1), 0), *found])
+        with CaptureQueriesContext(connection) as queries:
+            record_observations([seen(pod("train-last", revision=40), 9)])
+        return len(queries)
+
+    assert asked(2) == asked(20)
+
+
 def test_what_is_billed_says_whose_it_is_and_on_which_node() -> None:
     record_observations([seen(workload(), 0), seen(pod(), 2)])
-    row = UsageInterval.objects.get()
+    row = UsageInterval.objects.get(unused=False)
     assert (row.allocation, row.count, row.offering, row.node) == (UUID(JOB), 2, "l40s/whole", "l40s-0")
     assert (row.team, row.project, row.member, row.device) == ("vision", "vision-train", "", "")
     assert row.source_start["job"] == "train"
@@ -135,6 +227,67 @@ def test_what_is_seen_again_is_billed_once() -> None:
     assert intervals() == [(at(2), None, False, False)]
 
 
+def test_a_reservation_that_was_seen_again_is_charged_once() -> None:
+    batch = [seen(workload(pods=2), 0), seen(pod(), 2)]
+    record_observations(batch)
+    record_observations([*batch, seen(workload(pods=2, revision=6), 9), seen(pod(revision=13), 10)])
+    record_list(KINDS["Workload"], [seen(workload(pods=2, revision=6), 20, live=False)], 30, at(20))
+    reconcile_inventory()
+    assert unused() == [(at(0), at(2), 4), (at(2), None, 2)]
+
+
+def test_an_admission_that_nobody_watched_is_charged_from_when_the_cluster_says() -> None:
+    """Two pods were bound since, the second a minute ago."""
+    record_list(KINDS["Workload"], [], 1, at(-600))
+    record_list(KINDS["Pod"], [], 1, at(-600))
+    reserved = workload(pods=2, since="2026-11-02T11:55:00Z")
+    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_list(KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
+    assert unused() == [(at(-300), at(-60), 4), (at(-60), None, 2)]
+    assert intervals() == [(at(-60), None, True, False)]
+    assert all(row.estimated_start for row in UsageInterval.objects.all())
+
+
+def test_a_job_that_vanished_unseen_is_charged_until_the_last_sighting() -> None:
+    reserved = workload(pods=2, since="2026-11-02T11:58:00Z")
+    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_list(KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
+    record_list(KINDS["Pod"], [], 90, at(600))
+    record_list(KINDS["Workload"], [], 90, at(600))
+    assert [bill(second) for second in (-90, -30, 0)] == [4, 4, 0]
+    assert not UsageInterval.objects.filter(end=None).exists()
+
+
+def test_a_job_admitted_anew_while_nobody_watched_owes_nothing_for_the_time_between() -> None:
+    record_list(KINDS["Workload"], [seen(workload(since="2026-11-02T11:58:00Z"), 0, live=False)], 12, at(0))
+    again = workload(since="2026-11-02T12:05:00Z", revision=40)
+    record_list(KINDS["Workload"], [seen(again, 600, live=False)], 90, at(600))
+    assert unused() == [(at(-120), at(0), 2), (at(300), None, 2)]
+
+
+def test_what_nobody_recorded_is_repaired_from_the_mirror() -> None:
+    """As after an upgrade from a portal that charged pods only, or a restored ledger."""
+    record_observations([*nodes(), seen(workload(pods=2, since="2026-11-02T11:58:00Z"), 0), seen(pod(), 2)])
+    UsageInterval.objects.all().delete()
+    reconcile_inventory()
+    assert unused() == [(at(-120), at(-60), 4), (at(-60), None, 2)]
+    assert intervals() == [(at(-60), None, True, False)]
+    MirrorObject.objects.exclude(kind="Node").delete()
+    reconcile_inventory()
+    assert not UsageInterval.objects.filter(end=None).exists()
+
+
+def test_a_reservation_of_what_is_not_offered_yet_is_charged_once_it_is() -> None:
+    record_observations([*nodes(), seen(workload(flavor="t4", since="2026-11-02T11:58:00Z"), 0)])
+    reconcile_inventory()
+    assert unused() == []
+    node = plugin_node("t4-0", "Tesla-T4", {GPU: 4}, "15360")
+    record_observations([seen(_node(node), 30)])
+    reconcile_inventory()
+    reconcile_inventory()
+    assert unused() == [(at(-120), None, 2)]
+
+
 def test_each_pod_of_a_job_is_billed_for_itself() -> None:
     record_observations([seen(workload(), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
     record_observations([seen(pod("train-a", phase="Failed", revision=20), 9)])
@@ -155,16 +308,16 @@ def test_a_job_outside_all_projects_is_billed_to_nobody() -> None:
 
 def test_a_pod_on_a_node_that_is_not_known_yet_is_billed_once_it_is() -> None:
     """A node joins, and its first pod is bound before anybody has looked at what the node gives."""
-    record_observations([*nodes(), seen(workload(), 0), seen(pod(node="l40s-2"), 2)])
+    record_observations([*nodes(), seen(workload(), -90), seen(pod(node="l40s-2"), 2)])
     reconcile_inventory()
-    assert intervals() == []
+    assert (intervals(), unused()) == ([], [(at(-90), None, 2)])
     record_observations([seen(_node(plugin_node("l40s-2")), 30)])
     reconcile_inventory()
-    assert intervals() == [(T0 - timedelta(minutes=1), None, True, False)]
+    assert (intervals(), unused()) == ([(at(-60), None, True, False)], [(at(-90), at(-60), 2)])
     assert PoolUse.objects.get(pool__key="l40s/gpu").foreign == 0
     record_observations([seen(pod(node="l40s-2", phase="Succeeded", revision=40), 60)])
     reconcile_inventory()
-    assert intervals() == [(T0 - timedelta(minutes=1), at(60), True, False)]
+    assert (intervals(), unused()[-1]) == ([(at(-60), at(60), True, False)], (at(60), None, 2))
 
 
 def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() -> None:
@@ -173,6 +326,7 @@ def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() 
     with CaptureQueriesContext(connection) as asked:
         record_observations([seen(workload(revision=6), 9)])
     assert len(intervals()) == 20
+    assert not unused()[1:]
     assert not [query for query in asked.captured_queries if "advisory" in query["sql"] and "slot" in query["sql"]]
 
 
@@ -182,6 +336,14 @@ def test_gpus_of_a_job_are_counted_once_as_held() -> None:
     reconcile_inventory()
     after = capacity()
     assert (after.total, after.held, after.free) == (before.total, 2, before.free - 2)
+
+
+def test_gpus_that_a_job_has_reserved_are_no_longer_free_before_its_pods_use_them() -> None:
+    before = capacity()
+    record_observations([*nodes(), seen(workload(pods=2), 0), seen(pod(), 2)])
+    reconcile_inventory()
+    after = capacity()
+    assert (after.total, after.held, after.free) == (before.total, 4, before.free - 4)
 
 
 def test_gpus_of_a_pod_that_nobody_queued_are_no_part_of_what_is_offered() -> None:

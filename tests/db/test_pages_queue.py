@@ -52,6 +52,8 @@ def test_a_job_says_how_it_stands_and_that_refusals_are_not_known_while_the_clus
     text = client.get(f"/jobs/{uid}").content.decode()
     assert "Place 1 of 1" in text
     assert "2 × nvidia.com/gpu" in text
+    assert "GPU-hours reserved" in text
+    assert "GPU-hours used by its pods" in text
     assert "whether its pods are refused is not known now" in text
 
 
