@@ -4,7 +4,8 @@ Pure: what is read from the cluster comes in as ``Gathered`` (``allocations.clus
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
 from allocations.preflight_facts import Expected, Finding, Gathered, Refused, Status
 
@@ -116,7 +117,8 @@ def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]
             f"give it by --kueue-config FILE, or see yourself: gates {gates} false, "
             f"{' and '.join(KUEUE_GATES_ON)} true; no framework pod; "
             f"resources.quotaCheckStrategy BlockUndeclared, excludeResourcePrefixes {', '.join(KUEUE_EXCLUDED)}; "
-            f"waitForPodsReady.timeout above {expected.start_deadline_s} s",
+            f"waitForPodsReady.timeout above {expected.start_deadline_s} s, "
+            "with recoveryTimeout and requeuingStrategy.backoffLimitCount",
         )
         return
     switches = seen.kueue.get("featureGates") or {}
@@ -146,12 +148,32 @@ def kueue_configuration(seen: Gathered, expected: Expected) -> Iterator[Finding]
         f"counts {', '.join(missing)}" if missing else ", ".join(prefixes),
         f"{KUEUE_MANUAL}: add them to resources.excludeResourcePrefixes",
     )
-    timeout = (seen.kueue.get("waitForPodsReady") or {}).get("timeout", "")
+    yield from _pods_ready(seen.kueue.get("waitForPodsReady") or {}, expected)
+
+
+def _pods_ready(wait: Mapping[str, Any], expected: Expected) -> Iterator[Finding]:
+    """How long Kueue keeps quota for pods that are not ready, and how often it gives it to them again."""
+    timeout = wait.get("timeout", "")
     yield _either(
         "Kueue's waitForPodsReady",
         _seconds(timeout) > expected.start_deadline_s,
         timeout or "off",
         f"{KUEUE_MANUAL}: waitForPodsReady.timeout: 300s, above the portal's {expected.start_deadline_s} s",
+    )
+    recovery = wait.get("recoveryTimeout", timeout)
+    yield _either(
+        "Kueue's recovery timeout",
+        _seconds(recovery) > 0,
+        recovery or "off",
+        f"{KUEUE_MANUAL}: waitForPodsReady.recoveryTimeout: 300s, or a Job whose pods are lost keeps its quota",
+    )
+    retries = (wait.get("requeuingStrategy") or {}).get("backoffLimitCount")
+    yield _either(
+        "Kueue's requeuing limit",
+        retries is not None,
+        "none" if retries is None else str(retries),
+        f"{KUEUE_MANUAL}: waitForPodsReady.requeuingStrategy.backoffLimitCount: 5, or a Job whose pods never start "
+        "reserves quota again and again",
     )
 
 

@@ -65,7 +65,11 @@ def configuration(home: Home) -> Manifest:
         },
         "integrations": {"frameworks": ["batch/job"]},
         "managedJobsNamespaceSelector": MANAGED,
-        "waitForPodsReady": {"timeout": "300s"},
+        "waitForPodsReady": {
+            "timeout": "300s",
+            "recoveryTimeout": "300s",
+            "requeuingStrategy": {"backoffLimitCount": 5},
+        },
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "resources": {
             "quotaCheckStrategy": "BlockUndeclared",

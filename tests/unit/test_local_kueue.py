@@ -61,7 +61,11 @@ def test_the_configuration_counts_plain_integers_and_blocks_what_is_undeclared(h
     configuration = kueue.configuration(home)
     assert configuration["integrations"] == {"frameworks": ["batch/job"]}
     assert configuration["resources"]["quotaCheckStrategy"] == "BlockUndeclared"
-    assert configuration["waitForPodsReady"] == {"timeout": "300s"}
+    assert configuration["waitForPodsReady"] == {
+        "timeout": "300s",
+        "recoveryTimeout": "300s",
+        "requeuingStrategy": {"backoffLimitCount": 5},
+    }
     gates = configuration["featureGates"]
     assert [gate for gate, on in gates.items() if not on] == [
         "KueueDRAIntegration",

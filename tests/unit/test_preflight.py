@@ -13,7 +13,7 @@ MAY, MAY_NOT = Right("patch", "", "pods"), Right("list", "", "secrets")
 EXPECTED = Expected(guards=(GUARD, BINDING), needed=(MAY,), unwanted=(MAY_NOT,))
 KUEUE = {
     "integrations": {"frameworks": ["batch/job"]},
-    "waitForPodsReady": {"timeout": "5m0s"},
+    "waitForPodsReady": {"timeout": "5m0s", "requeuingStrategy": {"backoffLimitCount": 5}},
     "resources": {
         "quotaCheckStrategy": "BlockUndeclared",
         "excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage", "hugepages-"],
@@ -90,6 +90,16 @@ PROBLEMS = {
         {"kueue": bent(waitForPodsReady={"timeout": "120s"})},
         "Kueue's waitForPodsReady",
         "above the portal's 120 s",
+    ),
+    "quota kept for pods that are lost": (
+        {"kueue": bent(waitForPodsReady={"timeout": "300s", "recoveryTimeout": "0s"})},
+        "Kueue's recovery timeout",
+        "recoveryTimeout: 300s",
+    ),
+    "requeued for ever": (
+        {"kueue": bent(waitForPodsReady={"timeout": "300s"})},
+        "Kueue's requeuing limit",
+        "backoffLimitCount: 5",
     ),
     "a guard missing": ({"guards": (BINDING,)}, "Guards", "kubectl apply"),
     "a guard unbound": ({"guards": (GUARD,)}, "Guards", "kubectl apply"),
