@@ -1,4 +1,4 @@
-"""What Prometheus reads of leases: what is used beyond them now, and how often that was so."""
+"""What Prometheus reads of leases: what is used beyond them, and what is held and not charged."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,11 @@ from prometheus_client.registry import Collector
 
 from allocations.lease_excess import HolderKind
 from allocations.models import LeaseExcess
+from allocations.reconcile import unbilled
 
 
 class LeaseMetrics(Collector):
-    """One query at each scrape."""
+    """Five queries at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")
@@ -29,4 +30,9 @@ class LeaseMetrics(Collector):
             row = found.get(kind.value, {"now": 0, "ever": 0})
             now.add_metric([kind.value], row["now"])
             ever.add_metric([kind.value], row["ever"])
-        yield from (now, ever)
+        free = GaugeMetricFamily(
+            "gpu_portal_unbilled", "Holders of slices that the ledger has no open interval for.", labels=["holder"]
+        )
+        free.add_metric([HolderKind.ALLOCATION.value], len(unbilled.allocations()))
+        free.add_metric([HolderKind.JOB.value], len(unbilled.jobs()))
+        yield from (now, ever, free)

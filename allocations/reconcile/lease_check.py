@@ -5,6 +5,7 @@
    server itself: the same rule, over objects read live.
 3. What the API server confirms is ended (``lease_ending``), with an event, and an entry in timeline and audit log.
 4. A sighting that is over is closed.
+5. What is reserved and not charged is looked at by whoever charges it.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS, observe
 from allocations.lease_excess import DEVICES, Excess, Hold
 from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
-from allocations.reconcile import lease_ending, mirror, request, wants
+from allocations.reconcile import lease_ending, mirror, request, unbilled, wants
 from allocations.reconcile.facts import Seen, View
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -43,6 +44,7 @@ def check_leases(client: Client) -> datetime | None:
         for sighting, excess in _note(lease_excess.find(view, _holds(view, now), now), now):
             if sighting.seen_at < _moved_on_at():
                 _confirm(client, sighting, excess)
+        unbilled.mark()
     return now + LOOK_AGAIN
 
 
