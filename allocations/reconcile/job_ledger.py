@@ -149,7 +149,7 @@ def _repair(namespace: str, job: str, *, at: datetime) -> int:
 @contextmanager
 def _locked(job: str) -> Iterator[None]:
     """The watcher and a repair never write of one Job at once; each then sees what the other wrote."""
-    with advisory_lock("job", job):
+    with advisory_lock("job-ledger", job):
         yield
 
 
