@@ -83,9 +83,10 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
         holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
         used[holder] += Counter(pod.facts["gpus"])
         pods[holder].append(pod)
+    counted = {pod.uid for pod in view.of("Pod")}
     for claim in view.of("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
-        if devices and not claim.facts.get("made_for"):
+        if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
             used[_holder(claim, by_name.get((claim.ref.namespace, claim.allocation)))][DEVICES] += devices
     reserved = _reserved(view, by_name.values())
     found = []

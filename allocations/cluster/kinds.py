@@ -98,9 +98,17 @@ KINDS: dict[str, Kind] = {
             selector="",
             project=projectors.resource_slice,
         ),
+        Kind(
+            "DeviceClass",
+            "resource.k8s.io/v1",
+            "deviceclasses",
+            namespaced=False,
+            selector="",
+            project=projectors.device_class,
+        ),
     )
 }
-INVENTORY = frozenset({"Node", "ResourceSlice"})
+INVENTORY = frozenset({"Node", "ResourceSlice", "DeviceClass"})
 
 
 def our_fields(raw: Raw) -> str:

@@ -102,7 +102,7 @@ def _asked(spec: Raw) -> dict[str, int]:
 def claim(raw: Raw) -> Mapping[str, Any]:
     """``devices`` as they were given; one that serves several claims with its ``share`` and what is taken of it.
     ``admin_devices`` are only looked at: whoever has them keeps them. ``cards``: the UUID that each request is steered
-    to, in their order, "" for one that is not."""
+    to, in their order, "" for one that is not. ``pod``: uid of the pod for which the scheduler made it."""
     allocation = raw.get("status", {}).get("allocation", {})
     requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
     results = allocation.get("devices", {}).get("results", ())
@@ -112,7 +112,15 @@ def claim(raw: Raw) -> Mapping[str, Any]:
         **({"admin_devices": looked_at} if looked_at else {}),
         "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
         "cards": [_steered_to(request.get("exactly", {}).get("selectors", ())) for request in requests],
+        **_made_for(raw.get("metadata", {})),
     }
+
+
+def _made_for(metadata: Raw) -> dict[str, str]:
+    if metadata.get("annotations", {}).get("resource.kubernetes.io/extended-resource-claim") != "true":
+        return {}
+    owner = _owner(metadata, "Pod")
+    return {"pod": owner["uid"]} if owner else {}
 
 
 def _given(result: Raw) -> dict[str, Any]:
@@ -161,13 +169,14 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
         return None
     conditions = _conditions(raw)
     scheduled = conditions.get("PodScheduled", {})
-    job = _owner(meta, "Job")
+    job, extended = _owner(meta, "Job"), status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
     hold_class = spec.get("priorityClassName", "")
     return {
         "phase": status.get("phase", "Pending"),
         "node": spec.get("nodeName", ""),
         "gpus": gpus,
         **({"job": job["uid"], "job_name": job["name"], "scheduled_at": scheduled.get("at", "")} if job else {}),
+        **({"extended_claim": extended} if extended else {}),
         **({"class": hold_class} if hold_class.startswith(names.HOLD) else {}),
         **({"ends_by": meta["deletionTimestamp"].replace("Z", "+00:00")} if "deletionTimestamp" in meta else {}),
         "ready_at": conditions.get("Ready", {}).get("at", ""),
@@ -262,4 +271,13 @@ def resource_slice(raw: Raw) -> Mapping[str, Any] | None:
             {"name": c["name"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
             for c in spec.get("sharedCounters", ())
         ],
+    }
+
+
+def device_class(raw: Raw) -> Mapping[str, Any]:
+    """``extended_resource``: what pods ask to get its devices without a claim, "" for none."""
+    spec = raw.get("spec", {})
+    return {
+        "extended_resource": spec.get("extendedResourceName", ""),
+        "selectors": [each["cel"]["expression"] for each in spec.get("selectors", ()) if "cel" in each],
     }

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from allocations import placing
-from allocations.reconcile import job_ledger, mirror
+from allocations.reconcile import job_ledger, mirror, pool_names
 from allocations.reconcile.facts import Seen, View
 from allocations.reconcile.wants import FINISHED
 from portal.core import due
@@ -17,7 +17,7 @@ from portal.tenants.models import Project
 from quotas.catalog import dra, services
 from quotas.catalog import selectors as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.facts import DeviceFact, Discovered, NodeFact, SliceFact
+from quotas.catalog.facts import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.models import Cluster
 
@@ -27,16 +27,21 @@ TARGET = "inventory"
 def reconcile_inventory() -> datetime | None:
     """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due."""
     with advisory_lock(TARGET):
-        view = mirror.of_kinds("Node", "ResourceSlice", "ResourceClaim", "Pod")
+        view = mirror.of_kinds("Node", "ResourceSlice", "DeviceClass", "ResourceClaim", "Pod")
         cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
         known, taken = catalog.known_names(cluster)
         found = discover(
-            [node_fact(s) for s in view.of("Node")], [slice_fact(s) for s in view.of("ResourceSlice")], known, taken
+            [node_fact(s) for s in view.of("Node")],
+            [slice_fact(s) for s in view.of("ResourceSlice")],
+            known,
+            taken,
+            [class_fact(s) for s in view.of("DeviceClass")],
         )
-        metered = job_ledger.metered_pods()
+        found = pool_names.kept(cluster, found)
+        metered = job_ledger.metered()
         is_new = services.sync(cluster, found, foreign_use(view, found, metered))
         if job_ledger.repair(metered):  # pods on nodes whose flavor is known only now are no foreign use
-            services.sync(cluster, found, foreign_use(view, found, job_ledger.metered_pods()))
+            services.sync(cluster, found, foreign_use(view, found, job_ledger.metered()))
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
             due.mark("platform", *(f"project:{slug}" for slug in projects))
@@ -70,6 +75,10 @@ def slice_fact(seen: Seen) -> SliceFact:
     )
 
 
+def class_fact(seen: Seen) -> ClassFact:
+    return ClassFact(seen.ref.name, seen.facts["extended_resource"], tuple(seen.facts["selectors"]))
+
+
 def _device(device: Mapping[str, Any]) -> DeviceFact:
     return DeviceFact(
         name=device["name"],
@@ -87,7 +96,7 @@ def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict
     Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by the devices
     they were given: a part that was cut on demand as its whole card, since nothing whole is left of that. Use of what
     is not offered now, on nodes that take no pods or on unhealthy devices, takes nothing from what is. ``metered``:
-    uids of pods whose GPUs the ledger has as held, of tenants' queued Jobs.
+    uids of pods and claims whose GPUs the ledger has as held, of tenants' queued Jobs.
     """
     path_of = {flavor.name: flavor.identity.path for flavor in found.flavors}
     node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor and node.ready}
@@ -105,8 +114,9 @@ def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict
     profiles = {(d.node, d.name): str(d.attributes["profile"]) for d in found.devices if "profile" in d.attributes}
     unhealthy = {(d.node, d.name) for d in found.devices if not d.healthy}
     cards: set[tuple[str, str]] = set()
+    keys = {pool.key for pool in found.pools}
     for claim in view.of("ResourceClaim", ""):
-        for device in claim.facts["devices"]:
+        for device in claim.facts["devices"] if claim.uid not in metered else ():
             node, name = device["pool"], device["device"]
             if device["driver"] != dra.DRIVER or {(node, name), (node, placing.card_of(name))} & unhealthy:
                 continue
@@ -115,7 +125,7 @@ def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict
                 cards.add((node, placing.card_of(name)))
             elif key := pools.get((flavor, dra.GPU_SHARES)):
                 use[key] += int(device.get("consumed", {}).get("shares", 1))
-            elif key := pools.get((flavor, dra.resource_of(profiles.get((node, name), "")))):
+            elif (key := f"{flavor}/{dra.pool_of(profiles.get((node, name), ''))}") in keys:
                 use[key] += 1
     for node, _card in cards:
         use[pools[node_flavor[node], COMPUTE_SLICES]] += 1

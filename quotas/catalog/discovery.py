@@ -14,6 +14,7 @@ from fractions import Fraction
 from quotas.catalog import deviceplugin, dra, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.facts import (
+    ClassFact,
     DeviceFact,
     Discovered,
     FoundDevice,
@@ -28,7 +29,7 @@ from quotas.catalog.facts import (
     Supply,
 )
 
-__all__ = ["DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
+__all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
 
 GPU_TAINT = "nvidia.com/gpu"
 # What may tell two flavors of one product apart: how cards are shared, which configuration of the device plugin a node
@@ -64,14 +65,16 @@ def discover(
     slices: Iterable[SliceFact],
     known: Mapping[Identity, str] | None = None,
     taken: Collection[str] = (),
+    classes: Iterable[ClassFact] = (),
 ) -> Discovered:
     """The catalogue of one cluster.
 
     `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The
     answer depends on the facts only, not on their order.
     """
-    pieces = dra.by_node(slices)
-    sites = [site for node in sorted(nodes, key=lambda n: n.name) if (site := _site(node, pieces.get(node.name, [])))]
+    pieces, extended = dra.by_node(slices), dra.extended_resources(classes)
+    read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
+    sites = [site for site in read if site]
     groups: dict[Identity, list[_Site]] = defaultdict(list)
     for site in sites:
         if site.offered:
@@ -91,10 +94,10 @@ def discover(
     )
 
 
-def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
+def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _Site | None:
     """One node as it is to be offered, or None when it has no GPU."""
     plugin = deviceplugin.read(node)
-    reading = _read_slices(node, slices) if slices else plugin
+    reading = _read_slices(node, slices, extended) if slices else plugin
     if reading is None:
         return None
     problems = list(reading.problems)
@@ -114,10 +117,10 @@ def _site(node: NodeFact, slices: Sequence[SliceFact]) -> _Site | None:
     return _Site(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
 
 
-def _read_slices(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
+def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
     """What is published in another form than NVIDIA's driver's keeps its node from being offered, and no other."""
     try:
-        return dra.read(node, slices)
+        return dra.read(node, slices, extended)
     except (LookupError, ValueError) as error:
         words = f"its ResourceSlices are not as NVIDIA's DRA driver publishes them, so not offered: {error}"
         return Reading("dra", "plain", (), problems=(words,))

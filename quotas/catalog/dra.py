@@ -3,18 +3,23 @@
 Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
 MIG devices share them: whole cards and every profile then draw on one pool of compute and memory slices. MIG devices
 without counters were made beforehand: each profile has a pool of its own. Cards that serve several claims
-(ConsumableShares) are counted in shares. Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go,
+(ConsumableShares) are counted in shares.
+
+Devices that are handed out as they are count as the extended resource of their DeviceClass, by which Jobs ask for them,
+else as a resource of the portal's own, which no Job may ask for.
+
+Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go,
 partitions.go, consumable_shares.go); Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from quotas.catalog import published
 from quotas.catalog.cel import equals
-from quotas.catalog.facts import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
+from quotas.catalog.facts import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.quantities import count, mib
@@ -23,6 +28,8 @@ DRIVER = "gpu.nvidia.com"
 WHOLE_GPU_CLASS = "gpu.nvidia.com"
 MIG_CLASS = "mig.nvidia.com"
 GPU_SHARES = "gpu-portal.io/gpu-shares"
+VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"
+_PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
 
 
 def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
@@ -34,8 +41,24 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
     return nodes
 
 
-def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
-    """All slices of a node. A pool without all ResourceSlices of its newest generation gives none: a problem."""
+def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
+    """Resources by which pods get devices without a claim: {MIG profile, or "" for whole cards: resource}."""
+    found: dict[str, str] = {}
+    for one in classes:
+        if one.name == WHOLE_GPU_CLASS and one.extended_resource.startswith(VENDOR):
+            found[""] = one.extended_resource
+        for selector in one.selectors:
+            for profile in _PROFILE.findall(selector):
+                if one.extended_resource == VENDOR + pool_of(profile):
+                    found[profile] = one.extended_resource
+    return found
+
+
+def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
+    """All slices of a node; `extended` as of `extended_resources`.
+
+    A pool without all ResourceSlices of its newest generation gives none: a problem.
+    """
     devices: list[DeviceFact] = []
     problems: list[str] = []
     for pool, pieces in sorted(_newest(slices).items()):
@@ -66,12 +89,12 @@ def read(node: NodeFact, slices: Sequence[SliceFact]) -> Reading:
     if cut is not None:
         return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
     if parts:
-        uncut = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
-        supplies = [*uncut, *_made_beforehand(product, parts, _card_memory(node))]
+        uncut = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
+        supplies = [*uncut, *_made_beforehand(product, parts, _card_memory(node), extended)]
         return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
     if any(card.shareable for card in cards):
         return _shared(node.name, cards, problems)
-    supplies = [_whole(cards, "gpu", {"nvidia.com/gpu": 1})] if cards else []
+    supplies = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
     return _reading("plain", supplies, _found(node.name, cards), problems)
 
 
@@ -164,23 +187,33 @@ def _card_memory(node: NodeFact) -> int:
     return int(label) if label.isdecimal() else 0
 
 
-def _made_beforehand(product: str, parts: Sequence[DeviceFact], card_mib: int) -> list[Supply]:
+def _made_beforehand(
+    product: str, parts: Sequence[DeviceFact], card_mib: int, extended: Mapping[str, str]
+) -> list[Supply]:
     """MIG devices that an administrator cut: they are handed out as they are, and each profile is counted by itself."""
     by_profile: dict[str, list[DeviceFact]] = defaultdict(list)
     for part in parts:
         by_profile[str(part.attributes["profile"])].append(part)
-    return [_static(product, profile, devices, card_mib) for profile, devices in sorted(by_profile.items())]
+    return [
+        _static(product, profile, devices, card_mib, resource_of(profile, extended))
+        for profile, devices in sorted(by_profile.items())
+    ]
 
 
-def resource_of(profile: str) -> str:
-    """The resource by which devices are counted that are handed out as they are: as the device plugin names it."""
-    return "nvidia.com/mig-" + profile.replace("+", ".") if profile else "nvidia.com/gpu"
+def pool_of(profile: str) -> str:
+    """What follows the flavor in the key of the pool of devices that are handed out as they are."""
+    return "mig-" + profile.replace("+", ".") if profile else "gpu"
 
 
-def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib: int) -> Supply:
-    resource = resource_of(profile)
+def resource_of(profile: str, extended: Mapping[str, str]) -> str:
+    """The resource by which devices are counted that are handed out as they are: that of their DeviceClass, else one of
+    the portal's own."""
+    return extended.get(profile) or OWN + (pool_of(profile) if profile else "gpus")
+
+
+def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib: int, resource: str) -> Supply:
     return Supply(
-        pool=resource.removeprefix("nvidia.com/"),
+        pool=pool_of(profile),
         unit={resource: 1},
         draws={resource: 1},
         kind="mig",

@@ -57,6 +57,15 @@ class SliceFact:
 
 
 @dataclass(frozen=True)
+class ClassFact:
+    """A DeviceClass: the resource by which pods may ask for its devices without a claim, "" for none, and its CEL."""
+
+    name: str
+    extended_resource: str = ""
+    selectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Identity:
     """What a flavor is known by within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g.
     `time-slicing-4`.

@@ -8,7 +8,7 @@ from allocations import services
 from allocations.models import Allocation
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
-from quotas.catalog.discovery import discover
+from quotas.catalog.discovery import ClassFact, discover
 from quotas.catalog.models import Cluster, Flavor, Pool
 from quotas.costs import services as costs
 from quotas.limits import services as limits
@@ -23,7 +23,8 @@ def fleet(*teams: Team, extra_nodes: int = 0) -> Cluster:
     cluster = Cluster.objects.create(slug="local", name="Local")
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(card(n) for n in range(4)))]
-    catalog.sync(cluster, discover(nodes, slices), {})
+    classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
+    catalog.sync(cluster, discover(nodes, slices, classes=classes), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for team in teams:

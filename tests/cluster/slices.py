@@ -43,6 +43,7 @@ MPS = {"strategy": "MPS", "active_thread_percentage": 50, "pinned_memory_limit":
 ROWS = (
     Row("Whole GPU", PLUGIN, "l40s", "whole", WHOLE),
     Row("Whole GPU", DRA, "h100", "whole", WHOLE, count=2),
+    Row("Whole GPU, not cut", DRA, "a10-dra", "whole", WHOLE),
     Row("MIG, strategy mixed", PLUGIN, "a100", "mig-2g.20gb", HARDWARE),
     Row("MIG, strategy single", PLUGIN, "a30-single", "mig-1g.6gb", HARDWARE),
     Row("MIG, dynamic", DRA, "h100", "mig-3g.40gb", HARDWARE),

@@ -24,7 +24,17 @@ from tests.cluster.hardware import (
 pytestmark = pytest.mark.cluster
 
 WITHIN_S = 30.0
-SWITCHED_ON = ("h200", "a100-static", "l40s-shares", "a30-single", "a100-shared", "t4-plain", "l4-mps", "a40-vgpu")
+SWITCHED_ON = (
+    "h200",
+    "a100-static",
+    "l40s-shares",
+    "a10-dra",
+    "a30-single",
+    "a100-shared",
+    "t4-plain",
+    "l4-mps",
+    "a40-vgpu",
+)
 
 
 def product(name: str) -> str:

@@ -288,6 +288,80 @@ def test_a_reservation_of_what_is_not_offered_yet_is_charged_once_it_is() -> Non
     assert unused() == [(at(-120), None, 2)]
 
 
+CLAIM = "train-a-extended-resources-x7"
+
+
+def made_claim(*devices: str, revision: int, pod: str = "train-a", name: str = CLAIM) -> dict[str, Any]:
+    """What the scheduler makes for a pod that asks for nvidia.com/gpu on a node by DRA."""
+    given = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": one} for one in devices]
+    allocation = {"devices": {"results": given}, "allocationTimestamp": BOUND} if devices else {}
+    owner = {"kind": "Pod", "name": pod, "uid": pod, "controller": True}
+    made = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    metadata = _metadata(name, revision, ownerReferences=[owner], annotations=made)
+    return {"kind": "ResourceClaim", "metadata": metadata, "status": {"allocation": allocation}}
+
+
+def dra_pod(revision: int, node: str = "", phase: str = "Pending") -> dict[str, Any]:
+    found = pod(node=node, phase=phase, revision=revision)
+    found["status"] |= {"extendedResourceClaimStatus": {"resourceClaimName": CLAIM}} if node else {}
+    return found
+
+
+def given() -> list[tuple[str, str, datetime, datetime | None]]:
+    rows = UsageInterval.objects.filter(unused=False).order_by("slot", "start")
+    return [(row.slot, row.device_uuid, row.start, row.end) for row in rows]
+
+
+def test_a_job_by_dra_is_charged_for_each_device_that_its_pod_was_given() -> None:
+    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1), seen(made_claim(revision=11), 2)])
+    assert unused() == [(at(0), None, 2)]
+    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)])
+    slots = [("local/h100-0/gpu-1", "GPU-1"), ("local/h100-0/gpu-2", "GPU-2")]
+    assert given() == [(*slot, at(3), None) for slot in slots]
+    assert unused() == [(at(0), at(3), 2)]
+    row = UsageInterval.objects.filter(unused=False)[0]
+    assert (row.allocation, row.offering, row.estimated_start) == (UUID(JOB), "h100/whole", False)
+    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=20), 30, gone=True)])
+    assert given() == [(*slot, at(3), at(30)) for slot in slots]
+    assert unused() == [(at(0), at(3), 2), (at(30), None, 2)]
+
+
+def test_devices_of_a_jobs_pod_are_charged_once_however_often_they_are_seen() -> None:
+    batch = [made_claim("gpu-1", "gpu-2", revision=12), dra_pod(13, "h100-0", "Running"), workload(flavor="h100")]
+    record_observations([seen(each, 3) for each in batch])
+    record_observations([seen(each, 9) for each in batch])
+    record_list(KINDS["ResourceClaim"], [seen(batch[0], 20, live=False)], 30, at(20))
+    reconcile_inventory()
+    assert [(start, end) for *_, start, end in given()] == [(at(-60), None)] * 2
+    assert bill(25) == 2
+
+
+def test_devices_of_a_claim_that_vanished_unseen_are_charged_until_the_last_sighting() -> None:
+    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1)])
+    record_list(KINDS["ResourceClaim"], [seen(made_claim("gpu-1", "gpu-2", revision=12), 5)], 12, at(5))
+    record_list(KINDS["ResourceClaim"], [], 90, at(600))
+    assert [(end, bill(4.9), bill(5)) for *_, end in given()] == [(at(5), 2, 2)] * 2
+    assert unused()[-1] == (at(5), None, 2)
+
+
+def test_a_claim_that_a_pod_does_not_name_is_not_its_jobs() -> None:
+    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10, "h100-0", "Running"), 1)])
+    record_observations([seen(made_claim("gpu-3", revision=12, name="another"), 2)])
+    assert given() == []
+
+
+def test_what_nobody_recorded_of_devices_is_repaired_from_the_mirror() -> None:
+    record_observations([seen(workload(flavor="h100", since="2026-11-02T11:58:00Z"), 0), seen(dra_pod(10), 1)])
+    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)])
+    UsageInterval.objects.all().delete()
+    reconcile_inventory()
+    assert [(start, end) for *_, start, end in given()] == [(at(-60), None)] * 2
+    assert unused() == [(at(-120), at(-60), 2)]
+    MirrorObject.objects.all().delete()
+    reconcile_inventory()
+    assert not UsageInterval.objects.filter(end=None).exists()
+
+
 def test_each_pod_of_a_job_is_billed_for_itself() -> None:
     record_observations([seen(workload(), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
     record_observations([seen(pod("train-a", phase="Failed", revision=20), 9)])

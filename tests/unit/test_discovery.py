@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
-from quotas.catalog.facts import FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
+from quotas.catalog.facts import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
@@ -67,7 +67,8 @@ def test_whole_gpus_by_device_plugin():
 
 
 def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
-    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
+    classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
+    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1))], classes=classes)
     assert found.pools == (FoundPool("h100/gpu", "h100", {"nvidia.com/gpu": 1}, 2),)
     (offering,) = slices_in(found)
     assert offering == FoundOffering(
@@ -90,6 +91,30 @@ def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
     )
     assert found.flavors[0].identity == Identity("NVIDIA-H100-80GB-HBM3", "dra", "plain")
     assert found.devices[0] == FoundDevice("h100-0", "gpu-0", "GPU-0", "h100", True, card(0).attributes)
+
+
+@pytest.mark.parametrize("classes", [(), (("gpu.nvidia.com", ""),), (("other", "nvidia.com/gpu"),)])
+def test_gpus_that_no_job_can_ask_for_are_counted_in_a_resource_of_the_portals_own(classes):
+    slices = [slices_of("h100-0", card(0), card(1))]
+    found = discover([dra_node()], slices, classes=[ClassFact(*each) for each in classes])
+    assert found.pools == (FoundPool("h100/gpu", "h100", {"gpu-portal.io/gpus": 1}, 2),)
+    assert slices_in(found)[0].requests == {"gpu-portal.io/gpus": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "prefix"),
+    [
+        ("nvidia.com/mig-1g.10gb", "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'", "nvidia.com"),
+        ("nvidia.com/mig-1g.10gb", 'device.attributes["gpu.nvidia.com"]["profile"] == "1g.10gb"', "nvidia.com"),
+        ("nvidia.com/mig-1g.10gb", "device.attributes['gpu.nvidia.com'].type == 'mig'", "gpu-portal.io"),
+        ("nvidia.com/small", "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'", "gpu-portal.io"),
+    ],
+)
+def test_a_profile_that_was_cut_beforehand_is_asked_for_by_the_class_that_selects_it(name, expression, prefix):
+    attributes = {"type": "mig", "profile": "1g.10gb", "productName": "NVIDIA H100 80GB HBM3"}
+    classes = [ClassFact("small", name, (expression,))]
+    found = discover([dra_node()], [slices_of("h100-0", DeviceFact("gpu-0-mig-0", attributes))], classes=classes)
+    assert [pool.resources for pool in found.pools] == [{f"{prefix}/mig-1g.10gb": 1}]
 
 
 def test_divisible_cards_are_counted_in_compute_and_memory_slices():

@@ -110,6 +110,7 @@ SWITCHED_ON = {
             ("mig-3g.40gb", "", 1, Fraction(1, 2), 40192),
         ],
     ),
+    "a10-dra": ("a10", {"gpu": 4}, [("whole", "", 1, Fraction(1), 23028)]),
     "l40s-shares": (
         "l40s-consumable-shares-4",
         {"gpu-shares": 16},

@@ -93,6 +93,7 @@ def test_l40s_node_is_exactly_what_kubelet_nfd_and_gfd_would_write():
         ("h200", {}),
         ("a100-static", {}),
         ("l40s-shares", {}),
+        ("a10-dra", {}),
         ("a30-single", {"nvidia.com/gpu": "16"}),
         ("a100-shared", {"nvidia.com/mig-1g.10gb.shared": "56"}),
         ("t4-plain", {"nvidia.com/gpu": "16"}),
@@ -124,6 +125,7 @@ def gpu_labels(kind: str, node: str = "") -> dict[str, str]:
         ("a100-static", ("NVIDIA-A100-SXM4-80GB", "8", "0", "none", "81920")),
         ("a40-vgpu", ("NVIDIA-A40-12Q", "2", "1", "none", "12288")),
         ("l40s-shares", ("NVIDIA-L40S", "4", "1", "none", "46068")),
+        ("a10-dra", ("NVIDIA-A10", "4", "1", "none", "23028")),
     ],
 )
 def test_labels_of_a_node_tell_how_its_cards_are_divided(kind, labels):

@@ -40,14 +40,14 @@ def test_extra_nodes_are_counted_on_and_do_not_rename_the_others():
 
 
 def test_unknown_kind_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="no node kind b200; there are a100, a100-shared, "):
+    with pytest.raises(ValueError, match="no node kind b200; there are a10-dra, a100, a100-shared, "):
         FLEET.with_extra({"b200": 1})
 
 
 def test_other_kinds_have_no_nodes_until_they_are_switched_on():
     off = {kind.name for kind in FLEET.kinds if not kind.nodes}
     assert off == {
-        "h200", "a100-static", "l40s-shares", "a30-single", "a100-shared", "t4-plain", "l4-mps", "a40-vgpu",
+        "h200", "a100-static", "l40s-shares", "a10-dra", "a30-single", "a100-shared", "t4-plain", "l4-mps", "a40-vgpu",
     }  # fmt: skip
     h200 = next(kind for kind in FLEET.with_extra({"h200": 2}).kinds if kind.name == "h200")
     assert list(h200.node_names()) == ["h200-0", "h200-1"]

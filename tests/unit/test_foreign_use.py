@@ -46,6 +46,11 @@ def test_a_gpu_that_a_pod_asked_as_a_resource_and_got_by_a_claim_is_one() -> Non
     assert foreign_use(View([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
 
 
+def test_what_the_ledger_has_of_a_claim_is_no_foreign_use() -> None:
+    view = View([claim("h100-0", "gpu-0"), claim("h100-0", "gpu-1")])
+    assert foreign_use(view, PLAIN, {"claim-gpu-0"}) == {"h100/gpu": 1}
+
+
 def test_what_runs_where_nothing_is_offered_now_takes_nothing_from_what_is() -> None:
     nodes = [plugin_node("l40s-0"), replace(plugin_node("l40s-1"), unschedulable=True)]
     found = discover(nodes, [])

@@ -137,6 +137,28 @@ def test_shares_of_a_device_are_read_as_kubernetes_writes_them() -> None:
     assert found["devices"][0]["consumed"] == {"shares": "1000", "memory": "1Gi"}
 
 
+def test_a_claim_that_the_scheduler_made_for_a_pod_says_for_which() -> None:
+    made = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    owner = {"kind": "Pod", "name": "train-a", "uid": "p1", "controller": True}
+    project = KINDS["ResourceClaim"].project
+    assert (project({"metadata": {"annotations": made, "ownerReferences": [owner]}}) or {})["pod"] == "p1"
+    assert "pod" not in (project({"metadata": {"ownerReferences": [owner]}}) or {})
+
+
+def test_a_pod_says_which_claim_the_scheduler_made_for_it() -> None:
+    container = {"resources": {"limits": {GPU: "1"}}}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "train-a-extended-resources-x"}}
+    found = KINDS["Pod"].project({"metadata": {}, "spec": {"containers": [container]}, "status": status})
+    assert (found or {})["extended_claim"] == "train-a-extended-resources-x"
+
+
+def test_a_device_class_says_by_which_resource_pods_may_ask_and_what_it_selects() -> None:
+    spec = {"extendedResourceName": GPU, "selectors": [{"cel": {"expression": "true"}}]}
+    project = KINDS["DeviceClass"].project
+    assert project({"spec": spec}) == {"extended_resource": GPU, "selectors": ["true"]}
+    assert project({"spec": {}}) == {"extended_resource": "", "selectors": []}
+
+
 def test_a_queue_that_admits_nothing_says_why() -> None:
     stopped = {
         "type": "Active",

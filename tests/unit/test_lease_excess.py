@@ -99,6 +99,13 @@ def test_what_belongs_to_nobody_has_nothing_reserved() -> None:
     assert excesses(claim("stray", 1, allocation="")) == [(HolderKind.CLAIM, DEVICES, 1, 0)]
 
 
+def test_a_claim_that_the_scheduler_made_for_what_a_pod_asks_is_counted_with_the_pod() -> None:
+    made = claim("sweep-0-extended-resources-x", 1, allocation="")
+    made = replace(made, facts={**made.facts, "pod": "u-sweep-0"})
+    assert excesses(workload(1), pod("sweep-0", job=JOB), made) == []
+    assert excesses(workload(1), made) == [(HolderKind.CLAIM, DEVICES, 1, 0)]
+
+
 def test_the_sentence_says_who_uses_how_much_of_what() -> None:
     holder = Holder(HolderKind.JOB, NS, JOB, "sweep")
     said = Excess(holder, GPU, 2, 1).sentence

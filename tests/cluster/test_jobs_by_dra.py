@@ -1,0 +1,71 @@
+"""A tenant's queued Job on GPUs by DRA, asked for as nvidia.com/gpu: admitted, given devices, charged for each."""
+
+import pytest
+from django.core.management import call_command
+
+from allocations.jobs import State
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Device, Node, Pool
+from quotas.metering.models import UsageInterval
+from tests.builders import client
+from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import Read, Switch, devices
+from tests.cluster.test_jobs import Submit, become, submit  # noqa: F401 (a fixture)
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def node(one_more: Switch) -> str:
+    """A node of whole GPUs by DRA, its flavor accepted and shared out."""
+    name = one_more("a10-dra")["a10-dra"]
+    eventually(lambda: Node.objects.filter(name=name, present=True, flavor__isnull=False).exists())
+    eventually(lambda: Pool.objects.filter(key="a10/gpu", use__total__gt=0).exists())
+    call_command("accept_flavors", "--all", "--share")
+    return name
+
+
+def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
+    node: str,
+    submit: Submit,  # noqa: F811
+    project: Project,
+    member: User,
+    kubectl: Kubectl,
+    read: Read,
+) -> None:
+    assert Pool.objects.get(key="a10/gpu").resources == {"nvidia.com/gpu": 1}
+    uid = submit("by-dra", pods=2, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A10"})
+    job = become(project, uid, State.RUNNING)
+    assert (job.offering, job.gpus) == ("a10/whole", 2)
+    rows = eventually(lambda: both(uid))
+    claims = read("resourceclaims", "-n", project.namespace)["items"]
+    given = {f"local/{pool}/{device}" for claim in claims for pool, device in devices(claim)}
+    assert {row.slot for row in rows or ()} == given
+    for row in rows or ():
+        assert row.device_uuid == Device.objects.get(node__name=node, name=row.device).uuid
+        assert (row.node, row.offering, row.count, row.project) == (node, "a10/whole", 1, project.slug)
+    eventually(lambda: Pool.objects.get(key="a10/gpu").use.foreign == 0)
+
+    kubectl("delete", "job", "by-dra", "-n", project.namespace)
+    eventually(lambda: not UsageInterval.objects.filter(allocation=uid, end=None).exists())
+    assert not UsageInterval.objects.filter(allocation=uid, estimated_end=True).exists()
+    assert client(member).get(f"/api/v1/jobs/{uid}").status_code == 404
+    assert_charged_once(uid)
+
+
+def both(uid: str) -> list[UsageInterval] | None:
+    """The two devices in use, once nothing that is reserved is left over."""
+    rows = list(UsageInterval.objects.filter(allocation=uid, end=None))
+    return rows if len(rows) == 2 and not any(row.unused for row in rows) else None
+
+
+def assert_charged_once(uid: str) -> None:
+    """From admission until the quota went back no more and no less than both GPUs is charged."""
+    rows = list(UsageInterval.objects.filter(allocation=uid, end__isnull=False))
+    moments = sorted({moment for row in rows for moment in (row.start, row.end) if moment})
+    bills = [sum(row.count for row in rows if row.end and row.start <= moment < row.end) for moment in moments]
+    # A deleted Job's quota goes back before its pods have ended: each device is then charged until its claim is gone.
+    assert bills[0] == 2
+    assert bills[-1] == 0
+    assert bills == sorted(bills, reverse=True)
