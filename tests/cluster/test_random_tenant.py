@@ -1,0 +1,90 @@
+"""A member with a kubeconfig tries everything at random, and lease, use and bill agree all the same.
+
+    python -m tests.stack tests/cluster/test_random_tenant.py --operations 5000 --seed 3
+
+The operations are printed when it fails; the same seed tries the same again.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from uuid import uuid4
+
+import pytest
+
+from allocations.cluster import people
+from allocations.cluster.client import connect
+from deploy.local.runner import Local
+from portal.core import due
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from tests.cluster import recorder
+from tests.cluster.api_client import ApiClient
+from tests.cluster.conftest import Kubectl
+from tests.cluster.judge import over_allocated
+from tests.cluster.random_tenant import invariants, trial
+from tests.cluster.random_tenant.generator import Generator
+from tests.cluster.random_tenant.operations import Performer
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def admin(local: Local) -> ApiClient:
+    return ApiClient(local.home)
+
+
+@pytest.fixture
+def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
+    """With the token of the member's kubeconfig."""
+    return ApiClient(local.home, people.mint(connect(), member.username, 3600).token)
+
+
+@pytest.fixture
+def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
+    """Two projects of the member's team: the one that is mostly used, and another one."""
+    found = [tenants.create_project(vision, f"r-{uuid4().hex[:10]}", "A random tenant's") for _ in range(2)]
+    due.mark(*(f"project:{project.slug}" for project in found))
+    for project in found:
+        role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
+        eventually(role, AssertionError)
+    return found
+
+
+@pytest.fixture
+def record(admin: ApiClient, projects: list[Project]) -> Iterator[recorder.Recorder]:
+    recording = recorder.Recorder(admin, [project.namespace for project in projects])
+    recording.start()
+    yield recording
+    recording.stop()
+
+
+def say(line: str) -> None:
+    """To standard output, which pytest shows of a test that failed."""
+    sys.stdout.write(f"{line}\n")
+
+
+def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
+    pytestconfig: pytest.Config,
+    member: User,
+    tenant: ApiClient,
+    admin: ApiClient,
+    projects: list[Project],
+    record: recorder.Recorder,
+    kubectl: Kubectl,
+) -> None:
+    operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
+    namespaces = [project.namespace for project in projects]
+    say(f"replay with: --operations {operations} --seed {seed}")
+    generator = Generator(seed, tenant, lambda: trial.places_of(projects))
+
+    def judge() -> list[str]:
+        return invariants.findings(admin, namespaces) or over_allocated(kubectl)
+
+    try:
+        trial.run(generator, Performer(member, tenant), operations, judge, say)
+    finally:
+        trial.clear(tenant, admin, projects)
+    record.stop()
+    assert recorder.uncharged(record.samples, namespaces) == []
