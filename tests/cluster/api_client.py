@@ -36,11 +36,15 @@ class ApiClient:
     def __init__(self, home: Home, token: str = "") -> None:
         """With the person's ``token``; as the local administrator without one."""
         certs = home.certs
-        admin = {} if token else {"cert_file": str(certs / "admin.crt"), "key_file": str(certs / "admin.key")}
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._server = home.apiserver
         self._pool = urllib3.PoolManager(
-            ca_certs=str(certs / "ca.crt"), headers=headers, maxsize=4, retries=False, timeout=30, **admin
+            ca_certs=str(certs / "ca.crt"),
+            cert_file=None if token else str(certs / "admin.crt"),
+            key_file=None if token else str(certs / "admin.key"),
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            maxsize=4,
+            retries=False,
+            timeout=30,
         )
 
     def call(

@@ -80,7 +80,7 @@ def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
 
 @dataclass
 class Comparison:
-    """GPU-seconds as slices × seconds: what the recorder saw and the ledger has, and how far they may be apart."""
+    """GPU-seconds that the recorder saw and that the ledger has, and how far they may be apart."""
 
     recorded: float = 0.0
     charged: float = 0.0
@@ -99,19 +99,24 @@ class Comparison:
 
 
 def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
-    """By holder, what the samples and the ledger of the same time come to; one sample of each interval may differ."""
+    """By holder, GPU-seconds of the samples and of the ledger in the same time; each interval may be off by one sample.
+
+    The part of a GPU that a slice is cannot be seen from outside: it is taken from the holder's own intervals.
+    """
     rows = ledger.intervals(namespaces)
     begin, end = samples[0].asked_at, samples[-1].asked_at
     longest = max(after.answered_at - before.asked_at for before, after in pairwise(samples))
     found: dict[Holder, Comparison] = defaultdict(Comparison)
+    shares = {holder: sum(row.gpus for row in part) / sum(row.count for row in part) for holder, part in rows.items()}
     for before, after in pairwise(samples):
-        for holder, amount in before.due.items():
-            found[holder].recorded += amount * (after.asked_at - before.asked_at)
+        for holder, slices in before.due.items():
+            gpus = float(slices * shares.get(holder, 1))
+            found[holder].recorded += gpus * (after.asked_at - before.asked_at)
     for holder, intervals in rows.items():
         for row in intervals:
-            seconds = _seconds_within(row, begin, end)
-            one = Comparison(charged=row.count * seconds, tolerance=row.count * longest, intervals=1)
-            found[holder].add(one)
+            gpus = float(row.count * shares[holder])
+            charged = gpus * _seconds_within(row, begin, end)
+            found[holder].add(Comparison(charged=charged, tolerance=gpus * longest, intervals=1))
     return dict(found)
 
 

@@ -7,16 +7,12 @@ The operations are printed when it fails; the same seed tries the same again.
 
 import sys
 from collections.abc import Iterator
-from functools import partial
-from uuid import uuid4
 
 import pytest
 
 from allocations.cluster import people
 from allocations.cluster.client import connect
 from deploy.local.runner import Local
-from portal.core import due
-from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.cluster import recorder
 from tests.cluster.api_client import ApiClient
@@ -25,7 +21,7 @@ from tests.cluster.judge import over_allocated
 from tests.cluster.random_tenant import invariants, trial
 from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
-from tests.cluster.waiting import eventually
+from tests.cluster.tenants import own_projects
 
 pytestmark = pytest.mark.cluster
 
@@ -44,12 +40,7 @@ def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
     """Two projects of the member's team: the one that is mostly used, and another one."""
-    found = [tenants.create_project(vision, f"r-{uuid4().hex[:10]}", "A random tenant's") for _ in range(2)]
-    due.mark(*(f"project:{project.slug}" for project in found))
-    for project in found:
-        role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
-        eventually(role, AssertionError)
-    return found
+    return own_projects(vision, 2, kubectl)
 
 
 @pytest.fixture
