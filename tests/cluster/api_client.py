@@ -1,7 +1,7 @@
 """The API server over HTTP with one person's credentials: every answer with its status, also a refusal."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -33,15 +33,14 @@ class Answer(NamedTuple):
 class ApiClient:
     """Keep-alive connections for one person; threads may share it."""
 
-    def __init__(self, home: Home, token: str = "") -> None:
-        """With the person's ``token``; as the local administrator without one."""
+    def __init__(self, home: Home, token: Callable[[], str] | None = None) -> None:
+        """With the token that the person has at each call; as the local administrator without one."""
         certs = home.certs
-        self._server = home.apiserver
+        self._server, self._token = home.apiserver, token
         self._pool = urllib3.PoolManager(
             ca_certs=str(certs / "ca.crt"),
             cert_file=None if token else str(certs / "admin.crt"),
             key_file=None if token else str(certs / "admin.key"),
-            headers={"Authorization": f"Bearer {token}"} if token else {},
             maxsize=4,
             retries=False,
             timeout=30,
@@ -57,7 +56,9 @@ class ApiClient:
     ) -> Answer:
         url = f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}"
         data = None if body is None else json.dumps(body).encode()
-        headers = {**self._pool.headers, "Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token()}"
         answer = self._pool.request(method, url, body=data, headers=headers)
         return Answer(answer.status, json.loads(answer.data))
 

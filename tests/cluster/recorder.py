@@ -120,6 +120,11 @@ def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, 
     return dict(found)
 
 
+def differences(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
+    """Whose GPU-seconds in the ledger differ from those of the samples by more than one sample of each interval."""
+    return {holder: found for holder, found in compare(samples, namespaces).items() if found.differs}
+
+
 def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:
     first = max(begin, row.start.timestamp())
     last = min(end, row.end.timestamp() if row.end else end)

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from allocations.cluster import people
-from allocations.cluster.client import connect
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
 from tests.cluster import recorder
@@ -21,7 +19,7 @@ from tests.cluster.judge import over_allocated
 from tests.cluster.random_tenant import invariants, trial
 from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
-from tests.cluster.tenants import own_projects
+from tests.cluster.tenants import own_projects, token_of
 
 pytestmark = pytest.mark.cluster
 
@@ -34,7 +32,7 @@ def admin(local: Local) -> ApiClient:
 @pytest.fixture
 def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
     """With the token of the member's kubeconfig."""
-    return ApiClient(local.home, people.mint(connect(), member.username, 3600).token)
+    return ApiClient(local.home, token_of(member))
 
 
 @pytest.fixture
@@ -79,3 +77,4 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
         trial.clear(tenant, admin, projects)
     record.stop()
     assert recorder.uncharged(record.samples, namespaces) == []
+    assert recorder.differences(record.samples, namespaces) == {}

@@ -188,12 +188,13 @@ def _read_claims(seen: Snapshot, found: dict[Holder, Usage]) -> None:
 
 
 def _holder_of_claim(claim: Object, pods: Mapping[str, Object]) -> Holder | None:
-    """None for the claim that the scheduler made of a pod's extended resource: the pod's limits count it."""
+    """The claim that the scheduler makes of an extended resource is its pod's; None where the pod's limits count it."""
     metadata = claim["metadata"]
     if allocation := metadata.get("labels", {}).get(ALLOCATION):
         return Holder(metadata["namespace"], "allocation", allocation)
-    if any(owner["uid"] in pods for owner in metadata.get("ownerReferences", ())):
-        return None
+    owner = next((pods[one["uid"]] for one in metadata.get("ownerReferences", ()) if one["uid"] in pods), None)
+    if owner:
+        return None if gpus_of(owner) else _holder_of_pod(owner)
     return Holder(metadata["namespace"], "claim", metadata["name"]) if _devices(claim) else None
 
 

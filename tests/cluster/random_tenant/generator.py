@@ -1,6 +1,7 @@
 """Random operations from a seed: the same seed asks for the same, as far as it meets the same objects.
 
 Each operation has a generator of its own, seeded by the run's: what one meets does not change what the next one tries.
+Many operations go on with the object of the last one, for it takes several in a row to get around a rule.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,9 @@ OFFERINGS = (
 CROWDED = 24
 """With so many objects in a namespace, what would make another deletes one."""
 
+AGAIN = 0.5
+"""How likely an operation goes on with the last one's object."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -47,7 +51,7 @@ class Generator:
     def __init__(self, seed: int, tenant: ApiClient, places: Callable[[], list[Place]]) -> None:
         """``tenant`` lists what is there; ``places`` answers with the namespaces as they are now, in a fixed order."""
         self._random, self._tenant, self._places = Random(seed), tenant, places
-        self._number = 0
+        self._number, self._last = 0, ""
 
     def burst(self) -> int:
         """How many operations come before the next judgement."""
@@ -93,7 +97,7 @@ class Generator:
         return create(manifests.replicated(rng, kind, place.namespace, name, label))
 
     def _change(self, rng: Random, place: Place, places: list[Place], there: list[Object]) -> Operation | None:
-        thing = _pick(rng, there, {"Job": 70, "Pod": 20, "Deployment": 5, "StatefulSet": 5})
+        thing = self._pick(rng, there, {"Job": 70, "Pod": 20, "Deployment": 5, "StatefulSet": 5})
         if thing is None:
             return None
         label, others = _label(rng, place, places), [other for other in there if other is not thing]
@@ -105,24 +109,28 @@ class Generator:
         return patch(thing, changes.of_replicated(rng, others, label))
 
     def _scale(self, rng: Random, _: Place, __: list[Place], there: list[Object]) -> Operation | None:
-        thing = _pick(rng, there, {"Deployment": 1, "StatefulSet": 1})
+        thing = self._pick(rng, there, {"Deployment": 1, "StatefulSet": 1})
         return patch(thing, {"spec": {"replicas": rng.randint(0, 6)}}, "scale") if thing else None
 
     def _delete(self, rng: Random, place: Place, _: list[Place], there: list[Object]) -> Operation | None:
         if rng.random() < 0.06:
             kind = rng.choice(["Pod", "Job"])
             return delete_all(rng, kind, place.namespace, rng.choice(["app", "job-name", "gpu-portal.io/allocation"]))
-        thing = _pick(rng, there, {"Job": 40, "Pod": 44, "Deployment": 8, "StatefulSet": 8})
+        thing = self._pick(rng, there, {"Job": 40, "Pod": 44, "Deployment": 8, "StatefulSet": 8})
         return delete(rng, thing) if thing else None
 
-
-def _pick(rng: Random, there: list[Object], weights: dict[str, int]) -> Object | None:
-    """One of the objects, of a kind chosen by weight among those that are there."""
-    by_kind = {kind: [thing for thing in there if thing["kind"] == kind] for kind in weights}
-    kinds = [kind for kind, things in by_kind.items() if things]
-    if not kinds:
-        return None
-    return rng.choice(by_kind[rng.choices(kinds, [weights[kind] for kind in kinds])[0]])
+    def _pick(self, rng: Random, there: list[Object], weights: dict[str, int]) -> Object | None:
+        """An object of one of the kinds: often the last one again, else of a kind chosen by weight."""
+        by_kind = {kind: [thing for thing in there if thing["kind"] == kind] for kind in weights}
+        kinds = [kind for kind, things in by_kind.items() if things]
+        if not kinds:
+            return None
+        found: Object = rng.choice(by_kind[rng.choices(kinds, [weights[kind] for kind in kinds])[0]])
+        if rng.random() < AGAIN:
+            again = (thing for kind in kinds for thing in by_kind[kind] if thing["metadata"]["uid"] == self._last)
+            found = next(again, found)
+        self._last = found["metadata"]["uid"]
+        return found
 
 
 def _label(rng: Random, place: Place, places: list[Place]) -> dict[str, str]:

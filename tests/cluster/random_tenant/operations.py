@@ -7,7 +7,7 @@ from typing import Any
 
 from allocations import services
 from allocations.models import Allocation
-from portal.core.errors import Invalid, NotVisible, Refused
+from portal.core.errors import Problem
 from portal.tenants.models import Project, User
 from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object
 
@@ -101,7 +101,7 @@ class Performer:
                 services.request(self.member, wish)
                 return 201, ""
             services.release(self.member, _row(operation))
-        except (Invalid, NotVisible, Refused) as refusal:
+        except Problem as refusal:
             return 409, str(refusal)
         return 200, ""
 
