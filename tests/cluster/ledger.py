@@ -43,5 +43,6 @@ def overlaps(rows: Iterable[UsageInterval]) -> list[str]:
         before = last.get(row.slot)
         if before and (before.end is None or row.start < before.end):
             found.append(f"slot {row.slot} is charged twice from {row.start:%T}")
-        last[row.slot] = row
+        if before is None or (before.end and (row.end is None or row.end > before.end)):
+            last[row.slot] = row
     return found

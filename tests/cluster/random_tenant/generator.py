@@ -32,7 +32,6 @@ OFFERINGS = (
 """What is asked of the portal: offering, most slices, whether they may spread over nodes."""
 CROWDED = 24
 """With so many objects in a namespace, what would make another deletes one."""
-
 AGAIN = 0.5
 """How likely an operation goes on with the last one's object."""
 
@@ -64,9 +63,8 @@ class Generator:
         places = self._places()
         place = rng.choices(places, [4, *[1] * (len(places) - 1)])[0]
         there = [thing for kind in NAMESPACED for thing in self._live(kind, place.namespace)]
-        action = rng.choices([self._portal, self._make, self._change, self._scale, self._delete], [16, 36, 24, 6, 18])[
-            0
-        ]
+        actions = [self._portal, self._make, self._change, self._scale, self._delete]
+        action = rng.choices(actions, [16, 36, 24, 6, 18])[0]
         if action == self._make and len(there) >= CROWDED:
             action = self._delete
         return action(rng, place, places, there) or self._make(rng, place, places, there)
@@ -75,11 +73,8 @@ class Generator:
         """Objects of a kind in an order that does not hang on the random ends of names."""
         api = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
         found = self._tenant.items(NAMESPACED[kind].format(namespace))
-        found = [thing for thing in found if not thing["metadata"]["name"].endswith("-holder")]
-        found.sort(
-            key=lambda thing: (thing["metadata"].get("generateName", ""), thing["metadata"]["creationTimestamp"])
-        )
-        return [{"apiVersion": api, "kind": kind, **thing} for thing in found]
+        ours = [thing for thing in found if not thing["metadata"]["name"].endswith("-holder")]
+        return [{"apiVersion": api, "kind": kind, **thing} for thing in sorted(ours, key=_order)]
 
     def _portal(self, rng: Random, place: Place, _: list[Place], __: list[Object]) -> Operation:
         if place.live and rng.random() < (0.8 if len(place.live) > 5 else 0.4):
@@ -131,6 +126,11 @@ class Generator:
             found = next(again, found)
         self._last = found["metadata"]["uid"]
         return found
+
+
+def _order(thing: Object) -> tuple[str, str]:
+    metadata = thing["metadata"]
+    return metadata.get("generateName", metadata["name"]), metadata["creationTimestamp"]
 
 
 def _label(rng: Random, place: Place, places: list[Place]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from tests.cluster import ledger, usage
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import NAMESPACED, ApiClient, Object
 from tests.cluster.usage import Holder, Snapshot, Usage
 
 WITHIN_S = 30.0
@@ -105,7 +105,9 @@ def _is_blind(container: Object) -> bool:
 def leftovers(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
     """What is there although everything was deleted and given back."""
     seen = usage.look(admin, namespaces, time.time)
-    objects = {"pod": seen.pods, "claim": seen.claims, "workload": seen.workloads}
+    objects = {"claim": seen.claims, "workload": seen.workloads}
+    for kind, path in NAMESPACED.items():
+        objects[kind] = [one for namespace in namespaces for one in admin.items(path.format(namespace))]
     found = [f"{kind} {one['metadata']['name']} is left" for kind, items in objects.items() for one in items]
     for quota in seen.quotas:
         hard = quota.get("status", {}).get("hard", {})

@@ -1,7 +1,6 @@
 """One run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from allocations import services
 from allocations.models import Allocation
@@ -40,16 +39,14 @@ def run(
 
 
 def _holds(judge: Callable[[], list[str]]) -> None:
-    """Wait until nothing is found; AssertionError when something still is after WITHIN_S."""
-    found: list[str] = []
+    """Wait until nothing is found; AssertionError with the findings that are left after WITHIN_S."""
 
     def is_clean() -> bool:
-        found[:] = judge()
-        return not found
+        found = judge()
+        assert not found, "; ".join(found)
+        return True
 
-    with suppress(AssertionError):
-        eventually(is_clean, within_s=invariants.WITHIN_S, every_s=0.3)
-    assert not found, f"after {invariants.WITHIN_S:.0f} s: {'; '.join(found)}"
+    eventually(is_clean, AssertionError, within_s=invariants.WITHIN_S, every_s=0.3)
 
 
 def places_of(projects: Sequence[Project]) -> list[Place]:
