@@ -120,9 +120,14 @@ def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, 
     return dict(found)
 
 
-def differences(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
+def differences(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
     """Whose GPU-seconds in the ledger differ from those of the samples by more than one sample of each interval."""
-    return {holder: found for holder, found in compare(samples, namespaces).items() if found.differs}
+    return [
+        f"{holder.kind} {holder.name} is charged {found.charged:.1f} GPU-seconds in {found.intervals} intervals, and "
+        f"{found.recorded:.1f} were seen, give or take {found.tolerance:.1f}"
+        for holder, found in compare(samples, namespaces).items()
+        if found.differs
+    ]
 
 
 def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:

@@ -77,4 +77,4 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
         trial.clear(tenant, admin, projects)
     record.stop()
     assert recorder.uncharged(record.samples, namespaces) == []
-    assert recorder.differences(record.samples, namespaces) == {}
+    assert recorder.differences(record.samples, namespaces) == []

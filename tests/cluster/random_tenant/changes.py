@@ -10,8 +10,8 @@ KEEP = "example.com/keep"
 
 def of_job(rng: Random, thing: Object, others: list[Object], label: Object) -> Object:
     """``others``: objects of the namespace that could be named as owner; ``label``: an allocation's."""
-    spec = thing["spec"]
-    number = rng.choice([0, 1, 2, spec.get("parallelism", 1) + rng.randint(0, 4), 16])
+    parallelism = thing["spec"].get("parallelism", 1)
+    number = rng.choice([0, 1, 2, parallelism, parallelism, parallelism + rng.randint(1, 12)])
     return rng.choice(
         [
             {"spec": {"parallelism": number}},
@@ -63,7 +63,7 @@ def of_replicated(rng: Random, others: list[Object], label: Object) -> Object:
 
 
 def finalizers(rng: Random) -> list[str] | None:
-    return rng.choice([[KEEP], [KEEP], ["orphan"], ["foregroundDeletion"], None])
+    return rng.choice([[KEEP], [KEEP], [KEEP], ["orphan"], ["foregroundDeletion"], None])
 
 
 def owners(rng: Random, others: list[Object]) -> list[Object] | None:

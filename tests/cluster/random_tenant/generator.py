@@ -32,7 +32,7 @@ OFFERINGS = (
 """What is asked of the portal: offering, most slices, whether they may spread over nodes."""
 CROWDED = 24
 """With so many objects in a namespace, what would make another deletes one."""
-AGAIN = 0.5
+AGAIN = 0.6
 """How likely an operation goes on with the last one's object."""
 
 

@@ -28,7 +28,7 @@ def job(rng: Random, namespace: str, name: str, labels: Object) -> Object:
     kind = rng.choices(["queued", "allocation", "neither", "both"], [60, 28, 8, 4])[0]
     is_queued = kind in ("queued", "both")
     metadata: Object = {"labels": {QUEUE: "gpu"}} if is_queued else {}
-    if rng.random() < 0.05:
+    if rng.random() < 0.1:
         metadata["finalizers"] = ["example.com/keep"]
     amounts = gpus(rng) if is_queued or rng.random() < 0.5 else {}
     pods = template(rng, labels if kind in ("allocation", "both") else {}, amounts)
@@ -37,7 +37,7 @@ def job(rng: Random, namespace: str, name: str, labels: Object) -> Object:
         pods["spec"]["nodeSelector"] = dict(L40S)
     if is_queued and rng.random() < 0.1:  # Kueue admits it, and no node takes its pods
         pods["spec"]["nodeSelector"] = {"example.com/room": "none"}
-    parallelism = rng.randint(1, 4)
+    parallelism = rng.choice([1, 1, 2, 3, 4, 8])
     spec: Object = {
         "parallelism": parallelism,
         "completions": rng.choice([parallelism, parallelism, 1, parallelism + 2, None]),
