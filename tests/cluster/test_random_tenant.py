@@ -76,5 +76,5 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
     finally:
         trial.clear(tenant, admin, projects)
     record.stop()
-    assert recorder.uncharged(record.samples, namespaces) == []
-    assert recorder.differences(record.samples, namespaces) == []
+    wrong = [*recorder.uncharged(record.samples, namespaces), *recorder.differences(record.samples, namespaces)]
+    assert not wrong, "; ".join(wrong)
