@@ -24,6 +24,8 @@ if "GPU_PORTAL_TEST_HOME" not in os.environ:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--answers", metavar="N", help="how often it is asked what can be had now")
     parser.addoption("--lending-story", metavar="FILE", help="write what was seen of lending into this guide")
+    parser.addoption("--operations", metavar="N", default="200", help="how many operations the random tenant tries")
+    parser.addoption("--seed", metavar="S", default="11", help="what the random tenant's operations are drawn from")
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
 
 

@@ -1,15 +1,21 @@
 """Teams, namespaces and people of a test's own, on the running portal."""
 
 import json
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from allocations.cluster import people
 from allocations.cluster.client import connect
 from deploy.local.runner import Local
-from portal.tenants.models import User
+from portal.core import clock, due
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
 from tests.cluster.attacks.stage import Person
 from tests.cluster.conftest import Kubectl
+from tests.cluster.waiting import eventually
 
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
@@ -18,6 +24,28 @@ def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
     file = folder / f"{user.username}.kubeconfig"
     file.write_text(people.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
     return Person(str(local.binaries / "kubectl"), file, namespace)
+
+
+def token_of(user: User) -> Callable[[], str]:
+    """The token of the person's kubeconfig, minted again before it expires."""
+    minted: list[people.PersonToken] = []
+
+    def token() -> str:
+        if not minted or minted[-1].expires_at < clock.now() + timedelta(minutes=10):
+            minted.append(people.mint(connect(), user.username, people.LONGEST_S))
+        return minted[-1].token
+
+    return token
+
+
+def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
+    """New projects of the team, their namespaces ready for its members."""
+    found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
+    due.mark(*(f"project:{project.slug}" for project in found))
+    for project in found:
+        role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
+        eventually(role, AssertionError)
+    return found
 
 
 def own_namespace(kubectl: Kubectl, **labels: str) -> str:

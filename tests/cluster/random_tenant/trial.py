@@ -1,0 +1,89 @@
+"""One run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
+
+from collections.abc import Callable, Sequence
+
+from allocations import services
+from allocations.models import Allocation
+from portal.tenants.models import Project
+from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
+from tests.cluster.random_tenant import invariants
+from tests.cluster.random_tenant.generator import Generator, Place
+from tests.cluster.random_tenant.operations import Performer, describe, path_of
+from tests.cluster.waiting import eventually
+
+GONE_WITHIN_S = 90.0
+"""All grace periods are over by then."""
+
+
+def run(
+    generator: Generator,
+    performer: Performer,
+    operations: int,
+    judge: Callable[[], list[str]],
+    say: Callable[[str], object],
+) -> None:
+    """Perform so many operations and judge after each burst; AssertionError with the findings that did not go away.
+
+    An answer of 500 or above fails the run, and so does an unknown token (401).
+    """
+    number = 0
+    while number < operations:
+        for _ in range(min(generator.burst(), operations - number)):
+            number += 1
+            operation = generator.next()
+            status, message = performer.perform(operation)
+            say(f"{number} {describe(operation)} -> {status} {message}".rstrip())
+            assert status < 500 and status != 401, f"operation {number} was answered by {status}: {message}"
+        say(f"-- after {number} operations")
+        _holds(judge)
+
+
+def _holds(judge: Callable[[], list[str]]) -> None:
+    """Wait until nothing is found; AssertionError with the findings that are left after WITHIN_S."""
+
+    def is_clean() -> bool:
+        found = judge()
+        assert not found, "; ".join(found)
+        return True
+
+    eventually(is_clean, AssertionError, within_s=invariants.WITHIN_S, every_s=0.3)
+
+
+def places_of(projects: Sequence[Project]) -> list[Place]:
+    found = []
+    for project in projects:
+        rows = list(Allocation.objects.filter(project=project).order_by("created_at", "id"))
+        live = [row.name for row in rows if row.desired == Allocation.Desired.HELD]
+        ended = [row.name for row in rows if row.desired == Allocation.Desired.RELEASED][-20:]
+        found.append(Place(project.slug, project.namespace, live, ended))
+    return found
+
+
+def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> None:
+    """Give everything back, delete everything, and wait until nothing is left; AssertionError with what is."""
+    for row in Allocation.objects.filter(project__in=projects, ended_at=None).select_related("project__team"):
+        services.release(row.requested_by, row)
+    namespaces = [project.namespace for project in projects]
+
+    def is_empty() -> bool:
+        for namespace in namespaces:
+            _delete_objects(tenant, namespace)
+        left = invariants.leftovers(admin, namespaces)
+        live = Allocation.objects.filter(project__in=projects, ended_at=None)
+        assert not left, "; ".join(left)
+        assert not live.exists(), [f"{row.name} is {row.phase} ({row.reason})" for row in live]
+        return True
+
+    eventually(is_empty, AssertionError, within_s=GONE_WITHIN_S, every_s=1.0)
+
+
+def _delete_objects(tenant: ApiClient, namespace: str) -> None:
+    """Delete what the tenant made, and take the finalizers off that it set; what is refused is tried again later."""
+    for kind in reversed(NAMESPACED):
+        for thing in tenant.items(NAMESPACED[kind].format(namespace)):
+            path = path_of({"kind": kind, **thing})
+            metadata = thing["metadata"]
+            if "deletionTimestamp" not in metadata:
+                tenant.call("DELETE", path, {"propagationPolicy": "Background"})
+            if any("example.com" in name or name == "orphan" for name in metadata.get("finalizers", ())):
+                tenant.call("PATCH", path, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)

@@ -1,0 +1,66 @@
+"""The ledger against a recorder that reads the API server each second, over random requests and Jobs.
+
+The recorder knows neither the portal's tables nor its code: `tests/cluster/recorder.py` says by which rules it counts.
+"""
+
+import sys
+from collections import defaultdict
+from random import Random
+
+import pytest
+
+from deploy.local.runner import Local
+from portal.tenants.models import Project, Team, User
+from tests.cluster import recorder
+from tests.cluster.api_client import ApiClient
+from tests.cluster.conftest import Kubectl
+from tests.cluster.honest_tenant import HonestTenant
+from tests.cluster.random_tenant import trial
+from tests.cluster.recorder import Comparison, Recorder
+from tests.cluster.tenants import own_projects, token_of
+from tests.cluster.usage import Holder
+
+pytestmark = pytest.mark.cluster
+STEPS = 24
+
+
+@pytest.fixture
+def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
+    """Two projects of one team, so that what one holds the other waits for."""
+    return own_projects(vision, 2, kubectl)
+
+
+def test_the_ledger_has_the_gpu_seconds_that_a_recorder_outside_the_portal_saw(
+    pytestconfig: pytest.Config, local: Local, member: User, projects: list[Project]
+) -> None:
+    seed, admin = int(pytestconfig.getoption("seed")), ApiClient(local.home)
+    tenant = ApiClient(local.home, token_of(member))
+    rng, namespaces = Random(seed), [project.namespace for project in projects]
+    somebody = HonestTenant(rng, member, tenant, admin)
+    recording = Recorder(admin, namespaces)
+    recording.start()
+    recording.sampled_again(1)
+    try:
+        for _ in range(STEPS):
+            project = rng.choice(projects)
+            sys.stdout.write(f"{project.slug} {somebody.act(project)}\n")
+            recording.sampled_again(rng.randint(1, 3))
+    finally:
+        trial.clear(tenant, admin, projects)
+    recording.sampled_again(2)
+    recording.stop()
+    by_holder = recorder.compare(recording.samples, namespaces)
+    by_project = summed_by_project(by_holder, projects)
+    sys.stdout.write(f"seed {seed}: {by_project}\n")
+    wrong = [*recorder.uncharged(recording.samples, namespaces), *recorder.differences(recording.samples, namespaces)]
+    assert not wrong, "; ".join(wrong)
+    assert {slug: found for slug, found in by_project.items() if found.differs} == {}
+    assert all(found.intervals > 1 for found in by_project.values())
+
+
+def summed_by_project(by_holder: dict[Holder, Comparison], projects: list[Project]) -> dict[str, Comparison]:
+    slugs = {project.namespace: project.slug for project in projects}
+    total: dict[str, Comparison] = defaultdict(Comparison)
+    for holder, found in by_holder.items():
+        total[slugs[holder.namespace]].add(found)
+    return dict(total)

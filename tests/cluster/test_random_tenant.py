@@ -1,0 +1,80 @@
+"""A member with a kubeconfig tries everything at random, and lease, use and bill agree all the same.
+
+    python -m tests.stack tests/cluster/test_random_tenant.py --operations 5000 --seed 3
+
+The operations are printed when it fails; the same seed tries the same again.
+"""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.local.runner import Local
+from portal.tenants.models import Project, Team, User
+from tests.cluster import recorder
+from tests.cluster.api_client import ApiClient
+from tests.cluster.conftest import Kubectl
+from tests.cluster.judge import over_allocated
+from tests.cluster.random_tenant import invariants, trial
+from tests.cluster.random_tenant.generator import Generator
+from tests.cluster.random_tenant.operations import Performer
+from tests.cluster.tenants import own_projects, token_of
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def admin(local: Local) -> ApiClient:
+    return ApiClient(local.home)
+
+
+@pytest.fixture
+def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
+    """With the token of the member's kubeconfig."""
+    return ApiClient(local.home, token_of(member))
+
+
+@pytest.fixture
+def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
+    """Two projects of the member's team: the one that is mostly used, and another one."""
+    return own_projects(vision, 2, kubectl)
+
+
+@pytest.fixture
+def record(admin: ApiClient, projects: list[Project]) -> Iterator[recorder.Recorder]:
+    recording = recorder.Recorder(admin, [project.namespace for project in projects])
+    recording.start()
+    yield recording
+    recording.stop()
+
+
+def say(line: str) -> None:
+    """To standard output, which pytest shows of a test that failed."""
+    sys.stdout.write(f"{line}\n")
+
+
+def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
+    pytestconfig: pytest.Config,
+    member: User,
+    tenant: ApiClient,
+    admin: ApiClient,
+    projects: list[Project],
+    record: recorder.Recorder,
+    kubectl: Kubectl,
+) -> None:
+    operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
+    namespaces = [project.namespace for project in projects]
+    say(f"replay with: --operations {operations} --seed {seed}")
+    generator = Generator(seed, tenant, lambda: trial.places_of(projects))
+
+    def judge() -> list[str]:
+        return invariants.findings(admin, namespaces) or over_allocated(kubectl)
+
+    try:
+        trial.run(generator, Performer(member, tenant), operations, judge, say)
+    finally:
+        trial.clear(tenant, admin, projects)
+    record.stop()
+    wrong = [*recorder.uncharged(record.samples, namespaces), *recorder.differences(record.samples, namespaces)]
+    assert not wrong, "; ".join(wrong)
