@@ -42,7 +42,7 @@ def test_pods_within_the_lease_are_no_excess() -> None:
 
 
 def test_pods_of_one_allocation_are_added_up_by_label_and_by_class() -> None:
-    stray = pod("b", 2, **{"class": "gpu-portal-hold-slot.3"})
+    stray = replace(pod("b", 2), facts={**pod("b", 2).facts, "class": "gpu-portal-hold-slot.3"})
     assert excesses(LEASE, pod("a", allocation="train"), stray) == [(HolderKind.ALLOCATION, GPU, 3, 2)]
 
 
