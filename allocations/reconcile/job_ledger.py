@@ -55,8 +55,7 @@ def repair(metered: Collection[str]) -> bool:
     bound = {uid for uid, pod in pods.items() if uses.is_bound(pod.facts)}
     missing = (bound | {pod for claim, pod in given.items() if claim not in metered}) - set(metered)
     jobs = {(pods[uid].namespace, pods[uid].facts["job"]) for uid in missing if uid in pods}
-    queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
-    differing = set(queued.values_list("namespace", "facts__job__uid")) | reservations.differing()
+    differing = _charged(jobs) | reservations.differing()
     lost = set(metered) - bound - given.keys()
     gone = [rows for uid in lost for rows in (_of_pod(uid), _of_claim(uid))]
     repaired = sum(_end(rows, clock.now(), {"kind": "none"}, estimated=True) for rows in gone)
@@ -64,6 +63,14 @@ def repair(metered: Collection[str]) -> bool:
         with transaction.atomic(), _locked(job):
             repaired += _repair(namespace, job, at=clock.now())
     return repaired > 0
+
+
+def _charged(jobs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the Jobs whose pods are charged (``Account.is_queued``); two queries."""
+    queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
+    known = UsageInterval.objects.filter(allocation__in=[job for _, job in jobs]).values_list("allocation", flat=True)
+    there = {*queued.values_list("facts__job__uid", flat=True), *map(str, known.order_by().distinct())}
+    return {one for one in jobs if one[1] in there}
 
 
 def metered() -> set[str]:
@@ -142,7 +149,7 @@ def _repair(namespace: str, job: str, *, at: datetime) -> int:
     evidence = {"kind": "none", "name": "", "uid": "", "resource_version": ""}
     new = account.reserved.keys() - account.known
     begun = reservations.charge(account, account.since or at, evidence, estimated=True, only=new)
-    opened = _begin(account, _unmetered(namespace, job), at=at) if account.name else 0
+    opened = _begin(account, _unmetered(namespace, job), at=at) if account.is_queued else 0
     return opened + begun + reservations.charge(account, at, evidence, estimated=True)
 
 
@@ -207,7 +214,8 @@ def _claims(namespace: str, pods: Collection[MirrorObject]) -> list[MirrorObject
 
 
 def _begin_of(new: Observation, job: str, missing: Collection[Wanted], *, watched: Collection[str]) -> None:
-    if missing and (account := reservations.account(new.ref.namespace, job, queued=True)):
+    account = reservations.account(new.ref.namespace, job) if missing else None
+    if account is not None and account.is_queued:
         _begin(account, missing, at=new.at, watched=watched if new.live else ())
 
 

@@ -43,6 +43,7 @@ class Account:
     """One Job's side of the ledger, kept up while intervals of it open and end. All but ``offerings`` is by offering.
 
     ``changed``: when the unused part last changed. ``known``: offerings of which the ledger has any interval.
+    ``is_queued``: whether it has a workload, or had one that was charged: pods of a deleted Job may be seen after it.
     """
 
     job: UUID
@@ -55,6 +56,7 @@ class Account:
     unused: dict[str, tuple[UUID, int]] = field(default_factory=dict)
     changed: dict[str, datetime] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    is_queued: bool = True
 
 
 def reservation(workload: Mapping[str, Any]) -> Reservation:
@@ -64,13 +66,10 @@ def reservation(workload: Mapping[str, Any]) -> Reservation:
     return Reservation(workload["conditions"].get("QuotaReserved", {}).get("at", ""), workload["usage"])
 
 
-def account(namespace: str, job: str, *, queued: bool = False) -> Account | None:
-    """The account of a Job, or None in a namespace of no project. ``queued``: also None without a workload in the
-    mirror."""
+def account(namespace: str, job: str) -> Account | None:
+    """The account of a Job, or None in a namespace of no project."""
     workloads = MirrorObject.objects.filter(kind="Workload", namespace=namespace, allocation="", facts__job__uid=job)
     facts = list(workloads.values_list("facts", flat=True))
-    if queued and not facts:
-        return None
     project = Project.objects.filter(namespace=namespace).select_related("team__department").first()
     if project is None:
         return None
@@ -86,6 +85,7 @@ def account(namespace: str, job: str, *, queued: bool = False) -> Account | None
         offerings=offerings,
     )
     _read(found)
+    found.is_queued = bool(facts or found.known)
     return found
 
 

@@ -206,6 +206,13 @@ def test_a_pod_that_was_deleted_is_billed_until_it_is_gone() -> None:
     assert intervals() == [(at(2), at(30), False, False)]
 
 
+def test_a_pod_that_is_bound_after_its_jobs_workload_is_gone_is_billed_all_the_same() -> None:
+    """The Job was deleted while the Job controller made its pods, and they take their time to end."""
+    record_observations([seen(workload(), 0), seen(workload(revision=6), 1, gone=True), seen(pod(), 2)])
+    record_observations([seen(pod(revision=20), 30, gone=True)])
+    assert (at(2), at(30), False, False) in intervals()
+
+
 def test_pods_seen_before_their_workload_are_billed_from_when_the_cluster_says() -> None:
     record_observations([seen(pod(), 2)])
     assert intervals() == []
