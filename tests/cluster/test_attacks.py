@@ -20,6 +20,7 @@ from tests.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 GUARDS = Path(__file__).parents[2] / "deploy" / "cluster"
 ATTACKS = table("attacks")
 
@@ -119,6 +120,7 @@ def test_annotations_give_each_container_its_slice(stage: Stage) -> None:
     assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
     claims = [container["resources"]["claims"] for container in spec["containers"]]
     assert claims == [[{"name": "gpu-portal", "request": f"slice-{n}"}] for n in (1, 0)]
+    assert not any("env" in container for container in spec["containers"])
 
 
 def test_annotations_give_containers_the_same_slice(stage: Stage) -> None:
@@ -164,6 +166,7 @@ def test_a_count_can_be_narrowed_and_what_the_pod_had_stays(stage: Stage) -> Non
     first, second = (container["resources"]["limits"] for container in spec["containers"])
     assert "nvidia.com/gpu" not in first
     assert second["nvidia.com/gpu"] == "1"
+    assert [container.get("env") for container in spec["containers"]] == [[VOID], None]
     assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "nvidia.com/gpu.product": "NVIDIA-L40S"}
     assert {"example.com/own", "nvidia.com/gpu"} <= {t["key"] for t in spec["tolerations"]}
 
@@ -205,6 +208,17 @@ def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:
     (pod,) = eventually(lambda: stage.tenant.items("pods", "job-name=running"))
     running(stage, pod["metadata"]["name"])
     assert stage.tenant.get("job", "waiting")["spec"]["suspend"] is True
+
+
+def test_a_queued_job_makes_a_pod_anew_only_when_the_one_before_has_ended(stage: Stage) -> None:
+    stage.tenant.do("annotate", "job", "running", "example.com/changed=yes")
+    for name in ("running", "disrupted"):
+        assert stage.tenant.get("job", name)["spec"]["podReplacementPolicy"] == "Failed"
+
+
+def test_a_container_without_gpus_beside_one_with_them_sees_none(stage: Stage) -> None:
+    (pod,) = stage.tenant.items("pods", "job-name=running")
+    assert [container.get("env") for container in pod["spec"]["containers"]] == [None, [VOID]]
 
 
 def test_operators_may_repair_what_the_portal_keeps(stage: Stage) -> None:
