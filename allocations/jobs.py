@@ -5,7 +5,7 @@ cluster is only in the costs.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -18,7 +18,8 @@ from allocations import reasons
 from allocations.cluster import events
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.models import MirrorObject
+from allocations.lease_excess import HolderKind
+from allocations.models import LeaseExcess, MirrorObject
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Kind, Offering
@@ -78,7 +79,11 @@ def read(seen: Collection[MirrorObject]) -> list[Job]:
     taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
     offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
     inactive = _inactive({project.team.slug for project in by_namespace.values()})
-    return [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
+    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    return [
+        _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
+    ]
 
 
 def visible(user: User, uid: UUID) -> Job | None:
@@ -155,6 +160,20 @@ def _offerings() -> Iterable[tuple[str, str, str]]:
     ):
         if list(requests.values()) == [1]:
             yield flavor, *requests, key
+
+
+def _with_reason(job: Job, why: reasons.Reason) -> Job:
+    return replace(job, reason=why.reason, message=why.message, helps=why.helps)
+
+
+def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
+    """What there is to say of the Jobs that the portal ended since they used more than their quota."""
+    rows = LeaseExcess.objects.filter(holder_kind=HolderKind.JOB, holder__in=uids, actions__gt=0).order_by("pk")
+    helps = "Submit it again. The platform team can see in the audit log how it came about."
+    return {
+        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", helps)
+        for uid, message in rows.values_list("holder", "message")
+    }
 
 
 def _inactive(teams: set[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from allocations.models import MirrorObject
+from allocations.models import LeaseExcess, MirrorObject
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering
@@ -55,6 +55,19 @@ def test_a_job_tells_what_of_its_reserved_hours_pods_used_and_is_charged_for_all
     assert row["gpu_hours"] == {"reserved": "6.000000", "used": "1.000000"}
     assert row["cost"]["to_date"] == "6.6000"
     assert row["state"] == "admitted"
+
+
+def test_a_job_that_the_portal_ended_says_what_it_used_beyond_its_quota(member, project):
+    deactivated = {"QuotaReserved": {"status": "False", "reason": "Deactivated", "message": "It is deactivated"}}
+    uid = job("train", project.namespace, conditions=deactivated)
+    said = "The Job train uses 2 nvidia.com/gpu where 1 are reserved."
+    numbers = {"resource": GPU, "used": 2, "reserved": 1, "actions": 1, "seen_at": clock.now()}
+    LeaseExcess.objects.create(
+        holder_kind="job", holder=str(uid), name="train", namespace=project.namespace, message=said, **numbers
+    )
+    row = client(member).get(f"/api/v1/jobs/{uid}").json()
+    assert (row["state"], row["reason"]) == ("failed", "over_lease")
+    assert row["message"] == f"{said} The portal ended it."
 
 
 def test_a_job_runs_while_pods_of_it_use_gpus_and_not_while_they_are_only_reserved(member, project):

@@ -12,17 +12,18 @@ from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.states import Phase
 from deploy.local.runner import Local
-from portal.core import clock
+from portal.core import clock, due
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
 from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.attacks.stage import Person
 from tests.cluster.conftest import Kubectl
-from tests.cluster.tenants import person_of
+from tests.cluster.tenants import gpu_pod, person_of
 from tests.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"
+PORTAL = "--as=system:serviceaccount:gpu-portal:portal"
 RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
@@ -155,3 +156,33 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
     assert is_in_guard(kubectl, row)
     wait_for(row, Phase.ACTIVE)
     eventually(lambda: open_counts(project) == [1, 1, 1])
+
+
+def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    """As after an upgrade: a pod that was let in when all allocations on a flavor shared one quota."""
+    row = held(member, project, "l40s/whole", 2)
+    former, where = names.former_hold("l40s"), ("-n", project.namespace)
+    hold_class = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": former, "labels": {names.MANAGED: "true"}},
+        "value": 0,
+    }
+    kubectl("apply", PORTAL, "-f", "-", stdin=json.dumps(hold_class))
+    pod = json.loads(gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"}))
+    pod["spec"]["priorityClassName"] = former
+    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(pod))
+
+    def hard(name: str) -> str:
+        shown = ("-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}", "--ignore-not-found")
+        return kubectl("get", "resourcequota", name, *where, *shown)
+
+    eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
+    kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
+    eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
+    due.mark("platform")
+    eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
+    assert phase(row) == Phase.ACTIVE
+    assert [i.end for i in intervals(row)] == [None]
