@@ -11,12 +11,14 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from uuid import UUID
 
 import structlog
 from django.db.models import Q
 
 from allocations import lease_excess
 from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, observe
 from allocations.lease_excess import DEVICES, Excess, Hold
 from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
@@ -35,16 +37,20 @@ LOOK_AGAIN = timedelta(seconds=10)
 def check_leases(client: Client) -> datetime | None:
     """Look once at all projects; returns when to look again.
 
-    Raises MirrorStale while the watcher is away, ClusterUnavailable while the API server does not answer.
+    Raises MirrorStale while the watcher is away, ClusterUnavailable while the API server does not answer, and the first
+    ClusterRefused once all else is done.
     """
     with advisory_lock(TARGET):
         mirror.require_recent()
         now = clock.now()
-        view = _seen()
+        view, moved_on_at = _seen(), _moved_on_at()
+        refused = []
         for sighting, excess in _note(lease_excess.find(view, _holds(view, now), now), now):
-            if sighting.seen_at < _moved_on_at():
-                _confirm(client, sighting, excess)
+            if sighting.seen_at < moved_on_at:
+                refused += _confirm(client, sighting, excess)
         unbilled.mark()
+    if refused:
+        raise refused[0]
     return now + LOOK_AGAIN
 
 
@@ -58,28 +64,31 @@ def _seen() -> View:
 
 
 def _holds(view: View, now: datetime) -> list[Hold]:
-    """Live allocations; one query, and one more for each whose lease is gone while its slices are held."""
-    reserving, found = lease_excess.reserving(view), []
-    for row in request.rows().filter(ended_at=None):
-        namespace = row.project.namespace
-        lost = row.held_at is not None and (namespace, row.name) not in reserving
-        stands = lost and _is_granted(row, now)
-        found.append(Hold(str(row.pk), row.name, namespace, row.number, _amounts(row), stands))
-    return found
+    """Live allocations; one query, and two more for each whose lease is gone while its slices are held."""
+    reserving = lease_excess.reserving(view)
+    live = Allocation.objects.filter(ended_at=None).annotate(own_claim=Q(claim__isnull=False)).order_by()
+    rows = live.values_list(
+        *("pk", "name", "number", "count", "held_at", "own_claim"),
+        *("project__namespace", "offering__resource", "offering__flavor__path"),
+    )
+    return [
+        Hold(
+            id=str(pk),
+            name=name,
+            namespace=namespace,
+            number=number,
+            amounts={resource if path == "device-plugin" else DEVICES: None if own_claim else count},
+            stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
+        )
+        for pk, name, number, count, held_at, own_claim, namespace, resource, path in rows
+    ]
 
 
-def _is_granted(row: Allocation, now: datetime) -> bool:
+def _is_granted(pk: UUID, now: datetime) -> bool:
     """Whether a hold whose lease has no reservation may still stand: its lease was deleted, and is made again."""
-    view = mirror.of_allocations(row.project.namespace, [row])
-    asked = request.of(row)
+    row = request.rows().get(pk=pk)
+    view, asked = mirror.of_allocations(row.project.namespace, [row]), request.of(row)
     return wants.assess(asked, request.intent(row), view, {}, now, request.deadlines(row)).is_granted
-
-
-def _amounts(row: Allocation) -> dict[str, int | None]:
-    if row.claim is not None:
-        return {DEVICES: None}
-    resource = row.offering.resource
-    return {resource if row.offering.flavor.path == "device-plugin" else DEVICES: row.count}
 
 
 def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
@@ -110,8 +119,17 @@ def _moved_on_at() -> datetime:
     return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
 
 
-def _confirm(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
-    """Ask the API server, and end what it shows beyond the lease too."""
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess) -> list[ClusterRefused]:
+    """Ask the API server, and end what it shows beyond the lease too; what it refused holds up no other sighting."""
+    try:
+        _confirm_and_end(client, sighting, excess)
+    except ClusterRefused as error:
+        log.error("lease.refused", holder=f"{sighting.holder_kind}/{sighting.holder}", error=str(error))
+        return [error]
+    return []
+
+
+def _confirm_and_end(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
     now = clock.now()
     view = _read(client, sighting.namespace, now)
     live = lease_excess.find(view, _holds(view, now), now)
