@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -31,11 +31,10 @@ from portal.tenants.models import Project
 log = structlog.get_logger(__name__)
 TARGET = "leases"
 WATCHED = ("Pod", "ResourceClaim", "Workload")
-LOOK_AGAIN = timedelta(seconds=10)
 
 
-def check_leases(client: Client) -> datetime | None:
-    """Look once at all projects; returns when to look again.
+def check_leases(client: Client) -> None:
+    """Look once at all projects. The watcher has it done again and again, since it knows that the mirror has moved on.
 
     Raises MirrorStale while the watcher is away, ClusterUnavailable while the API server does not answer, and the first
     ClusterRefused once all else is done.
@@ -51,7 +50,6 @@ def check_leases(client: Client) -> datetime | None:
         unbilled.mark()
     if refused:
         raise refused[0]
-    return now + LOOK_AGAIN
 
 
 def _seen() -> View:

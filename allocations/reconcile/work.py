@@ -32,5 +32,6 @@ def look(target: str) -> datetime | None:
         case "adoption":
             return reconcile_adoption()
         case "leases":
-            return check_leases(connect())
+            check_leases(connect())
+            return None
     raise ValueError(f"nobody looks at {target}")

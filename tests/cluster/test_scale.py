@@ -75,9 +75,9 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
         ),
         pytest.param(
             "h100/whole",
-            {"workloads": 1, "gpuprojects": 1, "resourceclaims": 1, "pods": 1},
-            {"gpuprojects": 1, "pods": 1, "resourceclaims": 1, "workloads": 1},
-            id="DRA: lease, guard, claim, holder",
+            {"workloads": 1, "gpuprojects": 1, "resourcequotas": 1, "resourceclaims": 1, "pods": 1},
+            {"gpuprojects": 1, "resourcequotas": 1, "pods": 1, "resourceclaims": 1, "workloads": 1},
+            id="DRA: lease, guard, quota, claim, holder",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 
 
 def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> None:
-    """They share a quota per project, whose status lags behind its spec each time another is added."""
+    """They share a GpuProject per project, which is written anew each time another is added."""
     actives = Transition.objects.filter(allocation__in=[row.pk for row in many], type="phase", to_phase=Phase.ACTIVE)
     assert actives.count() == len(many)
 
