@@ -57,6 +57,8 @@ class Excess:
     reserved: int
     pods: tuple[Ref, ...] = ()
     """The bound pods that use it and are not ending."""
+    late: int = 0
+    """How many pods besides are past their grace period and not gone."""
 
     @property
     def sentence(self) -> str:
@@ -66,7 +68,10 @@ class Excess:
             HolderKind.POD: "The pod {} has neither an allocation nor a queued Job, and uses",
             HolderKind.CLAIM: "The ResourceClaim {} belongs to no allocation, and has",
         }[self.holder.kind].format(self.holder.name)
-        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved."
+        late = {0: "", 1: "; 1 pod is past its grace period"}.get(
+            self.late, f"; {self.late} pods are past their grace period"
+        )
+        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
 
 
 def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
@@ -94,8 +99,9 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
         for resource, amount in sorted(amounts.items()):
             least = reserved.get(holder, {}).get(resource, 0)
             if least is not None and amount > least:
-                going = tuple(pod.ref for pod in pods[holder] if not pod.deleting)
-                found.append(Excess(holder, resource, amount, least, going))
+                users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
+                going = tuple(pod.ref for pod in users if not pod.deleting)
+                found.append(Excess(holder, resource, amount, least, going, len(users) - len(going)))
     return found
 
 

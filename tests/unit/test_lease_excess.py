@@ -62,7 +62,8 @@ def test_what_cannot_use_a_gpu_or_is_ending_in_time_uses_nothing(idle: Seen) -> 
 def test_a_pod_past_its_grace_is_an_excess_of_which_nothing_can_be_ended() -> None:
     late = pod("a", deleting=True, job=JOB, ends_by=(NOW - timedelta(seconds=1)).isoformat())
     (found,) = find(View([late]), (), NOW)
-    assert (found.used, found.reserved, found.pods) == (1, 0, ())
+    assert (found.used, found.reserved, found.pods, found.late) == (1, 0, (), 1)
+    assert found.sentence.endswith("where 0 are reserved; 1 pod is past its grace period.")
 
 
 def test_without_a_reservation_the_lease_gives_nothing() -> None:
