@@ -44,8 +44,9 @@ def check_leases(client: Client) -> datetime | None:
         mirror.require_recent()
         now, failed = clock.now(), None
         live: dict[str, View] = {}
-        for sighting, excess in sight(now):
-            if sighting.seen_at >= _moved_on_at():
+        sightings, moved_on_at = sight(now), _moved_on_at()
+        for sighting, excess in sightings:
+            if sighting.seen_at >= moved_on_at:
                 continue
             try:
                 if sighting.namespace not in live:
