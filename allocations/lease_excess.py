@@ -110,7 +110,7 @@ def _uses(pod: Seen, now: datetime) -> bool:
     facts = pod.facts
     if not facts.get("node") or facts.get("phase") in FINISHED or not facts.get("gpus"):
         return False
-    return not pod.deleting or datetime.fromisoformat(facts["ends_by"]) < now
+    return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
 def _holder(seen: Seen, hold: Hold | None) -> Holder:

@@ -12,7 +12,7 @@ from allocations.reconcile import unbilled
 
 
 class LeaseMetrics(Collector):
-    """Five queries at each scrape."""
+    """Eight queries at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")

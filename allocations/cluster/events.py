@@ -44,7 +44,7 @@ def warn(client: Client, pod: Ref, reason: str, message: str) -> None:
     event = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{pod.name[:200]}.", "namespace": pod.namespace},
+        "metadata": {"generateName": f"{pod.name[:200].rstrip('.-')}.", "namespace": pod.namespace},
         "involvedObject": {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -11,18 +11,17 @@
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from uuid import UUID
 
 import structlog
 from django.db.models import Q
 
 from allocations import lease_excess
 from allocations.cluster.client import Client
-from allocations.cluster.errors import ClusterRefused
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, observe
-from allocations.lease_excess import DEVICES, Excess, Hold
-from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
-from allocations.reconcile import lease_ending, mirror, request, unbilled, wants
+from allocations.lease_excess import Excess
+from allocations.models import LeaseExcess, MirrorObject, WatchState
+from allocations.reconcile import held_leases, lease_ending, mirror, unbilled
 from allocations.reconcile.facts import Seen, View
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -36,20 +35,35 @@ WATCHED = ("Pod", "ResourceClaim", "Workload")
 def check_leases(client: Client) -> None:
     """Look once at all projects. The watcher has it done again and again, since it knows that the mirror has moved on.
 
-    Raises MirrorStale while the watcher is away, ClusterUnavailable while the API server does not answer, and the first
-    ClusterRefused once all else is done.
+    Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
     """
     with advisory_lock(TARGET):
         mirror.require_recent()
-        now = clock.now()
-        view, moved_on_at = _seen(), _moved_on_at()
-        refused = []
-        for sighting, excess in _note(lease_excess.find(view, _holds(view, now), now), now):
-            if sighting.seen_at < moved_on_at:
-                refused += _confirm(client, sighting, excess)
+        now, failed = clock.now(), None
+        live: dict[str, View] = {}
+        sightings, moved_on_at = sight(now), _moved_on_at()
+        for sighting, excess in sightings:
+            if sighting.seen_at >= moved_on_at:
+                continue
+            try:
+                if sighting.namespace not in live:
+                    live[sighting.namespace] = _read(client, sighting.namespace, now)
+                if _confirm(client, sighting, excess, live[sighting.namespace]):
+                    del live[sighting.namespace]
+            except (ClusterRefused, ClusterUnavailable) as error:
+                # What cannot be ended now must not keep all else from being ended.
+                log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
+                failed = error
         unbilled.mark()
-    if refused:
-        raise refused[0]
+    if isinstance(failed, ClusterUnavailable):
+        raise failed
+
+
+def sight(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
+    lease."""
+    view = _seen()
+    return _note(lease_excess.find(view, held_leases.holds(view, now), now), now)
 
 
 def _seen() -> View:
@@ -59,34 +73,6 @@ def _seen() -> View:
     given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
     reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
     return View(map(mirror.seen, rows.filter(bound | given | reserving)))
-
-
-def _holds(view: View, now: datetime) -> list[Hold]:
-    """Live allocations; one query, and two more for each whose lease is gone while its slices are held."""
-    reserving = lease_excess.reserving(view)
-    live = Allocation.objects.filter(ended_at=None).annotate(own_claim=Q(claim__isnull=False)).order_by()
-    rows = live.values_list(
-        *("pk", "name", "number", "count", "held_at", "own_claim"),
-        *("project__namespace", "offering__resource", "offering__flavor__path"),
-    )
-    return [
-        Hold(
-            id=str(pk),
-            name=name,
-            namespace=namespace,
-            number=number,
-            amounts={resource if path == "device-plugin" else DEVICES: None if own_claim else count},
-            stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
-        )
-        for pk, name, number, count, held_at, own_claim, namespace, resource, path in rows
-    ]
-
-
-def _is_granted(pk: UUID, now: datetime) -> bool:
-    """Whether a hold whose lease has no reservation may still stand: its lease was deleted, and is made again."""
-    row = request.rows().get(pk=pk)
-    view, asked = mirror.of_allocations(row.project.namespace, [row]), request.of(row)
-    return wants.assess(asked, request.intent(row), view, {}, now, request.deadlines(row)).is_granted
 
 
 def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
@@ -117,27 +103,18 @@ def _moved_on_at() -> datetime:
     return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
 
 
-def _confirm(client: Client, sighting: LeaseExcess, excess: Excess) -> list[ClusterRefused]:
-    """Ask the API server, and end what it shows beyond the lease too; what it refused holds up no other sighting."""
-    try:
-        _confirm_and_end(client, sighting, excess)
-    except ClusterRefused as error:
-        log.error("lease.refused", holder=f"{sighting.holder_kind}/{sighting.holder}", error=str(error))
-        return [error]
-    return []
-
-
-def _confirm_and_end(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) -> bool:
+    """End what the API server shows beyond the lease too; whether anything was ended. ``view`` is the namespace as read
+    from it."""
     now = clock.now()
-    view = _read(client, sighting.namespace, now)
-    live = lease_excess.find(view, _holds(view, now), now)
+    live = lease_excess.find(view, held_leases.holds(view, now, project__namespace=sighting.namespace), now)
     same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
     if same is None:
-        return
+        return False
     if sighting.confirmed_at is None:
         sighting.confirmed_at = now
         sighting.save(update_fields=["confirmed_at"])
-    lease_ending.end(client, sighting, same)
+    return lease_ending.end(client, sighting, same)
 
 
 def _read(client: Client, namespace: str, now: datetime) -> View:

@@ -22,18 +22,22 @@ from portal.tenants.models import Project
 
 log = structlog.get_logger(__name__)
 REASON = "OverLease"
+TARGET_LENGTH = 250
 Raw = dict[str, Any]
 
 
-def end(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
-    """The next step against a confirmed excess. Where guards only warn, and for what may have stood in an adopted
-    namespace before, nothing is ended: it is told only. Raises ClusterUnavailable, ClusterRefused."""
+def end(client: Client, sighting: LeaseExcess, excess: Excess) -> bool:
+    """The next step against a confirmed excess; whether it ended anything.
+
+    Where guards only warn, and for what may have stood in an adopted namespace before, nothing is ended: it is told
+    only. Raises ClusterUnavailable, ClusterRefused.
+    """
     project = Project.objects.select_related("team").get(namespace=sighting.namespace)
     is_told = sighting.actions > 0
     if project.adopted and excess.holder.kind is not HolderKind.ALLOCATION:
         if not is_told:
             _tell(client, sighting, excess, project, "Nothing was ended: the namespace is an adopted one.")
-        return
+        return False
     ended = {
         HolderKind.ALLOCATION: _end_pods,
         HolderKind.POD: _end_pods,
@@ -41,21 +45,34 @@ def end(client: Client, sighting: LeaseExcess, excess: Excess) -> None:
         HolderKind.CLAIM: _end_claim,
     }[excess.holder.kind](client, sighting, excess)
     if ended or not is_told:
-        _tell(client, sighting, excess, project, ended or "Its pods are past their grace period.")
+        _tell(client, sighting, excess, project, ended or "Nothing of it can be ended that is not ending already.")
+    return bool(ended)
 
 
 def _end_pods(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
     """Delete the newest pods until the rest is within the lease."""
     live = [pod for ref in excess.pods if (pod := client.get(ref)) is not None]
-    newest = sorted(live, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]), reverse=True)
+    newest = sorted(live, key=_age, reverse=True)
     too_many, going = excess.used - excess.reserved, []
     for pod in newest:
         if too_many <= 0:
             break
-        too_many -= _amount(pod, excess.resource)
+        amount = _amount(pod, excess.resource)
+        too_many -= amount
+        if not amount or _is_ending(pod):
+            continue
         client.delete(Ref("Pod", sighting.namespace, pod["metadata"]["name"]), pod["metadata"]["uid"])
         going.append(pod["metadata"]["name"])
     return f"Deleted: pods {', '.join(going)}." if going else ""
+
+
+def _age(pod: Raw) -> tuple[bool, str, str]:
+    """In its order those that are ending already, of themselves or by their owner, are the newest."""
+    return _is_ending(pod), pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
+
+
+def _is_ending(pod: Raw) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
 
 
 def _amount(pod: Raw, resource: str) -> int:
@@ -64,8 +81,11 @@ def _amount(pod: Raw, resource: str) -> int:
 
 
 def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Deactivate the Job's Workload; where that is done, or it has finished, delete the Job; and then its pods."""
+    """Deactivate the Job's Workload; where that is done, or it has finished, delete the Job; and then its pods. Where
+    all of them are ending, on a lost node for example, the Job makes no other before they have ended: it waits."""
     namespace = sighting.namespace
+    if not excess.pods:
+        return ""
     if (workload := _active_workload(client, sighting)) is not None:
         path = KINDS["Workload"].path(namespace, workload)
         client.json("PATCH", path, body={"spec": {"active": False}}, content_type="application/merge-patch+json")
@@ -91,10 +111,14 @@ def _end_claim(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
     """Delete the pods that use the claim; Kubernetes deallocates it when the last has gone."""
     claim = client.get(Ref("ResourceClaim", sighting.namespace, sighting.name))
     users = [] if claim is None else claim.get("status", {}).get("reservedFor", [])
-    pods = [user for user in users if user.get("resource") == "pods"]
-    for pod in pods:
-        client.delete(Ref("Pod", sighting.namespace, pod["name"]), pod["uid"])
-    return f"Deleted: pods {', '.join(pod['name'] for pod in pods)}." if pods else ""
+    going = []
+    for user in users:
+        pod = client.get(Ref("Pod", sighting.namespace, user["name"])) if user.get("resource") == "pods" else None
+        if pod is None or pod["metadata"]["uid"] != user["uid"] or _is_ending(pod):
+            continue
+        client.delete(Ref("Pod", sighting.namespace, user["name"]), user["uid"])
+        going.append(user["name"])
+    return f"Deleted: pods {', '.join(going)}." if going else ""
 
 
 def _tell(client: Client, sighting: LeaseExcess, excess: Excess, project: Project, ended: str) -> None:
@@ -110,7 +134,7 @@ def _tell(client: Client, sighting: LeaseExcess, excess: Excess, project: Projec
     audit(
         "system",
         f"{sighting.holder_kind}.over_lease",
-        f"{project.slug}/{sighting.name}",
+        f"{project.slug}/{sighting.name}"[:TARGET_LENGTH],
         team=project.team.slug,
         project=project.slug,
         before={"used": excess.used, "reserved": excess.reserved, "resource": excess.resource},

@@ -149,3 +149,21 @@ def test_pods_that_end_within_their_grace_are_no_excess(
     eventually(lambda: kubectl(*everything) == "", within_s=60)
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
     assert [one for one in sightings(project) if one.confirmed_at] == []
+
+
+def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
+    local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """As on a lost node: Kueue takes the quota back, while nobody can say that the pod has ended."""
+    job = json.loads(queued_job("stuck"))
+    job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/stop-after": "30s"}}
+    job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: "Running" in pods(kubectl, project).values())
+    workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
+    kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')
+    (told,) = eventually(lambda: told_of(project), within_s=60)
+    assert "ending already" in told
+    assert tenant.get("job", "stuck")["spec"]["suspend"]
+    tenant.do("delete", "job/stuck", "--wait=false")

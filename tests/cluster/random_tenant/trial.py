@@ -11,6 +11,7 @@ from tests.cluster.random_tenant.generator import Generator, Place
 from tests.cluster.random_tenant.operations import Performer, describe, path_of
 from tests.cluster.waiting import eventually
 
+REPLICA_SETS = "/apis/apps/v1/namespaces/{}/replicasets"
 GONE_WITHIN_S = 90.0
 """All grace periods are over by then."""
 
@@ -68,6 +69,8 @@ def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> N
     def is_empty() -> bool:
         for namespace in namespaces:
             _delete_objects(tenant, namespace)
+            # Of a Deployment that was deleted without them: tenants may read ReplicaSets, and no more.
+            admin.call("DELETE", REPLICA_SETS.format(namespace), {"propagationPolicy": "Background"})
         left = invariants.leftovers(admin, namespaces)
         live = Allocation.objects.filter(project__in=projects, ended_at=None)
         assert not left, "; ".join(left)

@@ -1,0 +1,78 @@
+"""What the mirror shows beyond leases, and whose leases these are, also after a restore of the database."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from allocations.cluster import names
+from allocations.lease_excess import DEVICES
+from allocations.models import Allocation, LeaseExcess, MirrorObject
+from allocations.reconcile.facts import View
+from allocations.reconcile.held_leases import holds
+from allocations.reconcile.lease_check import sight
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from tests.api.fleet import allocate, fleet
+from tests.builders import person
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(autouse=True)
+def member(team: Team, project: Project) -> User:
+    fleet(team)
+    return person(team)
+
+
+def seen(kind: str, name: str, project: Project, allocation: str, **facts: Any) -> None:
+    where = {"namespace": project.namespace, "allocation": allocation, "resource_version": 1, "seen_at": NOW}
+    MirrorObject.objects.create(kind=kind, name=name, uid=f"u-{name}", facts=facts, **where)
+
+
+def held(project: Project, allocation: str) -> None:
+    """A lease of one GPU, two pods with a GPU each, and a claim with a device."""
+    reserved = {"cluster_queue": "vision", "usage": {"l40s": {GPU: 1}}, "conditions": {}}
+    seen("Workload", names.lease(allocation), project, allocation, **reserved)
+    for name in "ab":
+        seen("Pod", f"{allocation}-{name}", project, allocation, node="l40s-0", phase="Running", gpus={GPU: 1})
+    seen("ResourceClaim", allocation, project, allocation, devices=[{"pool": "h100-0", "device": "gpu-0"}])
+
+
+def found() -> set[tuple[str, str, int, int]]:
+    sight(NOW)
+    return set(LeaseExcess.objects.values_list("holder_kind", "resource", "used", "reserved"))
+
+
+def test_what_a_lease_without_a_row_reserves_is_no_excess_and_more_is(project: Project) -> None:
+    """As after the database came back from a backup, of whoever cannot be made a row again too."""
+    held(project, "lost")
+    assert found() == {("allocation", GPU, 2, 1)}
+
+
+def test_the_lease_of_an_allocation_that_has_ended_gives_it_nothing(project: Project, member: User) -> None:
+    row = allocate(member, project)
+    over = {"desired": "released", "ending": "released", "outcome": "released"}
+    Allocation.objects.filter(pk=row.pk).update(ended_at=NOW, phase="ended", **over)
+    held(project, row.name)
+    assert found() == {("pod", GPU, 1, 0), ("claim", DEVICES, 1, 0)}
+
+
+def test_looking_at_one_namespace_asks_nothing_of_the_holds_of_others(
+    team: Team, project: Project, member: User
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert holds(View(), NOW, project__namespace=project.namespace) == []
+        return len(asked)
+
+    before = queries()
+    other = tenants.create_project(team, "vision-test", "Another")
+    for _ in range(3):
+        allocate(member, other)
+    Allocation.objects.update(held_at=NOW)
+    assert queries() == before
