@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from allocations.cluster import names
-from allocations.reconcile.facts import Manifest, Ref, Request, Seen, View
+from allocations.reconcile.facts import Ref, Request, Seen, View
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -30,21 +30,6 @@ def used(view: View) -> dict[str, Mapping[str, int]]:
 def used_by(request: Request, view: View) -> Counter[str]:
     """What the allocation's former pods still use, by resource."""
     return _amounts(pod for pod in _pods(view) if pod.allocation == request.name)
-
-
-def build(
-    namespace: str, flavor: str, labels: Mapping[str, str], amounts: Mapping[str, int], resources: Iterable[str]
-) -> Manifest:
-    name, hard = names.former_hold(flavor), {**dict.fromkeys(sorted(resources), 0), **amounts}
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
-        "spec": {
-            "hard": {f"requests.{resource}": str(amount) for resource, amount in hard.items()},
-            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": [name]}]},
-        },
-    }
 
 
 def _pods(view: View) -> list[Seen]:

@@ -41,22 +41,29 @@ def build(
     namespace: str, number: int, labels: Mapping[str, str], hold: Hold | None, resources: Iterable[str]
 ) -> Manifest:
     """The quota of one number; ``resources`` are all that device plugins give, zero where the hold has none of it."""
-    name, listed = names.hold_slot(number), {hold.allocation: dict(hold.slices)} if hold else {}
-    slices = {**dict.fromkeys(sorted(resources), 0), **(hold.slices if hold else {})}
+    listed = {hold.allocation: dict(hold.slices)} if hold else {}
+    slices = {**dict.fromkeys(resources, 0), **(hold.slices if hold else {})}
+    manifest = _scoped(namespace, names.hold_slot(number), labels, slices)
+    manifest["metadata"]["annotations"] = {names.SLICES: json.dumps(listed, sort_keys=True)}
+    manifest["spec"]["hard"]["pods"] = str(hold.pods if hold else 0)
+    return manifest
+
+
+def build_former(
+    namespace: str, flavor: str, labels: Mapping[str, str], used: Mapping[str, int], resources: Iterable[str]
+) -> Manifest:
+    """The quota that a flavor's allocations shared: what its pods still use (``former_holds``), and no more."""
+    return _scoped(namespace, names.former_hold(flavor), labels, {**dict.fromkeys(resources, 0), **used})
+
+
+def _scoped(namespace: str, name: str, labels: Mapping[str, str], slices: Mapping[str, int]) -> Manifest:
+    """A quota of slices by resource, scoped to the PriorityClass of its own name."""
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": dict(labels),
-            "annotations": {names.SLICES: json.dumps(listed, sort_keys=True)},
-        },
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
         "spec": {
-            "hard": {
-                "pods": str(hold.pods if hold else 0),
-                **{f"requests.{resource}": str(amount) for resource, amount in slices.items()},
-            },
+            "hard": {f"requests.{resource}": str(amount) for resource, amount in sorted(slices.items())},
             "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": [name]}]},
         },
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from allocations.cluster import names
-from allocations.cluster.manifests import former_holds, hold_quota
+from allocations.cluster.manifests import hold_quota
 from allocations.reconcile.facts import Manifest
 
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
@@ -106,7 +106,7 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
     for number, hold in sorted(project.holds.items()):
         yield hold_quota.build(project.namespace, number, labels(project), hold, project.resources)
     for flavor, used in sorted(project.former.items()):
-        yield former_holds.build(project.namespace, flavor, labels(project), used, project.resources)
+        yield hold_quota.build_former(project.namespace, flavor, labels(project), used, project.resources)
 
 
 def object_quota(project: ProjectFacts) -> Manifest:
