@@ -9,7 +9,7 @@ import pytest
 
 from allocations import services
 from allocations.cluster import names
-from allocations.models import Allocation
+from allocations.models import Allocation, AppliedObject
 from allocations.states import Phase
 from deploy.local.runner import Local
 from portal.core import clock, due
@@ -180,6 +180,8 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
         return kubectl("get", "resourcequota", name, *where, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
+    due.mark("platform")
+    eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
     due.mark("platform")
