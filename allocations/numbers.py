@@ -2,7 +2,8 @@
 
 from itertools import count
 
-from allocations.models import Allocation
+from allocations.cluster import names
+from allocations.models import Allocation, MirrorObject
 from portal.tenants.models import Project
 
 
@@ -17,8 +18,24 @@ def free(project: Project) -> int:
 
 
 def of_adopted(project: Project, number: int | None) -> int:
-    """The number that an allocation had before its row was lost, unless another has it by now."""
-    return number if number is not None and number not in _taken(project) else free(project)
+    """The number that an allocation had before its row was lost, since its quota and pods have it.
+
+    Another row that has it by now gets a free one, unless the number's quota lists that row: it came back from a backup
+    with a number that was given again since.
+    """
+    if number is None:
+        return free(project)
+    other = Allocation.objects.filter(project=project, ended_at=None, number=number).first()
+    if other is not None and _is_listed(project, other):
+        return free(project)
+    if other is not None:
+        Allocation.objects.filter(pk=other.pk).update(number=free(project))
+    return number
+
+
+def _is_listed(project: Project, row: Allocation) -> bool:
+    quota = {"kind": "ResourceQuota", "namespace": project.namespace, "name": names.hold_slot(row.number)}
+    return MirrorObject.objects.filter(**quota, facts__slices__has_key=row.name).exists()
 
 
 def _taken(project: Project) -> set[int]:
