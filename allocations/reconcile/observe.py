@@ -128,7 +128,7 @@ class Change:
         """Those of them whose entry in the hold quota went, changed, or is shown by the quota's status from now on."""
         before, after = self._slices_before, self._slices_after
         entries = {name for name in before if before[name] != after.get(name)}
-        if self._shown(self.new.facts) and not self._shown(self.old.facts if self.old else None):
+        if self._shown(self.new.facts) and (before != after or not self._shown(self.old.facts if self.old else None)):
             entries |= set(after)
         return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
 
