@@ -246,7 +246,7 @@ def _begin(
 
 
 def _open(account: Account, use: Use, start: datetime, *, estimated: bool) -> bool:
-    """Open one interval; False where the device is still in the ledger as another's, whose end is not seen yet."""
+    """Open one interval; False while another holder's interval on the same device is still open."""
     more = {"node": use.node, "device_uuid": use.device_uuid}
     held = reservations.attribution(account.project, use.offering, **more)
     evidence = {**use.evidence, "job": account.name}
