@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from allocations.cluster import names, projectors
+from allocations.cluster import names, owned_fields, projectors
 from allocations.reconcile.facts import Ref
 from allocations.reconcile.plan import digest
 
@@ -112,19 +112,9 @@ INVENTORY = frozenset({"Node", "ResourceSlice", "DeviceClass"})
 
 
 def our_fields(raw: Raw) -> str:
-    """Digest of the fields that our server-side apply owns, or "" when it owns none.
-
-    A foreign change of one of our values moves its ownership, so the set, and with it the digest, changes. The
-    entry's ``time`` is left out: it moves without that.
-    """
-    for entry in raw["metadata"].get("managedFields", ()):
-        if (
-            entry.get("manager") == names.FIELD_MANAGER
-            and entry.get("operation") == "Apply"
-            and not entry.get("subresource")
-        ):
-            return digest(entry.get("fieldsV1", {}))
-    return ""
+    """Digest of the fields that our server-side apply owns and of their values, or "" when it owns none."""
+    owned = owned_fields.of(raw)
+    return digest(owned) if owned else ""
 
 
 def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:

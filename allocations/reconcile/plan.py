@@ -79,7 +79,8 @@ def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
     seen = view.get(applied.ref)
     if seen is not None and seen.deleting:
         return ""
-    if digest(manifest) != applied.intent and (applied.intent == DELETED or applied.ref.kind not in AS_MADE):
+    is_changed = digest(manifest) != applied.intent
+    if is_changed and (applied.intent == DELETED or applied.ref.kind not in AS_MADE):
         return "changed"
     if seen is None:
         return "deleted" if view.is_gone(applied) else ""
@@ -87,7 +88,7 @@ def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
         return ""
     if seen.uid != applied.uid:
         return "replaced"
-    return "edited" if seen.digest != applied.digest else ""
+    return "edited" if seen.digest != applied.digest and not is_changed else ""
 
 
 def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:

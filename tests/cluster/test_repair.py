@@ -94,6 +94,20 @@ def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: K
     eventually(lambda: kubectl(*shown) == "0")
 
 
+def test_a_quota_that_the_portal_changed_and_does_not_remember_is_put_right(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    """As after the restore of a backup: who owns the fields is no different, only what stands in them."""
+    row = ended(member, held(member, project, "l40s/whole"))
+    quota = (f"resourcequota/{hold_slot(row.number)}", "-n", project.namespace)
+    live = json.loads(kubectl("get", *quota, "-o", "json"))
+    metadata = {key: live["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+    hard = {**live["spec"]["hard"], "requests.nvidia.com/gpu": "7"}
+    connect().apply({**live, "metadata": metadata, "spec": {**live["spec"], "hard": hard}, "status": {}})
+    shown = ("get", *quota, "-o", "jsonpath={.spec.hard.requests\\.nvidia\\.com/gpu}")
+    eventually(lambda: kubectl(*shown) == "0")
+
+
 def test_an_edited_guard_is_put_right(project: Project, kubectl: Kubectl) -> None:
     guard = ("gpuproject/gpu-portal", "-n", project.namespace)
     forged = {"spec": {"allocations": {"forged": {"mode": "device-plugin", "resource": "nvidia.com/gpu", "count": 9}}}}

@@ -120,6 +120,13 @@ def test_a_pod_that_stands_is_not_made_again_for_a_better_form() -> None:
     assert [action.ref for action in plan(wanted, world.view(), world.applied)] == [quota]
 
 
+def test_a_pod_of_a_former_form_that_was_edited_is_left_too() -> None:
+    holder = Ref("Pod", "n", "a")
+    world = World({holder: "outdated"})
+    world.things[holder] = replace(world.things[holder], fields="someone else's")
+    assert plan(Wanted(objects=[manifest(holder)]), world.view(), world.applied) == []
+
+
 @settings(max_examples=50, deadline=None)
 @given(cases())
 def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tuple[World, Wanted]) -> None:
