@@ -23,6 +23,8 @@ KUEUE_EXCLUDED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
 HOLDER_CLASS = {"value": 1_000_000_000, "preemptionPolicy": "Never"}
 CLASSES = ("gpu.nvidia.com", "mig.nvidia.com")
+PEOPLE_GROUP = "system:serviceaccounts:gpu-portal-people"
+GROUPS_OF_PEOPLE = (PEOPLE_GROUP, "system:serviceaccounts", "system:authenticated")
 APPLY = "kubectl apply --server-side -k deploy/cluster"
 KUEUE_MANUAL = "change Kueue's ConfigMap kueue-manager-config and restart Kueue"
 
@@ -222,6 +224,25 @@ def tenant_roles(seen: Gathered, _: Expected) -> Iterator[Finding]:
             yield _either(name, there, "there" if there else "missing", APPLY)
 
 
+def fairness(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    """Of API Priority and Fairness: the first FlowSchema that has people's requests decides their level."""
+    name = "Tenants' priority level"
+    if isinstance(seen.flows, Refused):
+        yield _unread(name, seen.flows)
+        return
+    theirs = [flow for flow in seen.flows if any(group in GROUPS_OF_PEOPLE for group in flow.groups)]
+    first = min(theirs, key=lambda flow: (flow.precedence, flow.name), default=None)
+    if first is None:
+        yield _problem(name, "no FlowSchema has their requests", APPLY)
+        return
+    others = sorted(flow.name for flow in seen.flows if flow.level == first.level and flow.name != first.name)
+    shared = first.groups != (PEOPLE_GROUP,) or bool(others)
+    words = f"FlowSchema {first.name} puts them into {first.level}"
+    with_others = f", with requests of {', '.join(others) or ', '.join(first.groups)}" if shared else ", their own"
+    fix = f"{APPLY}, and give no FlowSchema for {', '.join(GROUPS_OF_PEOPLE[1:])} a lower matchingPrecedence"
+    yield _either(name, not shared, words + with_others, fix)
+
+
 def device_classes(seen: Gathered, _: Expected) -> Iterator[Finding]:
     name = "DeviceClasses"
     if isinstance(seen.classes, Refused):
@@ -264,6 +285,7 @@ CHECKS: tuple[Check, ...] = (
     guards,
     holder_class,
     tenant_roles,
+    fairness,
     device_classes,
     rights,
     gpu_nodes,

@@ -46,6 +46,16 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """A FlowSchema of API Priority and Fairness for requests of resources: whose they are, and in which level."""
+
+    name: str
+    level: str
+    precedence: int
+    groups: Collection[str]
+
+
+@dataclass(frozen=True)
 class Gathered:
     """What a cluster says of itself. A ``Refused`` stands where it did not say."""
 
@@ -61,6 +71,7 @@ class Gathered:
     guards: Collection[Guard] | Refused = ()
     holder_class: Document | Refused | None = None
     roles: Mapping[str, bool | Refused] = field(default_factory=dict)
+    flows: Collection[Flow] | Refused = ()
     classes: Collection[str] | Refused = ()
     uses_dra: bool = False
     rights: Mapping[Right, bool] = field(default_factory=dict)

@@ -12,12 +12,13 @@ from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import INVENTORY, KINDS, observe
 from allocations.preflight import GUARD_KINDS, KUEUE_KINDS
-from allocations.preflight_facts import Document, Expected, Gathered, Guard, Refused, Right
+from allocations.preflight_facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
 from allocations.reconcile.facts import Seen
 
 T = TypeVar("T")
 P = ParamSpec("P")
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
@@ -44,6 +45,7 @@ def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: da
         guards=_asked(_guards, client),
         holder_class=_asked(_one, client, KINDS["PriorityClass"].path(name=names.HOLDER_CLASS)),
         roles={role: _asked(_is_role, client, role) for role in ROLES},
+        flows=_asked(_flows, client),
         classes=_asked(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),
         uses_dra=not isinstance(slices, Refused) and bool(slices),
         rights={right: _asked(_may, client, right) is True for right in rights},
@@ -82,6 +84,7 @@ def needed() -> tuple[Right, ...]:
     found += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
     found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
     found += [Right(verb, "", "events") for verb in ("create", "patch")]
+    found.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
     found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
     return tuple(found)
 
@@ -159,6 +162,16 @@ def _guards(client: Client) -> tuple[Guard, ...]:
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
         found += [guard({**item, "kind": kind}) for item in items]
+    return tuple(found)
+
+
+def _flows(client: Client) -> tuple[Flow, ...]:
+    found = []
+    for raw in client.json("GET", FLOWS).get("items") or []:
+        rules = [rule for rule in raw["spec"].get("rules") or [] if rule.get("resourceRules")]
+        groups = tuple(s["group"]["name"] for rule in rules for s in rule["subjects"] if s["kind"] == "Group")
+        level = raw["spec"]["priorityLevelConfiguration"]["name"]
+        found.append(Flow(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
     return tuple(found)
 
 

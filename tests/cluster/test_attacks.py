@@ -221,6 +221,31 @@ def test_a_container_without_gpus_beside_one_with_them_sees_none(stage: Stage) -
     assert [container.get("env") for container in pod["spec"]["containers"]] == [None, [VOID]]
 
 
+@pytest.mark.parametrize("what", ["deployment/web", "statefulset/db"])
+def test_what_makes_pods_keeps_two_revisions(what: str, stage: Stage) -> None:
+    assert stage.tenant.get(*what.split("/"))["spec"]["revisionHistoryLimit"] == 2
+
+
+def test_an_object_that_was_too_large_before_may_get_smaller(stage: Stage) -> None:
+    stage.admin.do(
+        "create", "configmap", "large", f"--from-literal=a={'x' * 70_000}", f"--from-literal=b={'x' * 70_000}"
+    )
+    more = stage.tenant.run("patch", "configmap", "large", "--type=merge", "-p", '{"data": {"c": "more"}}')
+    assert refuser("policies/object-sizes.yaml") in more.stderr
+    stage.tenant.do("patch", "configmap", "large", "--type=merge", "-p", '{"data": {"b": "less"}}')
+
+
+def test_a_project_has_the_types_of_services_that_an_operator_allows(stage: Stage) -> None:
+    node_port = ("create", "service", "nodeport", "open", "--tcp=80", "--dry-run=server")
+    allow = ("patch", "gpuproject", "gpu-portal", "--type=merge", "-p")
+    stage.admin.do(*allow, '{"spec": {"serviceTypes": ["NodePort"]}}')
+    try:
+        eventually(lambda: stage.tenant.run(*node_port).returncode == 0)
+    finally:
+        stage.admin.do(*allow, '{"spec": {"serviceTypes": []}}')
+    eventually(lambda: refuser("policies/services.yaml") in stage.tenant.run(*node_port).stderr)
+
+
 def test_operators_may_repair_what_the_portal_keeps(stage: Stage) -> None:
     stage.admin.do("label", "service", "workspace", "gpu-portal.io/team=other", "--overwrite")
 

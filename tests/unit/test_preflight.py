@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from allocations.preflight import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
-from allocations.preflight_facts import Expected, Gathered, Guard, Refused, Right, Status
+from allocations.preflight_facts import Expected, Flow, Gathered, Guard, Refused, Right, Status
 
 GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-gpu-taints", rules=1)
 BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-gpu-taints")
@@ -32,6 +32,8 @@ SERVED = (
     "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
 )
 CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | {f"{kind}.kueue.x-k8s.io": ("v1beta2",) for kind in KUEUE_KINDS}
+TENANTS = Flow("gpu-portal-tenants", "gpu-portal-tenants", 1000, ("system:serviceaccounts:gpu-portal-people",))
+ACCOUNTS = Flow("service-accounts", "workload-low", 9000, ("system:serviceaccounts",))
 GOOD = Gathered(
     version="v1.36.3",
     kueue=KUEUE,
@@ -40,6 +42,7 @@ GOOD = Gathered(
     guards=(GUARD, BINDING),
     holder_class=HOLDER_CLASS,
     roles={"gpu-portal:tenant": True},
+    flows=(TENANTS, ACCOUNTS),
     classes=("gpu.nvidia.com", "mig.nvidia.com"),
     uses_dra=True,
     rights={MAY: True, MAY_NOT: False},
@@ -112,6 +115,18 @@ PROBLEMS = {
         "kubectl apply",
     ),
     "no tenant role": ({"roles": {"gpu-portal:tenant": False}}, "ClusterRole gpu-portal:tenant", "kubectl apply"),
+    "tenants among all service accounts": ({"flows": (ACCOUNTS,)}, "Tenants' priority level", "kubectl apply"),
+    "tenants' level used by others too": (
+        {"flows": (TENANTS, replace(ACCOUNTS, level=TENANTS.level))},
+        "Tenants' priority level",
+        "kubectl apply",
+    ),
+    "tenants' FlowSchema asked too late": (
+        {"flows": (TENANTS, replace(ACCOUNTS, precedence=999))},
+        "Tenants' priority level",
+        "a lower matchingPrecedence",
+    ),
+    "no FlowSchema for tenants": ({"flows": ()}, "Tenants' priority level", "kubectl apply"),
     "no device class": ({"classes": ("gpu.nvidia.com",)}, "DeviceClasses", "DRA driver"),
     "a right lacking": ({"rights": {}}, "Our rights", "service account gpu-portal/portal"),
     "a right too many": ({"rights": {MAY: True, MAY_NOT: True}}, "Rights we should not have", "bind no other role"),

@@ -112,6 +112,8 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
 def object_quota(project: ProjectFacts) -> Manifest:
     """Counts only; pods and claims leave room for a holder and a claim of each slice of a large spread allocation.
 
+    With the sizes that policies/object-sizes.yaml allows, they bound what the project stores (docs/guide/guards.md).
+
     No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
     ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs.
     """
@@ -130,6 +132,10 @@ def object_quota(project: ProjectFacts) -> Manifest:
                 "configmaps": "200",
                 "persistentvolumeclaims": "50",
                 "count/jobs.batch": "500",
+                "count/deployments.apps": "100",
+                "count/statefulsets.apps": "50",
+                "count/replicasets.apps": "400",
+                "count/controllerrevisions.apps": "200",
                 "count/resourceclaims.resource.k8s.io": "2000",
             }
         },

@@ -20,6 +20,14 @@ from tests.cluster.waiting import eventually
 
 SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
 CLUSTER_WIDE = ("clusterqueue", "resourceflavor", "cohorts.kueue.x-k8s.io")
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "own"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+TEXTS = {"large": "x" * 40_000, "larger": "x" * 140_000}
+"""More than an object of a tenant may have: of most kinds, and of ConfigMaps and Secrets."""
 HUGE = 300_000
 """Bytes that annotations of one object may not have together."""
 
@@ -109,7 +117,7 @@ def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
             for account in (names["person"], f"{names['person']}-viewer")
         )
         _see_the_guards_act(portal, tenant)
-        yield Stage(admin, portal, tenant, viewer, names | _make_honest_things(tenant) | {"huge": "x" * HUGE})
+        yield Stage(admin, portal, tenant, viewer, names | _make_honest_things(tenant) | {"huge": "x" * HUGE, **TEXTS})
     finally:
         _take_all_away(admin, portal, names)
 
@@ -139,6 +147,8 @@ def _make_honest_things(tenant: Person) -> dict[str, str]:
     for entry in table("honest"):
         tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
+    tenant.do("create", "service", "clusterip", "own", "--tcp=80")
+    tenant.do("create", "-f", "-", words=json.dumps(VOLUME))
     (pod,) = eventually(lambda: tenant.items("pods", "job-name=running"))
     return {"waiting_uid": tenant.get("job", "waiting")["metadata"]["uid"], "running_pod": pod["metadata"]["name"]}
 
