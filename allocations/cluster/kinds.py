@@ -79,7 +79,7 @@ KINDS: dict[str, Kind] = {
         Kind("Pod", "v1", "pods", selector="", project=projectors.pod),
         Kind("ResourceQuota", "v1", "resourcequotas", project=projectors.quota),
         Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=projectors.guard),
-        Kind("Namespace", "v1", "namespaces", namespaced=False),
+        Kind("Namespace", "v1", "namespaces", namespaced=False, project=projectors.namespace),
         Kind("LimitRange", "v1", "limitranges"),
         Kind("LocalQueue", _KUEUE, "localqueues"),
         Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),

@@ -184,6 +184,16 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
     }
 
 
+REMAINING = ("NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionContentFailure")
+
+
+def namespace(raw: Raw) -> Mapping[str, Any]:
+    """``remaining``: what keeps one that is being deleted, in the words of Kubernetes' namespace controller."""
+    conditions = _conditions(raw)
+    found = [conditions[name]["message"] for name in REMAINING if conditions.get(name, {}).get("status") == "True"]
+    return {"remaining": found} if found else {}
+
+
 def quota(raw: Raw) -> Mapping[str, Any]:
     annotation = raw["metadata"].get("annotations", {}).get(names.SLICES, "{}")
     hard, status = (_amounts(raw.get(part, {}).get("hard", {})) for part in ("spec", "status"))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from allocations import archiving
 from allocations.models import Allocation
 from portal.tenants.models import Department, Membership, Project, Team
 
@@ -13,7 +14,15 @@ class Branch:
     """A team with its projects, those in use first."""
 
     team: Team
-    projects: Sequence[Project]
+    projects: Sequence["Row"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A project; ``remaining``: what keeps the namespace of an archived one from being deleted."""
+
+    project: Project
+    remaining: Sequence[str]
 
 
 @dataclass
@@ -24,13 +33,16 @@ class Node:
 
 
 def tree() -> list[Node]:
-    """All departments, those within others below them; three queries."""
+    """All departments, those within others below them; four queries."""
     nodes = {row.pk: Node(row) for row in Department.objects.order_by("slug")}
     projects: dict[int, list[Project]] = {}
-    for project in Project.objects.order_by("archived_at", "slug"):
+    found = list(Project.objects.order_by("archived_at", "slug"))
+    remaining = archiving.remaining(found)
+    for project in found:
         projects.setdefault(project.team_id, []).append(project)
     for team in Team.objects.order_by("slug"):
-        nodes[team.department_id].teams.append(Branch(team, _in_use_first(projects.get(team.pk, []))))
+        rows = [Row(p, remaining.get(p.namespace, ())) for p in _in_use_first(projects.get(team.pk, []))]
+        nodes[team.department_id].teams.append(Branch(team, rows))
     for node in nodes.values():
         if node.department.parent_id is not None:
             nodes[node.department.parent_id].below.append(node)

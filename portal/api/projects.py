@@ -82,6 +82,10 @@ class EndsOut(serializers.Serializer):
     cost_per_hour = serializers.CharField(help_text="What the held allocations cost now.")
     currency = serializers.CharField()
     namespace = serializers.CharField(help_text="deleted, or given_back.")
+    remaining = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What still keeps the namespace of an archived project, in Kubernetes' words.",
+    )
 
 
 class UngatedOut(serializers.Serializer):
@@ -218,6 +222,7 @@ def _ends(row: Project, ends: archiving.Ends) -> dict[str, Any]:
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
         "namespace": "deleted" if ends.deletes_namespace else "given_back",
+        "remaining": archiving.remaining([row]).get(row.namespace, []),
     }
 
 

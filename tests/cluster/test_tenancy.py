@@ -147,6 +147,26 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     assert [interval.end is not None for interval in intervals(row)] == [True]
 
 
+def test_what_keeps_an_archived_projects_namespace_is_told(
+    project: Project, operator: User, local: Local, kubectl: Kubectl
+) -> None:
+    thing = ("configmap", "kept", "-n", project.namespace)
+    kubectl("create", *thing)
+    kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
+    archiving.archive(operator, project)
+
+    def told() -> str:
+        return " ".join(over_http(local, operator, project, json.dumps({"dry_run": True}))["remaining"])
+
+    eventually(lambda: "example.com/stay in 1 resource instances" in told(), within_s=60)
+    browser = Client()
+    browser.force_login(operator)
+    assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
+    kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+    eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
+    assert told() == ""
+
+
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
     browser, path = Client(), f"/projects/{project.slug}/archive"
     browser.force_login(operator)
