@@ -7,7 +7,7 @@ from django import forms
 from allocations import archiving
 from frontend.forms import Form
 from portal.core.errors import Invalid
-from portal.tenants.models import Department, Egress, PodSecurity, Project, Role, Team
+from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
 
 ROLES = [
     (Role.VIEWER.value, "viewer: reads"),
@@ -88,10 +88,20 @@ class ProjectForm(ProjectNameForm):
         initial=Egress.NONE.value,
         help_text="Where pods may connect to, beside their own namespace and DNS.",
     )
+    exposure = forms.ChoiceField(
+        choices=[
+            (Exposure.CLUSTER.value, "cluster"),
+            (Exposure.NODE_PORT.value, "a port of every node"),
+            (Exposure.LOAD_BALANCER.value, "a load balancer, or a port of every node"),
+        ],
+        initial=Exposure.CLUSTER.value,
+        label="Services",
+        help_text="From where the project's Services may be reached.",
+    )
     admin_access = forms.BooleanField(required=False, label="Operators' claims may look at devices that others hold")
 
     def settings(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in ("pod_security", "egress", "admin_access")}
+        return {name: self.cleaned_data[name] for name in ("pod_security", "egress", "exposure", "admin_access")}
 
 
 class NewProjectForm(ProjectForm):

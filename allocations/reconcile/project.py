@@ -76,6 +76,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         cluster_queue=queue_names.cluster_queue(project.team.slug),
         pod_security=project.pod_security,
         egress=project.egress,
+        exposure=project.exposure,
         admin_access=project.admin_access,
         adopted=project.adopted,
         guard_mode=project.guard,

@@ -16,7 +16,7 @@ from frontend.views.tenants import form_page
 from portal.tenants import access, structure
 from portal.tenants.models import Guard, Project
 
-SETTINGS = ("name", "pod_security", "egress", "admin_access")
+SETTINGS = ("name", "pod_security", "egress", "exposure", "admin_access")
 
 
 def _managed(request: PageRequest, slug: str) -> Project:

@@ -18,10 +18,11 @@ from portal.api.structure import IF_MATCH, SLUG_HELP
 from portal.core import money
 from portal.core.errors import Invalid
 from portal.tenants import access, services, structure
-from portal.tenants.models import Egress, Guard, PodSecurity, Project, Scope, Team
+from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team
 
 POD_SECURITY = "Pod Security level: restricted or baseline."
 EGRESS = "Where pods may connect to: none, cluster or internet."
+EXPOSURE = "From where Services may be reached: cluster, node-port (of every node) or load-balancer (both)."
 ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
 
 
@@ -33,7 +34,7 @@ class ProjectOut(serializers.ModelSerializer):
         model = Project
         fields = (
             *("slug", "name", "team", "department", "namespace", "adopted", "guard"),
-            *("pod_security", "egress", "admin_access", "archived_at"),
+            *("pod_security", "egress", "exposure", "admin_access", "archived_at"),
         )
 
 
@@ -45,6 +46,7 @@ class NewProject(Body):
     adopt = Flag(default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first.")
     pod_security = serializers.ChoiceField(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
     egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
+    exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
     admin_access = Flag(default=False, help_text=ADMIN_ACCESS)
 
 
@@ -54,6 +56,7 @@ class ProjectChange(Body):
     name = Text(required=False, max_length=100)
     pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)
     egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
+    exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
     admin_access = Flag(required=False, help_text=ADMIN_ACCESS)
 
 
@@ -227,7 +230,8 @@ def _ends(row: Project, ends: archiving.Ends) -> dict[str, Any]:
 
 
 def _version(row: Project) -> str:
-    return etag.version(row.name, row.team_id, row.guard, row.pod_security, row.egress, row.admin_access)
+    allows = (row.pod_security, row.egress, row.exposure, row.admin_access)
+    return etag.version(row.name, row.team_id, row.guard, *allows)
 
 
 def _out(row: Project, status: int = 200) -> Response:

@@ -102,13 +102,25 @@ class ProjectAdmin(StructureAdmin):
     """Moving, adopting and archiving look at what lives in a project: the portal's page /tenants does that."""
 
     fixed = ("slug", "namespace", "team")
-    list_display = ("slug", "name", "team", "namespace", "pod_security", "egress", "admin_access", "archived_at")
+    list_display = (
+        "slug",
+        "name",
+        "team",
+        "namespace",
+        "pod_security",
+        "egress",
+        "exposure",
+        "admin_access",
+        "archived_at",
+    )
     exclude = ("archived_at", "adopted", "guard")
     list_filter = ("team", "pod_security", "egress")
 
     def save_model(self, request: HttpRequest, obj: Project, form: ModelForm, change: bool) -> None:
         actor = request.user.get_username()
-        allows: dict[str, Any] = {name: getattr(obj, name) for name in ("pod_security", "egress", "admin_access")}
+        allows: dict[str, Any] = {
+            name: getattr(obj, name) for name in ("pod_security", "egress", "exposure", "admin_access")
+        }
         if not change:
             made = services.create_project(obj.team, obj.slug, obj.name, namespace=obj.namespace, actor=actor, **allows)
             obj.pk = made.pk

@@ -47,6 +47,14 @@ class PodSecurity(models.TextChoices):
     BASELINE = "baseline"
 
 
+class Exposure(models.TextChoices):
+    """From where the project's Services may be reached."""
+
+    CLUSTER = "cluster"
+    NODE_PORT = "node-port"
+    LOAD_BALANCER = "load-balancer"
+
+
 class Egress(models.TextChoices):
     """Where the project's pods may connect to, beside their own namespace and DNS."""
 
@@ -121,6 +129,7 @@ class Project(models.Model):
     guard = models.CharField(max_length=10, choices=Guard, default=Guard.ENFORCE)
     pod_security = models.CharField(max_length=10, choices=PodSecurity, default=PodSecurity.RESTRICTED)
     egress = models.CharField(max_length=10, choices=Egress, default=Egress.NONE)
+    exposure = models.CharField(max_length=13, choices=Exposure, default=Exposure.CLUSTER)
     admin_access = models.BooleanField(
         default=False, help_text="operators' claims here may look at devices others hold"
     )
@@ -131,6 +140,7 @@ class Project(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
+            models.CheckConstraint(condition=Q(exposure__in=Exposure.values), name="project_exposure_known"),
             models.CheckConstraint(condition=Q(guard__in=Guard.values), name="project_guard_known"),
             models.CheckConstraint(
                 condition=Q(adopted=True) | Q(guard=Guard.ENFORCE), name="project_own_namespace_is_enforced"

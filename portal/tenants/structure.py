@@ -13,7 +13,7 @@ from portal.core import clock, due
 from portal.core.audit import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
-from portal.tenants.models import MOST_DEEP, Department, Egress, Guard, PodSecurity, Project, Team
+from portal.tenants.models import MOST_DEEP, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
 
 NAME_MAX = 100
 
@@ -76,12 +76,13 @@ def configure_project(
     *,
     pod_security: str | None = None,
     egress: str | None = None,
+    exposure: str | None = None,
     admin_access: bool | None = None,
     actor: str,
 ) -> None:
     """Change what the namespace allows; None leaves it as it is."""
-    given = {"pod_security": pod_security, "egress": egress, "admin_access": admin_access}
-    known = {"pod_security": PodSecurity.values, "egress": Egress.values}
+    given = {"pod_security": pod_security, "egress": egress, "exposure": exposure, "admin_access": admin_access}
+    known = {"pod_security": PodSecurity.values, "egress": Egress.values, "exposure": Exposure.values}
     for name, values in known.items():
         if given[name] is not None and given[name] not in values:
             raise Invalid({name: [f"Use one of {', '.join(values)}."]})

@@ -51,6 +51,7 @@ def test_a_project_made_here_is_marked_due_and_keeps_its_slug(operator, team):
         "namespace": "vision-train",
         "pod_security": "restricted",
         "egress": "none",
+        "exposure": "cluster",
     }
     assert operator.post(reverse("admin:tenants_project_add"), values).status_code == 302
     project = Project.objects.get()

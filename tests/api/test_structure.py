@@ -85,9 +85,10 @@ def test_a_lead_names_a_project_and_changes_nothing_else_of_it(team, project):
 
 def test_what_a_namespace_allows_needs_a_token_for_admin(team, project):
     user = person(platform_role="operator")
-    body = {"egress": "cluster"}
+    body = {"egress": "cluster", "exposure": "node-port"}
     assert put(client(user, "read", "approve"), "projects/vision-train", body).status_code == 403
-    assert put(client(user), "projects/vision-train", body).json()["egress"] == "cluster"
+    changed = put(client(user), "projects/vision-train", body).json()
+    assert {name: changed[name] for name in body} == body
 
 
 def test_a_lead_adds_promotes_and_removes_a_member(team):

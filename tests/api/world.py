@@ -49,7 +49,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
     "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
     "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
-    "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none"},
+    "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none", "exposure": "cluster"},
     "POST /projects/<str:slug>/move": {"team": "language"},
     "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /projects/<str:slug>/guard": {"guard": "enforce"},
@@ -59,7 +59,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /tenants/teams/<str:slug>/edit": {"name": "New", "department": "research"},
     "POST /tenants/projects/new": {
         **{"slug": "new", "name": "New", "team": "vision"},
-        **{"pod_security": "restricted", "egress": "none"},
+        **{"pod_security": "restricted", "egress": "none", "exposure": "cluster"},
     },
     "POST /request": {**ASK, **FORM},
     "POST /request/preview": {**ASK, **FORM},

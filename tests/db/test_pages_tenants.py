@@ -81,10 +81,19 @@ def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):
 def test_an_operator_makes_and_moves_a_department_a_team_and_a_project(operator, team):
     operator.post("/tenants/departments/new", {"slug": "bio", "name": "Bio", "parent": "research"})
     operator.post("/tenants/teams/new", {"slug": "cells", "name": "Cells", "department": "bio"})
-    values = {"slug": "cells-dev", "name": "Cells", "team": "cells", "pod_security": "baseline", "egress": "cluster"}
+    values = {
+        "slug": "cells-dev",
+        "name": "Cells",
+        "team": "cells",
+        "pod_security": "baseline",
+        "egress": "cluster",
+        "exposure": "node-port",
+    }
     operator.post("/tenants/projects/new", values)
     project = Project.objects.get(slug="cells-dev")
-    assert (project.team.department.slug, project.pod_security, project.egress) == ("bio", "baseline", "cluster")
+    assert (project.team.department.slug, project.pod_security, project.egress, project.exposure) == (
+        *("bio", "baseline", "cluster", "node-port"),
+    )
     operator.post("/tenants/teams/cells/edit", {"name": "All cells", "department": "research"})
     operator.post("/tenants/departments/bio/edit", {"name": "Biology", "parent": ""})
     project = Project.objects.get(slug="cells-dev")

@@ -46,3 +46,19 @@ def test_a_queue_that_closes_admits_nothing_new():
 def test_a_namespace_that_is_given_back_keeps_its_pod_security_and_nothing_of_ours():
     assert set(given_back("old", "baseline", "enforce")["metadata"]["labels"].values()) == {"baseline"}
     assert nothing_of_ours("old")["metadata"] == {"name": "old"}
+
+
+@pytest.mark.parametrize(
+    ("exposure", "types", "load_balancers", "node_ports"),
+    [
+        ("cluster", [], "0", "0"),
+        ("node-port", ["NodePort"], "0", "10"),
+        ("load-balancer", ["LoadBalancer", "NodePort"], "10", "10"),
+    ],
+)
+def test_services_are_reached_from_where_an_operator_allows(exposure, types, load_balancers, node_ports):
+    made = build(replace(NEW, exposure=exposure))
+    (guard,) = (m["spec"] for m in made if m["kind"] == "GpuProject")
+    (hard,) = (m["spec"]["hard"] for m in made if m["metadata"]["name"] == "gpu-portal-objects")
+    assert guard["serviceTypes"] == types
+    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == (load_balancers, node_ports)

@@ -11,6 +11,9 @@ from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota
 from allocations.reconcile.facts import Manifest
 
+SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
+"""From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
+OPEN_SERVICES = 10
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
 
@@ -28,6 +31,7 @@ class ProjectFacts:
     cluster_queue: str
     pod_security: str = "restricted"
     egress: str = "none"
+    exposure: str = "cluster"
     admin_access: bool = False
     adopted: bool = False
     guard_mode: str = "enforce"
@@ -97,7 +101,8 @@ def guard(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
-    spec = {"summary": summary[:1024], "allocations": dict(held)}
+    types = list(SERVICE_TYPES[project.exposure])
+    spec = {"summary": summary[:1024], "serviceTypes": types, "allocations": dict(held)}
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 
 
@@ -117,6 +122,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
     No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
     ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs.
     """
+    allowed = SERVICE_TYPES[project.exposure]
     return _object(
         project,
         "v1",
@@ -126,8 +132,8 @@ def object_quota(project: ProjectFacts) -> Manifest:
             "hard": {
                 "pods": "2000",
                 "services": "100",
-                "services.loadbalancers": "0",
-                "services.nodeports": "0",
+                "services.loadbalancers": str(OPEN_SERVICES if "LoadBalancer" in allowed else 0),
+                "services.nodeports": str(OPEN_SERVICES if "NodePort" in allowed else 0),
                 "secrets": "200",
                 "configmaps": "200",
                 "persistentvolumeclaims": "50",
