@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from allocations.models import Allocation, AppliedObject, LeaseExcess, MirrorObject, Transition, WatchState
+from allocations.models import Allocation, AppliedObject, LeaseExcess, MirrorObject, Transition, WatchEpoch, WatchState
 from portal.core.admin import ReadOnlyAdmin
 
 
@@ -53,6 +53,11 @@ class MirrorObjectAdmin(ReadOnlyAdmin):
 @admin.register(WatchState)
 class WatchStateAdmin(ReadOnlyAdmin):
     list_display = ("kind", "resource_version", "synced_at")
+
+
+@admin.register(WatchEpoch)
+class WatchEpochAdmin(ReadOnlyAdmin):
+    list_display = ("number",)
 
 
 @admin.register(AppliedObject)

@@ -157,6 +157,15 @@ class WatchState(models.Model):
         return f"{self.kind} at {self.resource_version}"
 
 
+class WatchEpoch(models.Model):
+    """The one row says which watcher may write the mirror: that of the latest epoch."""
+
+    number = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"epoch {self.number}"
+
+
 class AppliedObject(models.Model):
     """What server-side apply last answered for an object of ours: the intent's digest, and that of our fields."""
 

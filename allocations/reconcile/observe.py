@@ -65,11 +65,16 @@ def record_sync(*places: tuple[Kind, int, datetime]) -> None:
 def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
     """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting.
 
+    A list of an earlier revision than the last one means that etcd came back from a backup: what was seen or answered
+    at later revisions is no longer taken for newer.
+
     All in one transaction, part by part: the rows that a list meets need not be in memory all at once.
     """
     with transaction.atomic():
         state = WatchState.objects.filter(kind=kind.name).first()
         last_sighting = state.synced_at if state else listed_at
+        if state is not None and resource_version < state.resource_version:
+            _start_anew(kind, state.resource_version, resource_version)
         there = {o.ref for o in observations}
         known = MirrorObject.objects.filter(kind=kind.name).only("namespace", "name", "uid", "allocation")
         missing = [
@@ -90,6 +95,12 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
             record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
         record_sync((kind, resource_version, listed_at))
         due.mark(*_keepers_of_unseen(kind, there, resource_version))
+
+
+def _start_anew(kind: Kind, before: int, now: int) -> None:
+    log.warning("watch.revisions_went_back", kind=kind.name, before=before, now=now)
+    MirrorObject.objects.filter(kind=kind.name).update(resource_version=0)
+    AppliedObject.objects.filter(kind__in=[kind.name, f"{kind.name}/status"]).update(resource_version=0)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,13 @@ def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iter
             cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%s)", [id_])
 
 
+def take_session_lock(*key: str) -> bool:
+    """Take the lock `key` for as long as this connection lasts; False, at once, while another session has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id(*key)])
+        return cursor.fetchone() == (True,)
+
+
 def _acquire(function: str, id_: int, key: tuple[str, ...], wait_s: float) -> None:
     # Mostly it is free, and then one statement is all.
     with connection.cursor() as cursor:

@@ -110,6 +110,22 @@ def test_an_end_that_nobody_saw_is_the_last_sighting(row: Allocation) -> None:
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
 
 
+def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(row: Allocation) -> None:
+    record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
+    record_list(KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
+    AppliedObject.objects.create(
+        **{"target": "t", "kind": "ResourceClaim", "namespace": row.project.namespace, "name": row.name, "uid": "1"},
+        **{"resource_version": 1000, "applied_at": T0},
+    )
+    record_list(KINDS["ResourceClaim"], [seen(claim(row, 500, []), 60, live=False)], 510, at(60))
+    record_list(KINDS["Pod"], [], 511, at(60))
+    assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
+    assert list(MirrorObject.objects.values_list("kind", "resource_version")) == [("ResourceClaim", 500)]
+    assert AppliedObject.objects.get().resource_version == 0
+    record_observations(hold(row, 70, revision=520))
+    assert intervals()[1][1:3] == (at(70), None)
+
+
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:
     record_observations(hold(row, 300, live=False))
     assert intervals() == [("local/h100-0/gpu-1", T0 - timedelta(minutes=1), None, True, False)]

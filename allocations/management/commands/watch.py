@@ -4,33 +4,42 @@ import time
 
 import structlog
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections, connection, transaction
+from django.db import close_old_connections, connection
 
 from allocations.cluster import watcher
 from allocations.cluster.client import connect
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
-from allocations.reconcile import lease_check
+from allocations.reconcile import lease_check, watch_epoch
 from allocations.reconcile.observe import record_list, record_observations, record_sync
 from portal.core import due, heartbeat
 from portal.tenants.models import Project
 
 log = structlog.get_logger(__name__)
 BEAT_S = 5.0
+STANDBY_S = 1.0
 
 
 class Command(BaseCommand):
-    help = "Mirror the cluster into the database and mark what has to be looked at. One process."
+    help = "Mirror the cluster into the database and mark what has to be looked at. One process does; others stand by."
 
     def handle(self, *args: object, **options: object) -> None:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
+        stands_by = False
         while not stop.is_set():
             try:
-                watcher.run(connect(), Recorder(), stop, Beat())
+                epoch = watch_epoch.begin()
+                if epoch is not None:
+                    watcher.run(connect(), Recorder(epoch), stop, Beat())
+                elif not stands_by:
+                    log.info("watch.standby")
+                stands_by = epoch is None
+                stop.wait(STANDBY_S if stands_by else 0)
             except Exception as error:
-                # Whatever it was, the next session lists all kinds anew: nothing seen so far has to be trusted.
+                # Whatever it was, the next epoch lists all kinds anew: nothing seen so far has to be trusted. The lock
+                # goes with the connection.
                 log.exception("watch.session_ended", error=str(error))
                 connection.close()
                 stop.wait(1.0)
@@ -38,9 +47,10 @@ class Command(BaseCommand):
 
 
 class Recorder:
-    """Records batches of one session in their order; says once when every kind has been listed."""
+    """Records batches of one epoch in their order; says once when every kind has been listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
         self._missing = {kind.name for kind in KINDS.values()}
 
     def __call__(self, batch: list[watcher.Item]) -> None:
@@ -53,7 +63,8 @@ class Recorder:
                 case watcher.Listed(kind, observations, revision, at):
                     self._record(waiting, synced)
                     waiting, synced = [], {}
-                    record_list(kind, observations, revision, at)
+                    with watch_epoch.writing(self._epoch):
+                        record_list(kind, observations, revision, at)
                     self._listed(kind.name)
                 case watcher.Synced(kind):
                     synced[kind.name] = item
@@ -61,7 +72,7 @@ class Recorder:
 
     def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:
         """In one transaction: whoever looks because of what is gone must find the mirror complete up to that."""
-        with transaction.atomic():
+        with watch_epoch.writing(self._epoch):
             record_observations(waiting)
             record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
 

@@ -1,0 +1,42 @@
+"""One watcher at a time writes the mirror: the one that has the lock, in the epoch that began when it took it.
+
+The lock is a session's (PostgreSQL advisory lock), so a process that is gone has lost it. But it is lost without a word
+with its connection, too: taking it begins a new epoch, and every write checks in its own transaction that its epoch is
+the current one.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from allocations.models import WatchEpoch
+from portal.core.locks import take_session_lock
+
+
+class EpochOver(Exception):
+    """Another watcher writes the mirror now, or the database came back from a backup."""
+
+
+def begin() -> int | None:
+    """Take the lock and begin an epoch; returns its number, or None while another process has the lock.
+
+    The lock is kept until the connection to the database is closed.
+    """
+    if not take_session_lock("watcher"):
+        return None
+    with transaction.atomic():
+        row, _ = WatchEpoch.objects.select_for_update().get_or_create(pk=1)
+        row.number += 1
+        row.save()
+    return row.number
+
+
+@contextmanager
+def writing(epoch: int) -> Iterator[None]:
+    """A transaction that writes in this epoch; raises EpochOver, with nothing written, when that is over."""
+    with transaction.atomic():
+        current = WatchEpoch.objects.select_for_update().filter(pk=1).values_list("number", flat=True).first()
+        if current != epoch:
+            raise EpochOver(f"epoch {epoch} is over: the current one is {current}")
+        yield

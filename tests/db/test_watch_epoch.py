@@ -1,0 +1,68 @@
+"""Of several watchers one writes the mirror, and one that has lost its turn without knowing writes nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from allocations.models import WatchEpoch, WatchState
+from allocations.reconcile import watch_epoch
+from portal.core import clock
+from portal.core.locks import lock_id
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def other() -> Iterator[BaseDatabaseWrapper]:
+    """The connection of another process."""
+    made = connections.create_connection("default")
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _given_back() -> Iterator[None]:
+    yield
+    connections["default"].close()
+
+
+def test_a_second_watcher_gets_no_epoch_until_the_first_ones_connection_is_closed(other: BaseDatabaseWrapper) -> None:
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id("watcher")])
+    assert watch_epoch.begin() is None
+    other.close()
+    assert watch_epoch.begin() == 1
+
+
+def test_each_epoch_has_the_next_number() -> None:
+    first = watch_epoch.begin()
+    connections["default"].close()
+    assert (first, watch_epoch.begin()) == (1, 2)
+
+
+def test_a_watcher_whose_epoch_is_over_writes_nothing() -> None:
+    epoch = watch_epoch.begin()
+    assert epoch is not None
+    WatchEpoch.objects.update(number=epoch + 1)
+    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(epoch):
+        WatchState.objects.create(kind="Pod", synced_at=clock.now())
+    assert not WatchState.objects.exists()
+
+
+def test_a_database_from_a_backup_ends_the_epoch() -> None:
+    epoch = watch_epoch.begin()
+    assert epoch is not None
+    WatchEpoch.objects.update(number=epoch - 1)
+    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(epoch):
+        pass
+
+
+def test_a_new_epoch_begins_when_what_the_former_one_writes_is_written(other: BaseDatabaseWrapper) -> None:
+    epoch = watch_epoch.begin()
+    assert epoch is not None
+    with transaction.atomic(), watch_epoch.writing(epoch), other.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+        with pytest.raises(Exception, match="lock timeout"):
+            cursor.execute("UPDATE allocations_watchepoch SET number = number + 1")
