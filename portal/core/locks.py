@@ -40,7 +40,7 @@ def take_session_lock(*key: str) -> bool:
     """Take the lock `key` for as long as this connection lasts; False, at once, while another session has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id(*key)])
-        return cursor.fetchone() == (True,)
+        return bool(cursor.fetchone() == (True,))
 
 
 def _acquire(function: str, id_: int, key: tuple[str, ...], wait_s: float) -> None:
