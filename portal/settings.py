@@ -127,7 +127,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
-LOGIN_FAILURES_PER_MINUTE = env.integer("LOGIN_FAILURES_PER_MINUTE", 60)  # per address, whatever the names
+LOGIN_FAILURES_PER_MINUTE = env.integer("LOGIN_FAILURES_PER_MINUTE", 30)  # per address, whatever the names
 WRONG_TOKENS_PER_MINUTE = env.integer("WRONG_TOKENS_PER_MINUTE", 60)  # per address: unknown, expired, revoked
 
 # --- transport and browser --------------------------------------------------------------------------------
