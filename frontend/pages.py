@@ -81,7 +81,10 @@ def show(
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
     # Hints of "not visible" name REST calls; a page offers its own ways on.
     hint = "" if problem.status == 404 else problem.hint
-    return show(request, "frontend/problem.html", {"problem": problem, "hint": hint}, status=problem.status)
+    response = show(request, "frontend/problem.html", {"problem": problem, "hint": hint}, status=problem.status)
+    if isinstance(problem, Busy):
+        response["Retry-After"] = str(problem.retry_after_s)
+    return response
 
 
 def _silent() -> str:

@@ -1,12 +1,13 @@
 """What probes ask: /livez, /readyz and /metrics."""
 
+import hmac
 from collections.abc import Iterator
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotFound, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -14,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from allocations.metrics import LeaseMetrics
-from portal.core import clock, counters, due, heartbeat
+from portal.core import address_limits, clock, counters, due, heartbeat
 from portal.core.models import Due
 
 EXPECTED = ("worker", "watcher")
@@ -44,7 +45,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format, read from the database at each scrape: every web process tells the same."""
+    """Prometheus' text format, read from the database at each scrape: every web process tells the same.
+
+    404 without a `METRICS_TOKEN`; 401, or 429 for too many from one address, to who does not send it.
+    """
+    if not settings.METRICS_TOKEN:
+        return HttpResponseNotFound("METRICS_TOKEN is not set.\n", content_type="text/plain")
+    if not _sent_metrics_token(request):
+        return _metrics_refused(address_limits.count_wrong_token(request))
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Gauges())
     registry.register(LeaseMetrics())
@@ -75,6 +83,20 @@ def redis_check() -> str:
     except redis.RedisError:
         return "does not answer"
     return OK
+
+
+def _sent_metrics_token(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), settings.METRICS_TOKEN.encode())
+
+
+def _metrics_refused(wait_s: int) -> HttpResponse:
+    if wait_s:
+        headers, words = {"Retry-After": str(wait_s)}, f"Too many wrong tokens. Try again in {wait_s} seconds.\n"
+        return HttpResponse(words, content_type="text/plain", status=429, headers=headers)
+    headers = {"WWW-Authenticate": 'Bearer realm="gpu-portal metrics"'}
+    words = "Send Authorization: Bearer with the token that METRICS_TOKEN holds.\n"
+    return HttpResponse(words, content_type="text/plain", status=401, headers=headers)
 
 
 def _silence(age_s: float | None) -> str:

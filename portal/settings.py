@@ -48,6 +48,9 @@ DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
 HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
 STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
 
+# --- metrics ----------------------------------------------------------------------------------------------
+METRICS_TOKEN = env.text("METRICS_TOKEN")  # the bearer token that /metrics asks for; without one it is not there
+
 # --- audit ------------------------------------------------------------------------------------------------
 AUDIT_SEAL_S = env.integer("AUDIT_SEAL_S", 60)  # how often new entries are chained
 AUDIT_HEADS_FILE = Path(file) if (file := env.text("AUDIT_HEADS_FILE")) else None  # a day's head of the chain a line
@@ -85,6 +88,7 @@ MIDDLEWARE = [
     "portal.core.http.request_id",
     "portal.core.http.came_from",
     "portal.core.http.body_limit",
+    "portal.core.http.AnswerBusy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -112,7 +116,9 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # --- people -----------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "tenants.User"
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+PASSWORD_HASHERS = ["portal.tenants.password_hashing.BoundedArgon2PasswordHasher"]
+# Per web process; as many more wait. Keep twice this below the threads of a process, so that it serves pages too.
+PASSWORD_HASHES_AT_ONCE = env.integer("PASSWORD_HASHES_AT_ONCE", 1)
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -121,6 +127,8 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
+LOGIN_FAILURES_PER_MINUTE = env.integer("LOGIN_FAILURES_PER_MINUTE", 30)  # per address, whatever the names
+WRONG_TOKENS_PER_MINUTE = env.integer("WRONG_TOKENS_PER_MINUTE", 60)  # per address: unknown, expired, revoked
 
 # --- transport and browser --------------------------------------------------------------------------------
 HTTPS = env.boolean("HTTPS", not (DEBUG or GPU_PORTAL_LOCAL))
@@ -128,8 +136,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]  # probes come to the pod by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-BEHIND_PROXY = env.boolean("BEHIND_PROXY", False)  # one that sets X-Forwarded-Proto and appends to X-Forwarded-For
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+# How many proxies stand before the portal, each of which sets X-Forwarded-Proto and appends to X-Forwarded-For. With 0
+# neither header is believed. BEHIND_PROXY=1, the earlier name, counts as one.
+TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", int(env.boolean("BEHIND_PROXY", False)))
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"

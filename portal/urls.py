@@ -1,23 +1,19 @@
 """Every path of the portal."""
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from portal import health
-from portal.tenants.forms import SignInForm
 from portal.tenants.sign_in import admin_sign_in
+from portal.tenants.sign_in_page import SignInPage
 
 handler500 = "portal.api.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez),
     path("readyz", health.readyz),
     path("metrics", health.metrics),
-    path(
-        "login",
-        LoginView.as_view(authentication_form=SignInForm, redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("login", SignInPage.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/login/", admin_sign_in),
     path("admin/", admin.site.urls),

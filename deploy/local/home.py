@@ -115,6 +115,7 @@ class Home:
             "KUBECONFIG": str(self.portal_kubeconfig),
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "SECRET_KEY": self.secret("django"),
+            "METRICS_TOKEN": self.secret("metrics"),
             "GPU_PORTAL_LOCAL": "1",
             "PORTAL_URL": self.url,
         }

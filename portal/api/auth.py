@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import structlog
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from portal.core import source
+from portal.core import address_limits, source
 from portal.core.errors import Forbidden
 from portal.tenants import tokens
 from portal.tenants.models import ApiToken, Scope, User
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class BearerAuthentication(BaseAuthentication):
-    """`Authorization: Bearer gpup_…`."""
+    """`Authorization: Bearer gpup_…`: 401 for a wrong token, 429 for one too many from its address.
+
+    A right token is never refused for the wrong ones of others behind the same address: finding it is one look-up by
+    a unique index, and nothing at all is looked up for what does not have the form of a token.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         scheme, _, token = get_authorization_header(request).decode("latin-1").partition(" ")
@@ -26,6 +30,8 @@ class BearerAuthentication(BaseAuthentication):
             return None
         row = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
         if row is None:
+            if wait_s := address_limits.count_wrong_token(request):
+                raise Throttled(wait_s, "The token is unknown, revoked or expired, as too many from your address were.")
             raise AuthenticationFailed("The token is unknown, revoked or expired.")
         structlog.contextvars.bind_contextvars(user=row.user.username, token=row.prefix)
         source.add(token=row.prefix)

@@ -4,7 +4,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from portal.core import counters
+from portal.core import address_limits, counters
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it loads its views
@@ -17,7 +17,8 @@ class PersonThrottle(BaseThrottle):
         self.wait_s = 0
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
-        who = f"user:{request.user.pk}" if request.user.is_authenticated else f"address:{self.get_ident(request)}"
+        is_known = request.user.is_authenticated
+        who = f"user:{request.user.pk}" if is_known else f"address:{address_limits.network(request)}"
         self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
         return self.wait_s == 0
 

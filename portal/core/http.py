@@ -9,8 +9,8 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from portal.core import source
-from portal.core.errors import LengthRequired, Malformed, Problem, TooLarge
+from portal.core import client_address, source
+from portal.core.errors import Busy, LengthRequired, Malformed, Problem, TooLarge
 
 if TYPE_CHECKING:
     from portal.tenants.models import User
@@ -53,9 +53,12 @@ def came_from(get_response: Next) -> Next:
 
 
 def address(request: HttpRequest) -> str:
-    """The client's: behind a proxy, the one that the proxy saw, since what stands before it anyone can send."""
-    forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_PROXY else ""
-    return forwarded.rpartition(",")[2].strip() or str(request.META.get("REMOTE_ADDR", ""))
+    """The client's, of which `TRUSTED_PROXIES` says how many proxies may tell it."""
+    return client_address.client_address(
+        str(request.META.get("REMOTE_ADDR", "")),
+        str(request.META.get("HTTP_X_FORWARDED_FOR", "")),
+        settings.TRUSTED_PROXIES,
+    )
 
 
 def body_limit(get_response: Next) -> Next:
@@ -82,6 +85,23 @@ def _wrong_with_body(request: HttpRequest) -> Problem | None:
             "Content-Length and Transfer-Encoding contradict each other.", hint="Send Content-Length alone."
         )
     return LengthRequired("The server cannot tell where the body ends.", hint="Send Content-Length.")
+
+
+class AnswerBusy:
+    """503 with Retry-After for a view that is too busy and has no answer of its own for that, as in Django's admin."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, Busy):
+            return None
+        words = f"{error.detail} {error.hint}\n"
+        headers = {"Retry-After": str(error.retry_after_s)}
+        return HttpResponse(words, content_type="text/plain", status=error.status, headers=headers)
 
 
 def log_user(get_response: Next) -> Next:

@@ -43,7 +43,7 @@ The team is the one that owns the thing in question.
 | allowed | shown, or done |
 | sign in | sent to the page that asks for name and password |
 | 400 | the form does not offer this person what was chosen |
-| 401 | no token |
+| 401 | no token, or for `/metrics` not [its own](sign-in.md#metrics) |
 | 403 | the person sees it, but the role or the token's scope is missing |
 | 404 | it is not there, or not for this person to know of |
 | 409, 503 | allowed, but not possible where it was tried: nothing was held, or there was no cluster |

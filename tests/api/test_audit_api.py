@@ -170,7 +170,7 @@ def test_the_source_names_address_token_and_request(team):
 
 
 def test_behind_a_proxy_the_address_is_the_one_the_proxy_saw(team, settings):
-    settings.BEHIND_PROXY = True
+    settings.TRUSTED_PROXIES = 1
     headers = {"X-Forwarded-For": "203.0.113.9, 192.0.2.7"}
     client(person(team)).post("/api/v1/tokens", {"name": "ci", "scopes": ["read"]}, format="json", headers=headers)
     assert AuditEntry.objects.latest("pk").source["address"] == "192.0.2.7"

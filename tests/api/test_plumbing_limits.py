@@ -3,9 +3,11 @@ import weakref
 
 import pytest
 import redis
+from rest_framework.test import APIClient
 
 from portal.core import counters
 from tests.builders import client, person
+from tests.services import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -70,3 +72,29 @@ def test_without_redis_nothing_is_limited_and_nobody_waits_twice(monkeypatch):
     monkeypatch.setattr(counters, "client", Gone)
     assert [counters.hit("x", 0) for _ in range(3)] == [0, 0, 0]
     assert len(asked) == 1
+
+
+def test_who_must_be_counted_hears_that_redis_is_away(settings, monkeypatch):
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    monkeypatch.setattr(counters, "client", lambda: redis.Redis.from_url(settings.REDIS_URL))
+    for ask in (counters.count, counters.wait, counters.count):
+        with pytest.raises(counters.Unavailable):
+            ask("x", 10)
+
+
+def test_looking_how_long_to_wait_counts_nothing(request):
+    name = request.node.nodeid
+    assert [counters.wait(name, 1) for _ in range(3)] == [0, 0, 0]
+    assert counters.count(name, 1) == 0
+    assert 0 < counters.wait(name, 1) <= counters.WINDOW_S
+    assert counters.wait(name, 2) == 0
+
+
+@pytest.mark.django_db
+def test_who_is_not_signed_in_gets_no_fresh_limit_by_a_forged_header(settings):
+    settings.API_REQUESTS_PER_MINUTE = 2
+    answers = [
+        APIClient(REMOTE_ADDR="192.0.2.200").get("/api/v1/schema", headers={"X-Forwarded-For": f"203.0.113.{number}"})
+        for number in range(3)
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]

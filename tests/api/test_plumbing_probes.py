@@ -54,15 +54,44 @@ def test_readyz_is_503_without_a_database(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_metrics_tell_how_far_the_work_is_behind():
+def test_metrics_tell_how_far_the_work_is_behind(settings):
+    settings.METRICS_TOKEN = "scrape-me"
     now = clock.now()
     due.mark("platform", at=now - timedelta(seconds=30))
     heartbeat.beat("worker")
     with clock.frozen(now):
-        text = Client().get("/metrics").content.decode()
+        text = Client().get("/metrics", headers={"Authorization": "Bearer scrape-me"}).content.decode()
     assert "gpu_portal_due_targets 1.0" in text
     assert "gpu_portal_due_lag_seconds 30.0" in text
     assert 'gpu_portal_heartbeat_age_seconds{process="worker"}' in text
+
+
+def test_without_a_metrics_token_there_are_no_metrics(settings):
+    settings.METRICS_TOKEN = ""
+    for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer None"}):
+        assert Client().get("/metrics", headers=headers).status_code == 404
+
+
+@pytest.mark.django_db
+def test_metrics_are_for_who_has_their_token_alone(settings, team):
+    settings.METRICS_TOKEN = "scrape-me"
+    wrong = (
+        "",
+        "Bearer",
+        "Bearer scrape",
+        "Bearer scrape-me-too",
+        "Basic scrape-me",
+        "scrape-me",
+        "Bearer schöpf-mich",
+    )
+    for words in wrong:
+        answer = Client().get("/metrics", headers={"Authorization": words})
+        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, 'Bearer realm="gpu-portal metrics"')
+        assert b"gpu_portal_" not in answer.content
+    assert client(person(team)).get("/metrics").status_code == 401
+    signed_in = Client()
+    signed_in.force_login(person(platform_role="operator"))
+    assert signed_in.get("/metrics").status_code == 401
 
 
 def test_a_plain_request_id_comes_back_and_any_other_is_replaced():

@@ -75,7 +75,7 @@ def test_one_given_role_serves_for_all(home: Home, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_password_stands_on_a_command_line(home: Home, rows: dict[str, Row]) -> None:
-    secrets = [home.secret(name) for name in ("postgres", "postgres-application", "redis", "django")]
+    secrets = [home.secret(name) for name in ("postgres", "postgres-application", "redis", "django", "metrics")]
     words = " ".join(word for row in rows.values() for word in row.command)
     assert [secret for secret in secrets if secret in words] == []
 
