@@ -346,7 +346,7 @@ def _reserved() -> dict[tuple[str, str], int]:
 
 def _jobs() -> Counter[tuple[str, str, str]]:
     """What workloads that are no leases of ours have reserved, by queue, flavor and resource."""
-    rows = MirrorObject.objects.filter(kind="Workload", allocation="")
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     found: Counter[tuple[str, str, str]] = Counter()
     for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
         for flavor, drawn in (usage or {}).items() if queue else ():

@@ -93,5 +93,5 @@ def _is_listed(project: Project, row: Allocation) -> bool:
     return MirrorObject.objects.filter(**quota, facts__slices__has_key=row.name).exists()
 
 
-def _taken(project: Project) -> set[int]:
+def _taken(project: Project) -> set[int | None]:
     return set(Allocation.objects.filter(project=project, ended_at=None).values_list("number", flat=True))
