@@ -52,7 +52,7 @@ class Near:
     offering: Offering
     count: int
     hours: Fraction
-    live: int
+    allocation_limits: tuple[rules.AllocationLimit, ...]
     spread: bool
     constraints: tuple[str, ...]
 
@@ -110,7 +110,14 @@ def isolated(stock: Stock) -> list[Offering]:
 
 def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> rules.Ask:
     constraints = near.constraints if candidate.flavor.path == "dra" else ()
-    return stock.ask(near.project, candidate, count, live=near.live, spread=near.spread, constraints=constraints)
+    return stock.ask(
+        near.project,
+        candidate,
+        count,
+        allocation_limits=near.allocation_limits,
+        spread=near.spread,
+        constraints=constraints,
+    )
 
 
 def _rank(near: Near, candidate: Offering, other: Alternative) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from allocations import cards
 from allocations.models import Allocation, MirrorObject
-from allocations.rules import Ask, Counted
+from allocations.rules import AllocationLimit, Ask, Counted
 from allocations.states import Phase
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering, Pool
@@ -130,7 +130,7 @@ class Stock:
         offering: Offering,
         count: int,
         *,
-        live: int = 0,
+        allocation_limits: Collection[AllocationLimit] = (),
         spread: bool = False,
         constraints: Collection[str] = (),
         drawn: counting.Draw | None = None,
@@ -158,7 +158,7 @@ class Stock:
             department=project.team.department.slug,
             counted=tuple(self.counted(project.team, offering, drawn or counting.draw(offering, 1))),
             hidden=not offering.is_offered,
-            live=live,
+            allocation_limits=tuple(allocation_limits),
             spread=spread,
             constraints=tuple(constraints),
             together=together[True],
@@ -346,7 +346,7 @@ def _reserved() -> dict[tuple[str, str], int]:
 
 def _jobs() -> Counter[tuple[str, str, str]]:
     """What workloads that are no leases of ours have reserved, by queue, flavor and resource."""
-    rows = MirrorObject.objects.filter(kind="Workload", allocation="")
+    rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     found: Counter[tuple[str, str, str]] = Counter()
     for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
         for flavor, drawn in (usage or {}).items() if queue else ():

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Max, Q, QuerySet
@@ -63,6 +63,18 @@ class Job:
         return sum(self.asks.values())
 
 
+class Unfinished(NamedTuple):
+    """What order and sums need of a Job that has not ended."""
+
+    uid: UUID
+    namespace: str
+    workload: str
+    state: State
+    asks: Mapping[str, int]
+    priority: int
+    created_at: datetime
+
+
 def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
     """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
     seen = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=projects.values("namespace"))
@@ -84,6 +96,34 @@ def read(seen: Collection[MirrorObject]) -> list[Job]:
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
+
+
+def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
+    """The projects' Jobs that have not ended, in few columns; two queries."""
+    finished = "facts__conditions__Finished__status"
+    there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
+    fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
+    seen = [
+        (UUID(uid), namespace, name, dict(zip(fields, facts, strict=True)))
+        for uid, namespace, name, *facts in there.values_list(
+            "job_uid", "namespace", "name", *(f"facts__{field}" for field in fields)
+        )
+    ]
+    running = UsageInterval.objects.filter(allocation__in=[uid for uid, *_ in seen], end=None, unused=False)
+    in_use = set(running.order_by().values_list("allocation", flat=True))
+    found = [
+        Unfinished(
+            uid=uid,
+            namespace=namespace,
+            workload=name,
+            state=_state(facts, uid in in_use),
+            asks=facts["asks"],
+            priority=facts["priority"],
+            created_at=datetime.fromisoformat(facts["created_at"]),
+        )
+        for uid, namespace, name, facts in seen
+    ]
+    return [job for job in found if job.state not in ENDED]
 
 
 def visible(user: User, uid: UUID) -> Job | None:

@@ -27,7 +27,11 @@ class Allocation(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=48)
     number = models.PositiveSmallIntegerField(
-        default=0, help_text="which of the project's live allocations it is: names its hold quota and its pods' class"
+        default=0,
+        null=True,
+        blank=True,
+        help_text="which of the project's live allocations it is: names its hold quota and its pods' class; "
+        "empty while it is scheduled",
     )
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="allocations")
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="allocations")

@@ -132,7 +132,7 @@ def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def bindings(stock: Stock, project: Project, ask: rules.Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
     """What keeps the claim from ever being held: cards, or the team's quota of any pool it draws on."""
-    found = rules.bindings(ask, (rules.offering_is_hidden, rules.too_many_allocations))
+    found = rules.bindings(ask, (rules.offering_is_hidden,))
     if never := prepared.never:
         found.append(
             Binding(

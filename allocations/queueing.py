@@ -1,17 +1,17 @@
 """Who waits, and in which place: each team's queue of allocations and of tenants' own Jobs.
 
 Kueue orders it. Where one queue is looked at, Kueue is asked, in one call for all that wait; lists over many teams, and
-whoever asks while Kueue is away, take the order of the portal: by priority, then by age.
+whoever asks while Kueue is away, take the order of the portal: by priority, then by age. Of many that wait, one page is
+read whole.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from allocations import jobs, reasons
+from allocations import jobs, reasons, waiting
 from allocations.cluster import names, queue
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
@@ -20,11 +20,12 @@ from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import request
 from allocations.rules import PRIORITIES
 from allocations.states import Phase
+from allocations.waiting import Standing
 from portal.tenants.models import Project, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
 
-ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+PAGE_SIZE = 50
 PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 
 
@@ -46,18 +47,14 @@ class Entry:
     id: UUID
     name: str
     project: str
-    team: int
     offering: str
     count: int
     asks: Mapping[str, int]
     priority: str
-    rank: int
     state: str
     reason: str
     message: str
     helps: str
-    created_at: datetime
-    workload: tuple[str, str]
 
 
 class Ahead(NamedTuple):
@@ -69,7 +66,9 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True)
 class Queue:
-    """One team's queue. ``by`` says whose order it is: kueue, or portal while Kueue does not answer.
+    """A page of one team's queue: ``pending`` of all ``waiting``, ``admitted`` of all ``holding``.
+
+    ``by`` says whose order it is: kueue, or portal while Kueue does not answer.
 
     ``others_waiting``: how many wait in the queues of other teams in the same tree of departments, which may want what
     is lent.
@@ -77,6 +76,8 @@ class Queue:
 
     pending: list[tuple[Place, Entry, Ahead]]
     admitted: list[Entry]
+    waiting: int
+    holding: int
     by: str
     others_waiting: int
 
@@ -89,15 +90,26 @@ class Load(NamedTuple):
     admitted: int
 
 
-def of_team(team: Team) -> Queue:
-    """The queue of one team; asks Kueue once."""
-    entries = _entries([team.pk])
-    waiting = [entry for entry in entries if entry.state == Phase.QUEUED]
-    told = _told(team.slug) if waiting else {}
-    waiting.sort(key=lambda entry: (told or {}).get(entry.workload, len(entries)))
+def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: int = PAGE_SIZE) -> Queue:
+    """The queue of one team, ``size`` entries from these places on, which count from 1; asks Kueue once."""
+    standing = waiting.of_teams([team.pk])
+    queued = [one for one in standing if one.is_queued]
+    holding = [one for one in standing if not one.is_queued]
+    told = _told(team.slug) if queued else {}
+    queued.sort(key=lambda one: (told or {}).get(one.workload, len(standing)))
+    start = pending_from - 1
+    pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
+    admitted = holding[holding_from - 1 : holding_from - 1 + size]
+    entries = _entries([*(one for one, _ in pending), *admitted])
     return Queue(
-        pending=[(Place(n, len(waiting)), entry, _ahead(waiting[: n - 1])) for n, entry in enumerate(waiting, start=1)],
-        admitted=[entry for entry in entries if entry.state != Phase.QUEUED],
+        pending=[
+            (Place(ahead.entries + 1, len(queued)), entries[one.id], ahead)
+            for one, ahead in pending
+            if one.id in entries
+        ],
+        admitted=[entries[one.id] for one in admitted if one.id in entries],
+        waiting=len(queued),
+        holding=len(holding),
         by="portal" if told is None else "kueue",
         others_waiting=_others_waiting(team),
     )
@@ -105,16 +117,18 @@ def of_team(team: Team) -> Queue:
 
 def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
     """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
-    teams = {row.project.team_id for row in rows if _is_queued(row)}
-    if not teams:
+    queued = [row for row in rows if _is_queued(row)]
+    if not queued:
         return {}
-    by_team: dict[int, list[Entry]] = defaultdict(list)
-    for entry in _entries(teams):
-        if entry.state == Phase.QUEUED:
-            by_team[entry.team].append(entry)
-    return {
-        entry.id: Place(n, len(waiting)) for waiting in by_team.values() for n, entry in enumerate(waiting, start=1)
-    }
+    asked = {row.uid if isinstance(row, Job) else row.pk for row in queued}
+    counted: Counter[int] = Counter()
+    found: dict[UUID, tuple[int, int]] = {}
+    for one in waiting.of_teams({row.project.team_id for row in queued}):
+        if one.is_queued:
+            counted[one.team] += 1
+            if one.id in asked:
+                found[one.id] = (one.team, counted[one.team])
+    return {id_: Place(position, counted[team]) for id_, (team, position) in found.items()}
 
 
 def place(row: Allocation | Job) -> Place | None:
@@ -151,11 +165,15 @@ def _told(team: str) -> queue.Pending | None:
         return None
 
 
-def _ahead(entries: Collection[Entry]) -> Ahead:
+def _aheads(queued: Sequence[Standing], start: int, size: int) -> list[Ahead]:
+    """What waits before each of a page, added up in one pass."""
     asks: Counter[str] = Counter()
-    for entry in entries:
-        asks.update(entry.asks)
-    return Ahead(len(entries), dict(asks))
+    found = []
+    for n, one in enumerate(queued[: start + size]):
+        if n >= start:
+            found.append(Ahead(n, dict(asks)))
+        asks.update(one.asks)
+    return found
 
 
 def _others_waiting(team: Team) -> int:
@@ -165,12 +183,13 @@ def _others_waiting(team: Team) -> int:
     return sum(pending or 0 for pending in rows)
 
 
-def _entries(teams: Collection[int]) -> list[Entry]:
-    """All that waits in the teams' queues or has quota of them, by priority, then by age."""
-    rows = request.rows().filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
-    seen = jobs.read(jobs.rows(Project.objects.filter(team__in=teams)))
-    own = [_of_job(job) for job in seen if job.state not in jobs.ENDED]
-    return sorted([*map(_of_allocation, rows), *own], key=lambda one: (-one.rank, one.created_at, one.id))
+def _entries(shown: Collection[Standing]) -> dict[UUID, Entry]:
+    """These in full, by id; without what is gone by now."""
+    rows = request.rows().filter(pk__in=[one.id for one in shown if not one.is_job])
+    projects = Project.objects.filter(team__in={one.team for one in shown})
+    seen = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in shown if one.is_job])
+    entries = [*map(_of_allocation, rows), *map(_of_job, jobs.read(seen))]
+    return {entry.id: entry for entry in entries}
 
 
 def _of_allocation(row: Allocation) -> Entry:
@@ -179,18 +198,14 @@ def _of_allocation(row: Allocation) -> Entry:
         id=row.pk,
         name=row.name,
         project=row.project.slug,
-        team=row.project.team_id,
         offering=row.offering.key,
         count=row.count,
         asks={row.offering.key: row.count},
         priority=row.priority,
-        rank=PRIORITIES[row.priority],
         state=row.phase,
         reason=row.reason,
         message=row.message,
         helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
-        created_at=row.created_at,
-        workload=(row.project.namespace, names.lease(row.name)),
     )
 
 
@@ -200,16 +215,12 @@ def _of_job(job: Job) -> Entry:
         id=job.uid,
         name=job.name,
         project=job.project.slug,
-        team=job.project.team_id,
         offering=job.offering,
         count=job.gpus,
         asks=job.asks,
         priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
-        rank=job.priority,
         state=job.state,
         reason=job.reason,
         message=job.message,
         helps=job.helps,
-        created_at=job.created_at,
-        workload=(job.project.namespace, job.workload),
     )

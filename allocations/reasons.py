@@ -53,6 +53,10 @@ QUEUED = {
         "Its lease was deactivated in Kueue; an operator has to look at it.",
         "Submit it again; if that does not help, tell an operator.",
     ),
+    "allocation_limit": Words(
+        "Its project, or its member, has as many live allocations as may be; it is queued when one of them ends.",
+        "Release an allocation of the project that is no longer needed.",
+    ),
     "no_fitting_device": Words(
         "No device fitted; it queues again after a pause.", "Ask for another slice, or spread it over nodes."
     ),

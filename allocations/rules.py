@@ -24,16 +24,31 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class AllocationLimit:
+    """How many allocations ``holder`` (project, or member: one person in the project) may have that are live, or that
+    are scheduled and wait for their start."""
+
+    holder: str
+    is_scheduled: bool
+    limit: int
+    used: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.used >= self.limit
+
+
+@dataclass(frozen=True)
 class Ask:
     """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
 
     ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it that is gone,
     ``own`` the team's nominal with what it may borrow (None: without a bound), all in slices of this offering;
-    ``counted`` are limits of member, project and others that the portal counts itself. ``live`` counts the project's
-    allocations that have not ended; ``spread`` lets slices by DRA be on several nodes. ``together`` is the most that
-    its constraints let one request have when nothing is held, and ``free_together`` the most of it now: None where no
-    device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card is refused
-    by the device plugin.
+    ``counted`` are limits of member, project and others that the portal counts itself. ``allocation_limits``
+    bound how many allocations there may be; ``spread`` lets slices by DRA be on several nodes. ``together`` is the most
+    that its constraints let one request have when nothing is held, and ``free_together`` the most of it now: None where
+    no device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card is
+    refused by the device plugin.
     """
 
     offering: str
@@ -50,7 +65,7 @@ class Ask:
     priority: str = "normal"
     may_be_critical: bool = False
     hidden: bool = False
-    live: int = 0
+    allocation_limits: tuple[AllocationLimit, ...] = ()
     spread: bool = False
     constraints: tuple[str, ...] = ()
     together: int | None = None
@@ -259,18 +274,22 @@ def full_limits(ask: Ask) -> list[Binding]:
     return found
 
 
-def too_many_allocations(ask: Ask) -> Binding | None:
-    if ask.live < LIVE_PER_PROJECT:
-        return None
-    return Binding(
-        "limit_exceeded",
-        "project:allocations",
-        LIVE_PER_PROJECT,
-        ask.live,
-        1,
-        f"The project has {ask.live} allocations that have not ended; {LIVE_PER_PROJECT} are the most.",
-        "Release one that is no longer needed, or ask for more slices in one allocation.",
-    )
+def full_allocation_limits(ask: Ask) -> list[Binding]:
+    """Limits of project and member on the number of allocations that leave no room for one more."""
+    return [_too_many(one) for one in ask.allocation_limits if one.is_full]
+
+
+def _too_many(one: AllocationLimit) -> Binding:
+    has = "You have" if one.holder == "member" else "The project has"
+    where = " in the project" if one.holder == "member" else ""
+    if one.is_scheduled:
+        dimension, what = "scheduled", f"scheduled allocations{where} that wait for their start"
+        hint = "Cancel one of them, or ask again when one of them has started."
+    else:
+        dimension, what = "allocations", f"allocations{where} that have not ended"
+        hint = "Release one that is no longer needed, or ask for more slices in one allocation."
+    detail = f"{has} {one.used} {what}; {one.limit} are the most."
+    return Binding("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 
 RULES: tuple[Callable[[Ask], Binding | None], ...] = (
@@ -281,13 +300,13 @@ RULES: tuple[Callable[[Ask], Binding | None], ...] = (
     constraint_never_holds,
     more_than_one_at_a_time,
     more_than_the_quota,
-    too_many_allocations,
 )
 
 
 def bindings(ask: Ask, rules: Iterable[Callable[[Ask], Binding | None]] = RULES) -> list[Binding]:
     """All that binds, the first one first."""
-    return [*(binding for rule in rules if (binding := rule(ask)) is not None), *full_limits(ask)]
+    found = (binding for rule in rules if (binding := rule(ask)) is not None)
+    return [*found, *full_allocation_limits(ask), *full_limits(ask)]
 
 
 def fits(ask: Ask) -> str:

@@ -15,7 +15,18 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations import advice, alternatives, later, numbers, options, own_claims, placing, rules, transitions
+from allocations import (
+    advice,
+    allocation_limits,
+    alternatives,
+    later,
+    numbers,
+    options,
+    own_claims,
+    placing,
+    rules,
+    transitions,
+)
 from allocations.alternatives import Alternative, Near
 from allocations.auditing import asked, note
 from allocations.availability import Stock
@@ -102,18 +113,25 @@ def preview(user: User, wish: Wish) -> Preview:
     span = _period(wish, now)
     _check(user, project, offering, wish)
     stock = Stock([project.team], user=user, project=project, cliques=placing.SAME_CLIQUE in wish.constraints)
-    live = Allocation.objects.filter(project=project, ended_at=None).count()
+    bounds = allocation_limits.applying(project, user)
+    applying = bounds.scheduled if span.starts_at else bounds.live
     own = own_claims.prepare(user, project, offering, wish.claim) if wish.claim is not None else None
     drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
     ask = stock.ask(
-        project, offering, wish.count, live=live, spread=wish.spread, constraints=wish.constraints, drawn=drawn
+        project,
+        offering,
+        wish.count,
+        allocation_limits=applying,
+        spread=wish.spread,
+        constraints=wish.constraints,
+        drawn=drawn,
     )
     found = rules.bindings(ask) if own is None else own_claims.bindings(stock, project, ask, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     apart = _isolation(offering, wish)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
     prices = costs.prices_per_hour(stock.offerings(), now)
-    near = Near(project, offering, wish.count, hours, live, wish.spread, wish.constraints)
+    near = Near(project, offering, wish.count, hours, applying, wish.spread, wish.constraints)
     better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
     price = prices.get(offering.key)
     if price is not None:
@@ -121,7 +139,8 @@ def preview(user: User, wish: Wish) -> Preview:
     fits = rules.fits(ask) if own is None else own_claims.fits(stock, project, offering, own, found)
     instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
     others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
-    if fits == "queue" and own is None and span.starts_at is None:
+    is_schedulable = span.starts_at is None and not any(one.is_full for one in bounds.scheduled)
+    if fits == "queue" and own is None and is_schedulable:
         freed = later.after(stock, project.team, offering, wish.count, later.ends(now))
         others += [alternatives.later(near, freed.at, prices)] if freed else []
     return Preview(
@@ -300,7 +319,7 @@ def draft(user: User, seen: Preview) -> Allocation:
 
 def _create(user: User, seen: Preview) -> Allocation:
     row = draft(user, seen)
-    row.number = numbers.free(seen.project)
+    row.number = None if row.starts_at else numbers.free(seen.project)
     try:
         with transaction.atomic():
             row.save(force_insert=True)

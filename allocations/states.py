@@ -85,6 +85,8 @@ class Facts:
     released: bool = False
     nothing_left: bool = False
     starts_at: datetime | None = None
+    number_wait: str = ""
+    """Why it has no place among its project's live allocations though its start has come."""
     not_before: datetime | None = None
     gives_back: bool = False
     asks_owner: bool = False
@@ -149,6 +151,13 @@ PHASES: tuple[Row, ...] = (
         "starts_later",
         lambda f: f"Starts at {f.starts_at:%Y-%m-%d %H:%M} UTC." if f.starts_at else "",
         lambda f: f.starts_at,
+    ),
+    Row(
+        "its start has come, and its project or its member has as many live allocations as may be",
+        lambda f: bool(f.number_wait),
+        Phase.QUEUED,
+        "allocation_limit",
+        lambda f: f.number_wait,
     ),
     Row(
         "it could not start three times, no device fitted for example, so the owner is asked",

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Min
 
+from allocations import numbers
 from allocations.cluster.manifests import lease
 from allocations.models import Allocation, Transition
 from allocations.reconcile import request
@@ -128,6 +129,8 @@ def record_phase(row: Allocation, situation: Situation) -> None:
         ).update(**changes)
         if changed and is_end:
             counting.give_back(row.pk)
+            if row.number is not None:
+                numbers.wake_waiting(row.project)
         if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
             _admitted_meanwhile(row, situation)
         if changed and (is_new or is_end):

@@ -45,6 +45,9 @@ LEASE_S = env.integer("LEASE_S", 15)  # a worker that took a target and fell sil
 RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 1)
 RETRY_MAX_S = env.integer("RETRY_MAX_S", 15)  # all is right within 30 s of a fault's end
 DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
+LIVE_PER_MEMBER = env.integer("LIVE_PER_MEMBER", 100)  # live allocations of one person in a project, of its 250
+SCHEDULED_PER_MEMBER = env.integer("SCHEDULED_PER_MEMBER", 50)  # scheduled ones of one person in a project
+SCHEDULED_PER_PROJECT = env.integer("SCHEDULED_PER_PROJECT", 200)
 HEARTBEAT_S = env.integer("HEARTBEAT_S", 15)
 STALE_S = env.integer("STALE_S", 60)  # a worker or watcher silent for longer is reported by /readyz
 

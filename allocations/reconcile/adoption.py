@@ -32,12 +32,15 @@ def reconcile_adoption() -> datetime | None:
 
 
 def adopt(namespace: str) -> None:
-    """Adopt what a namespace has. Whoever writes what the namespace shares does this first, or it would leave out
-    slices that are held."""
+    """Adopt what a namespace has; what has a lease, and was scheduled in the backup, gets the lease's number.
+    Whoever writes what the namespace shares does this first, or it would leave out slices that are held."""
     leases = MirrorObject.objects.filter(kind="Workload", namespace=namespace, deleting=False).exclude(allocation="")
     known = Allocation.objects.filter(project__namespace=namespace).values_list("name", flat=True)
     for lease in leases.exclude(allocation__in=known):
         _adopt(lease)
+    scheduled = Allocation.objects.filter(project__namespace=namespace, ended_at=None, number=None)
+    for row in scheduled.filter(name__in=leases.values("allocation")).select_related("project", "requested_by"):
+        numbers.assign(row)
 
 
 def _adopt(lease: MirrorObject) -> None:

@@ -1,10 +1,11 @@
 """reconcile_allocation: one allocation from what is seen to what is wanted. A second run does nothing."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from allocations import claim_fleet, transitions
+from allocations import claim_fleet, numbers, transitions
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease, paths
@@ -31,28 +32,30 @@ def target(id_: object) -> str:
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Bring the allocation's lease, claim and holder to what is wanted; returns when to look again.
 
-    1. deadlines that have passed become intent (expired, start failed, eviction without requeue), and so does a claim
+    1. what starts now is given its number, or waits for one;
+    2. deadlines that have passed become intent (expired, start failed, eviction without requeue), and so does a claim
        that was given more than is counted;
-    2. the cards that its claims are steered to are chosen, or given up;
-    3. a hold whose beginning the ledger missed is entered there;
-    4. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts, but for
+    3. the cards that its claims are steered to are chosen, or given up;
+    4. a hold whose beginning the ledger missed is entered there;
+    5. the phase is derived from the facts, and a change of it becomes a Transition: it needs none of our acts, but for
        the one that lets pods use what is held;
-    5. the namespace's guard and quotas are brought along, if they must change for it;
-    6. the plan of its own objects is applied.
+    6. the namespace's guard and quotas are brought along, if they must change for it;
+    7. the plan of its own objects is applied.
     What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
         row = request.rows().filter(pk=id_).first()
         if row is None:
             return None
+        number_wait = _number(row)
         asked = request.of(row)
         view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(target(id_))
-        situation = _assess(row, asked, view, done)
+        situation = _assess(row, asked, view, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
-            situation = _assess(row, asked, view, done)
+            situation = _assess(row, asked, view, done, number_wait)
         if steer.settle(row, asked, view, situation):
             asked = request.of(row)
-            situation = _assess(row, asked, view, done)
+            situation = _assess(row, asked, view, done, number_wait)
         entered = _enter(row, situation, view)
         opens = situation.is_usable and not situation.facts.listed
         if not opens:
@@ -69,7 +72,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
-        return wants.wake_at(asked, request.intent(row), situation) if entered else clock.now() + SLOT_WAIT
+        return wants.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
 def _enter(row: Allocation, situation: wants.Situation, view: View) -> bool:
@@ -88,8 +91,25 @@ def _enter(row: Allocation, situation: wants.Situation, view: View) -> bool:
     return True
 
 
-def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied]) -> wants.Situation:
-    return wants.assess(asked, request.intent(row), view, done, clock.now(), request.deadlines(row))
+def _number(row: Allocation) -> str:
+    """Give what starts now a number; returns why it has to wait for one, if it has to.
+
+    Raises MirrorStale: after a restore its lease may be there, with a number that the row does not know.
+    """
+    now = clock.now()
+    is_early = row.starts_at is not None and row.starts_at > now
+    if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or row.ends_at <= now:
+        return ""
+    mirror.require_recent()
+    return numbers.assign(row)
+
+
+def _intent(row: Allocation, number_wait: str) -> wants.Intent:
+    return replace(request.intent(row), number_wait=number_wait)
+
+
+def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> wants.Situation:
+    return wants.assess(asked, _intent(row, number_wait), view, done, clock.now(), request.deadlines(row))
 
 
 def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.Situation) -> bool:

@@ -123,7 +123,8 @@ class Request:
     claim: Mapping[str, Any] | None = None
     """Its own DRA request, for offerings of kind claim."""
     number: int = 0
-    """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods."""
+    """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
+    ``names.NO_NUMBER`` before it starts."""
 
 
 @dataclass(frozen=True)

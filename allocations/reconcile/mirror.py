@@ -51,7 +51,7 @@ def _view(rows: QuerySet[MirrorObject]) -> View:
 def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> View:
     """The own objects of some allocations of a namespace, all pods of their classes, and what the namespace shares."""
     allocations = list(allocations)
-    classes = [names.hold_slot(row.number) for row in allocations]
+    classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
     own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
     return _view(MirrorObject.objects.filter(namespace=namespace).filter(own | Q(kind__in=SHARED)))
 

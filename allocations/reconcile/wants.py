@@ -12,6 +12,8 @@ from allocations.states import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 FINISHED = former_holds.FINISHED
 LOOK_AGAIN = timedelta(seconds=5)
+NUMBER_RETRY = timedelta(seconds=60)
+"""How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Intent:
     phase_since: datetime | None = None
     reason: str = ""
     message: str = ""
+    number_wait: str = ""
+    """Why it was given no number at its start."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ def assess(
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
     gives_back = intent.reason in FAILED_STARTS and bool(occupied)
-    queues = not (intent.released or intent.asks_owner or later or gives_back)
+    is_numbered = request.number != names.NO_NUMBER
+    queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
@@ -113,6 +118,7 @@ def assess(
         released=intent.released,
         nothing_left=not in_use and not occupied and nothing_left(own_refs(request), view, applied),
         starts_at=request.starts_at,
+        number_wait=intent.number_wait,
         not_before=intent.not_before,
         gives_back=gives_back,
         asks_owner=intent.asks_owner,
@@ -239,4 +245,6 @@ def wake_at(request: Request, intent: Intent, situation: Situation) -> datetime 
         # A pod that has its class and another label is not found by its changes.
         return now + LOOK_AGAIN if is_class_used(request, situation.view) else None
     moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
+    if intent.number_wait:
+        moments.append(now + NUMBER_RETRY)
     return min((moment for moment in moments if moment is not None and moment > now), default=None)

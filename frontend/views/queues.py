@@ -1,5 +1,6 @@
 """A team's queue as people read it, and one Job that a tenant submitted."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -15,22 +16,60 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import selectors as costs
 
+MAX_DIGITS = 7
+
 
 @require_safe
 @page
 def queue(request: PageRequest, slug: str) -> HttpResponse:
     """Who waits in which place, why and what helps; and what has quota of the team."""
     team = access.team_for(request.user, slug)
-    found = queueing.of_team(team)
+    pending_from, holding_from = _start(request, "waiting"), _start(request, "holding")
+    found = queueing.of_team(team, pending_from=pending_from, holding_from=holding_from)
     context = {
         "team": team,
         "waiting": [shown.line(entry, place, ahead) for place, entry, ahead in found.pending],
         "holding": [shown.line(entry) for entry in found.admitted],
+        "waiting_page": _page(found.waiting, pending_from, f"holding={holding_from}&waiting="),
+        "holding_page": _page(found.holding, holding_from, f"waiting={pending_from}&holding="),
+        "here": f"waiting={pending_from}&holding={holding_from}",
         "by_kueue": found.by == "kueue",
         "others_waiting": found.others_waiting,
         "sides": [(side.pool, text(side.borrowed), text(side.lent)) for side in lending.of_team(team)],
     }
     return show(request, "frontend/queue.html", context, partial="rows")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which entries of how many are shown; ``previous`` and ``next`` are queries of the pages beside, or empty."""
+
+    first: int
+    last: int
+    of: int
+    previous: str
+    next: str
+
+    @property
+    def is_part(self) -> bool:
+        return self.first > 1 or self.last < self.of
+
+
+def _page(of: int, first: int, query: str) -> Shown:
+    last = min(of, first + queueing.PAGE_SIZE - 1)
+    return Shown(
+        first=first,
+        last=last,
+        of=of,
+        previous=f"?{query}{max(1, first - queueing.PAGE_SIZE)}" if first > 1 else "",
+        next=f"?{query}{last + 1}" if last < of else "",
+    )
+
+
+def _start(request: PageRequest, name: str) -> int:
+    """The place from which the address wants that list, from 1; 1 where it says none that could be."""
+    raw = request.GET.get(name, "")
+    return max(1, int(raw)) if raw.isdecimal() and len(raw) < MAX_DIGITS else 1
 
 
 @require_safe

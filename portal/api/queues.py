@@ -2,17 +2,20 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from allocations import lending, queueing
 from allocations.queueing import Entry
 from portal.api.auth import person
 from portal.api.lending import document
-from portal.api.pagination import page, page_of
+from portal.api.pagination import MAX_PAGE_SIZE, page, page_of
+from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Team
 
@@ -54,8 +57,11 @@ class SideOut(serializers.Serializer):
 class QueueOut(serializers.Serializer):
     team = serializers.CharField()
     ordered_by = serializers.CharField(help_text="kueue, or portal: its own order while Kueue does not answer.")
-    pending = PendingOut(many=True)
+    waiting = serializers.IntegerField(help_text="How many wait in all.")
+    pending = PendingOut(many=True, help_text="Those from place `pending_from` on, at most `limit`.")
+    pending_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `pending`.")
     holding = QueueEntryOut(many=True, help_text="What has quota of the team: allocations and tenants' own Jobs.")
+    holding_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `holding`.")
     reserving = serializers.IntegerField(help_text="Workloads with quota reserved, tenants' own Jobs too.")
     admitted = serializers.IntegerField()
     others_waiting = serializers.IntegerField(help_text="In queues of other teams in the same tree of departments.")
@@ -82,12 +88,26 @@ def queues(request: Request) -> Response:
     return page(request, access.visible_teams(person(request)), render, "slug")
 
 
-@extend_schema(responses=QueueOut)
+FIRST = (1, 1_000_000)
+LIMIT = (queueing.PAGE_SIZE, MAX_PAGE_SIZE)
+
+
+@extend_schema(
+    parameters=[
+        OpenApiParameter("pending_from", OpenApiTypes.INT, description="First place in `pending`, from 1."),
+        OpenApiParameter("holding_from", OpenApiTypes.INT, description="First place in `holding`, from 1."),
+        OpenApiParameter("limit", OpenApiTypes.INT, description=f"Entries of each list, 1 to {MAX_PAGE_SIZE}."),
+    ],
+    responses=QueueOut,
+)
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
-    """The queue of a team the caller sees."""
+    """The queue of a team the caller sees, a page at a time."""
     team = access.team_for(person(request), slug)
-    found, load = queueing.of_team(team), queueing.loads([team])[team.slug]
+    pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
+    size = _whole(request, "limit", *LIMIT)
+    found = queueing.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
+    load = queueing.loads([team])[team.slug]
     pending = [
         {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}
         for place, entry, ahead in found.pending
@@ -97,8 +117,11 @@ def queue(request: Request, slug: str) -> Response:
         {
             "team": team.slug,
             "ordered_by": found.by,
+            "waiting": found.waiting,
             "pending": pending,
+            "pending_next": _next(request, "pending_from", pending_from + size, found.waiting),
             "holding": [_entry(entry) for entry in found.admitted],
+            "holding_next": _next(request, "holding_from", holding_from + size, found.holding),
             "reserving": load.reserving,
             "admitted": load.admitted,
             "others_waiting": found.others_waiting,
@@ -107,6 +130,18 @@ def queue(request: Request, slug: str) -> Response:
             "lending": [document(side) for side in sides],
         }
     )
+
+
+def _whole(request: Request, name: str, default: int, most: int) -> int:
+    raw = request.query_params.get(name, str(default))
+    if not (raw.isascii() and raw.isdecimal()) or len(raw) > len(str(most)) or not 1 <= int(raw) <= most:
+        raise Invalid({name: [f"Use a whole number from 1 to {most}."]})
+    return int(raw)
+
+
+def _next(request: Request, name: str, first: int, count: int) -> str | None:
+    """The URL of the request with that list from ``first`` on; None when nothing is there."""
+    return str(replace_query_param(request.build_absolute_uri(), name, first)) if first <= count else None
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -1,0 +1,233 @@
+"""How many allocations a project and each person in it may have: live ones, and apart from them scheduled ones."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from allocations import numbers, services, transitions
+from allocations.cluster import names
+from allocations.models import Allocation, MirrorObject
+from allocations.reconcile import adoption, request, wants
+from allocations.reconcile.facts import View
+from allocations.rules import LIVE_PER_PROJECT
+from allocations.states import Phase
+from portal.core import clock
+from portal.core.errors import Refused
+from portal.core.models import Due
+from portal.tenants.models import Project, Team, User
+from tests.api.fleet import allocate, fleet
+from tests.builders import person
+
+pytestmark = pytest.mark.django_db
+TOMORROW = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _fleet(team: Team) -> None:
+    fleet(team)
+
+
+@pytest.fixture
+def small(settings: Any) -> None:
+    settings.LIVE_PER_MEMBER, settings.SCHEDULED_PER_MEMBER, settings.SCHEDULED_PER_PROJECT = 2, 2, 3
+
+
+def schedule(user: User, project: Project, **wish: Any) -> Allocation:
+    return allocate(user, project, starts_at=clock.now() + TOMORROW, **wish)
+
+
+def many(user: User, project: Project, numbered: Iterator[int]) -> list[Allocation]:
+    """Live allocations with these numbers, as rows."""
+    model, now = allocate(user, project), clock.now()
+    Allocation.objects.filter(pk=model.pk).update(desired="released", ended_at=now, outcome="cancelled")
+    kept = {field.attname: getattr(model, field.attname) for field in Allocation._meta.concrete_fields}
+    rows = [Allocation(**{**kept, "id": None, "name": f"live-{n}", "number": n}) for n in numbered]
+    for row in rows:
+        row.id = Allocation._meta.pk.get_default()
+    return Allocation.objects.bulk_create(rows)
+
+
+def end(row: Allocation) -> None:
+    Allocation.objects.filter(pk=row.pk).update(desired="released", ended_at=clock.now(), outcome="released")
+
+
+def refused(user: User, project: Project, **wish: Any) -> Refused:
+    with pytest.raises(Refused) as caught:
+        allocate(user, project, **wish)
+    return caught.value
+
+
+def started(row: Allocation) -> Allocation:
+    """The row, with a start that has come."""
+    Allocation.objects.filter(pk=row.pk).update(starts_at=clock.now() - timedelta(seconds=1))
+    return request.rows().get(pk=row.pk)
+
+
+def test_what_is_scheduled_takes_no_number_until_it_starts(team, project) -> None:
+    row = schedule(person(team), project)
+    assert (row.phase, row.number) == (Phase.SCHEDULED, None)
+    assert allocate(person(team), project, name="now").number == 0
+    assert numbers.assign(started(row)) == ""
+    row.refresh_from_db()
+    assert row.number == 1
+
+
+def test_scheduled_requests_leave_the_live_ones_their_places(team, project, small) -> None:
+    member = person(team)
+    for _ in range(2):
+        schedule(member, project)
+    assert allocate(member, project).phase == Phase.QUEUED
+
+
+def test_a_member_schedules_up_to_a_limit_of_his_own(team, project, small) -> None:
+    member = person(team)
+    for _ in range(2):
+        schedule(member, project)
+    problem = refused(member, project, starts_at=clock.now() + TOMORROW)
+    assert problem.reason == "limit_exceeded"
+    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("member:scheduled", 2, 2)]
+    assert (
+        problem.detail == "You have 2 scheduled allocations in the project that wait for their start; 2 are the most."
+    )
+    assert problem.hint == "Cancel one of them, or ask again when one of them has started."
+    assert schedule(person(team), project).phase == Phase.SCHEDULED
+
+
+def test_a_project_schedules_up_to_a_limit_of_its_own(team, project, small) -> None:
+    for _ in range(3):
+        schedule(person(team), project)
+    problem = refused(person(team), project, starts_at=clock.now() + TOMORROW)
+    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("project:scheduled", 3, 3)]
+
+
+def test_cancelling_one_makes_room_for_another(team, project, small) -> None:
+    member = person(team)
+    first, _ = schedule(member, project), schedule(member, project)
+    refused(member, project, starts_at=clock.now() + TOMORROW)
+    end(first)
+    assert schedule(member, project).phase == Phase.SCHEDULED
+
+
+def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
+    member = person(team)
+    for _ in range(2):
+        allocate(member, project)
+    problem = refused(member, project)
+    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("member:allocations", 2, 2)]
+    assert problem.detail == "You have 2 allocations in the project that have not ended; 2 are the most."
+    assert allocate(person(team), project).number == 2
+
+
+def test_a_member_has_the_same_limit_in_each_project(team, project, small) -> None:
+    member, other = person(team), Project.objects.create(slug="vision-eval", name="Eval", team=team, namespace="v-eval")
+    for _ in range(2):
+        allocate(member, project)
+    assert allocate(member, other).number == 0
+
+
+def test_a_full_project_is_told_its_limit(team, project, settings) -> None:
+    settings.LIVE_PER_MEMBER = 1000
+    many(person(team), project, iter(range(LIVE_PER_PROJECT)))
+    problem = refused(person(team), project)
+    assert [(one.dimension, one.limit) for one in problem.dimensions] == [("project:allocations", LIVE_PER_PROJECT)]
+
+
+def test_the_preview_says_it_before_and_offers_no_later_start_that_would_be_refused(team, project, small) -> None:
+    member = person(team)
+    for _ in range(2):
+        schedule(member, project)
+    wish = services.Wish(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
+    seen = services.preview(member, wish)
+    assert (seen.fits, [one.dimension for one in seen.bindings]) == ("never", ["member:scheduled"])
+    assert not [one for one in services.preview(member, replace(wish, starts_at=None)).alternatives if one.starts_at]
+
+
+def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project, settings) -> None:
+    settings.LIVE_PER_MEMBER = 1000
+    row = schedule(person(team), project)
+    many(person(team), project, iter(range(LIVE_PER_PROJECT)))
+    row = started(row)
+    why = numbers.assign(row)
+    assert (row.number, why.split(";")[0]) == (None, "The project has 250 live allocations")
+    asked, intent = request.of(row), replace(request.intent(row), number_wait=why)
+    situation = wants.assess(asked, intent, View(), {}, clock.now(), request.deadlines(row))
+    assert not situation.queues
+    assert not wants.wanted(asked, situation, View(), {}).objects
+    assert wants.wake_at(asked, intent, situation) == situation.facts.now + wants.NUMBER_RETRY
+    transitions.record_phase(row, situation)
+    row.refresh_from_db()
+    assert (row.phase, row.reason, row.message) == (Phase.QUEUED, "allocation_limit", why)
+
+
+def test_what_starts_counts_against_its_members_live_ones(team, project, small) -> None:
+    member = person(team)
+    row = schedule(member, project)
+    for _ in range(2):
+        allocate(member, project)
+    assert numbers.assign(started(row)).startswith("Its member has 2 live allocations in the project; 2 are the most.")
+
+
+def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at(team, project, small) -> None:
+    first, second, other = (schedule(one, project) for one in [person(team)] * 2 + [person(team)])
+    live = allocate(person(team), project)
+    for row in (first, second, other):
+        started(row)
+    Allocation.objects.filter(pk=second.pk).update(starts_at=clock.now())
+    Due.objects.all().delete()
+    Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
+    row = request.rows().get(pk=live.pk)
+    situation = wants.assess(request.of(row), request.intent(row), View(), {}, clock.now(), request.deadlines(row))
+    transitions.record_phase(row, situation)
+    assert row.phase == Phase.ENDED
+    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
+
+
+def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full(team, project, small) -> None:
+    member = person(team)
+    row = schedule(member, project)
+    for _ in range(2):
+        allocate(member, project)
+    row = started(row)
+    row.number = 1
+    MirrorObject.objects.create(
+        kind="Workload",
+        namespace=project.namespace,
+        name=names.lease(row.name),
+        uid="u",
+        resource_version=1,
+        allocation=row.name,
+        facts={"record": request.record(row)},
+        seen_at=clock.now(),
+    )
+    adoption.adopt(project.namespace)
+    assert list(Allocation.objects.order_by("number").values_list("number", flat=True)) == [0, 1, 2]
+    row.refresh_from_db()
+    assert row.number == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_requests_at_once_for_the_last_place_one_is_refused(team, project, small) -> None:
+    member, together = person(team), Barrier(2)
+    schedule(member, project)
+    said: list[str] = []
+
+    def ask() -> None:
+        try:
+            together.wait(10)
+            said.append(schedule(member, project).phase)
+        except Refused as problem:
+            said.append(problem.reason)
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(said) == ["limit_exceeded", Phase.SCHEDULED]
