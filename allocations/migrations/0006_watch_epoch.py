@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('allocations', '0004_lease_excess'),
+        ('allocations', '0005_number_at_start'),
     ]
 
     operations = [
