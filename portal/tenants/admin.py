@@ -24,7 +24,14 @@ admin.site.unregister(Group)
 class PersonAdmin(UserAdmin):
     list_display = ("username", "email", "platform_role", "is_active")
     list_filter = ("platform_role", "is_active")
-    fieldsets = (*(UserAdmin.fieldsets or ()), ("Platform", {"fields": ("platform_role",)}))
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Platform", {"fields": ("is_active", "platform_role")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Who leaves is made inactive: the audit log names people."""

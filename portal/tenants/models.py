@@ -1,13 +1,16 @@
 """Who works where. Rows are written by `portal.tenants.services` only."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.functional import Promise
+
+from portal.core.audit import audit
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 is_slug = RegexValidator(SLUG, "Use lower-case letters, digits and hyphens, starting with a letter.")
@@ -71,13 +74,48 @@ class Scope(models.TextChoices):
     ADMIN = "admin"
 
 
+class UserManager(BaseUserManager["User"]):
+    def create_superuser(self, username: str, email: str = "", password: str | None = None, **fields: Any) -> "User":
+        """Create an operator: what `manage.py createsuperuser` calls."""
+        email = self.normalize_email(email)
+        user = self.model(username=username, email=email, platform_role=PlatformRole.OPERATOR, **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        audit("system", "user.create", username, after={"platform_role": str(PlatformRole.OPERATOR)})
+        return user
+
+
 class User(AbstractUser):
+    """A person. What a person may do follows from `platform_role` and memberships (`portal.tenants.access`).
+
+    Django's own flags are derived from the role, and its groups and permissions do not exist here.
+    """
+
     platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
+    groups = None  # type: ignore[assignment]  # how Django takes an inherited field away
+    user_permissions = None  # type: ignore[assignment]
+    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
 
     class Meta(AbstractUser.Meta):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(platform_role__in=PlatformRole.values), name="user_platform_role_known"),
         ]
+
+    @property
+    def is_staff(self) -> bool:  # type: ignore[override]
+        """Whether the person may open Django's admin."""
+        return self.platform_role == PlatformRole.OPERATOR
+
+    @property
+    def is_superuser(self) -> bool:  # type: ignore[override]
+        """Whether the person may do everything in Django's admin."""
+        return self.platform_role == PlatformRole.OPERATOR
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return self.is_active and self.is_superuser
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_active and self.is_superuser
 
 
 class Department(models.Model):

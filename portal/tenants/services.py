@@ -107,8 +107,7 @@ def create_user(
     actor: str = SYSTEM,
 ) -> User:
     """A person who signs in by password; operators also get Django's admin."""
-    is_operator = platform_role == PlatformRole.OPERATOR
-    user = User(username=username, platform_role=platform_role, is_staff=is_operator, is_superuser=is_operator)
+    user = User(username=username, platform_role=platform_role)
     user.set_password(password)
     with transaction.atomic():
         _insert(user)

@@ -123,7 +123,6 @@ def world(team: Team, other: Team, project: Project) -> World:
         "auditor": person(platform_role="auditor"),
         "operator": person(platform_role="operator"),
     }
-    User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
     User.objects.create(username="anyone")
     limit = limiting.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limiting.Terms(4))
     made = World(allocate(people["member"], project), limit, job("train", project.namespace))
