@@ -209,6 +209,9 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, help_text="The token it was created with, if any."
+    )
 
     class Meta:
         ordering = ("-created_at", "-id")
