@@ -120,6 +120,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
+INVITATION_DAYS = env.integer("INVITATION_DAYS", 14)
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
 
 # --- transport and browser --------------------------------------------------------------------------------

@@ -197,6 +197,30 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.team}"
 
 
+class Invitation(models.Model):
+    """A role in a team that is offered to whoever has the username or e-mail address. Gone once it is answered.
+
+    Written by `portal.tenants.invitations` only.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    invitee = models.CharField(max_length=254, help_text="Username or e-mail address, as it was typed.")
+    role = models.CharField(max_length=10, choices=Role)
+    invited_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("team__slug", "invitee")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("team", "invitee"), name="one_invitation_per_invitee_and_team"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="invitation_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.invitee} is invited as {self.role} of {self.team}"
+
+
 class ApiToken(models.Model):
     """A bearer token at rest: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
 
