@@ -6,7 +6,7 @@ from django import forms
 
 from allocations import archiving
 from frontend.forms import Form
-from portal.core.errors import Invalid
+from portal.core.errors import Invalid, Problem
 from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
 
 ROLES = [
@@ -42,6 +42,24 @@ class MemberForm(Form):
         max_length=150, help_text="As the person signs in here.", widget=forms.TextInput(attrs=PLAIN)
     )
     role = forms.ChoiceField(choices=ROLES, initial=Role.MEMBER.value)
+
+
+class InvitationForm(MemberForm):
+    """What a lead fills in, for a person or to change the role of a member."""
+
+    username = forms.CharField(
+        max_length=254,
+        label="Username or e-mail address",
+        help_text="The person accepts at sign-in. Nobody is looked up.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+
+    def refuse(self, problem: Problem) -> None:
+        """Say it at the field of the form that stands for the service's."""
+        for message in problem.errors.pop("invitee", []):
+            self.add_error("username", message)
+        if problem.errors or not self.errors:
+            super().refuse(problem)
 
 
 class DepartmentForm(Form):

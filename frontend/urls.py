@@ -39,6 +39,7 @@ urlpatterns = [
     path("teams", teams.teams, name="teams"),
     path("teams/<str:slug>", teams.team, name="team"),
     path("teams/<str:slug>/members/<str:username>/remove", teams.remove, name="remove-member"),
+    path("teams/<str:slug>/invitations/<int:invitation_id>/withdraw", teams.withdraw, name="withdraw-invitation"),
     path("projects/<str:slug>", projects.project, name="project"),
     path("projects/<str:slug>/move", projects.move, name="move"),
     path("projects/<str:slug>/archive", projects.archive, name="archive"),
@@ -52,5 +53,7 @@ urlpatterns = [
     path("tenants/projects/new", tenants.new_project, name="new-project"),
     path("me", me.me, name="me"),
     path("me/tokens/<int:token_id>/revoke", me.revoke, name="revoke-token"),
+    path("me/invitations/<int:invitation_id>/accept", me.accept, name="accept-invitation"),
+    path("me/invitations/<int:invitation_id>/decline", me.decline, name="decline-invitation"),
     path("theme", theme.choose, name="theme"),
 ]

@@ -108,7 +108,7 @@ class Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = clock.now()
-        waiting = Due.objects.filter(due_at__lte=now).count()
+        waiting = Due.objects.filter(due_at__lte=due.now()).count()
         failing = Due.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
         yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)

@@ -129,6 +129,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
+INVITATION_DAYS = env.integer("INVITATION_DAYS", 14)
 LOGINS_PER_MINUTE = env.integer("LOGINS_PER_MINUTE", 10)  # per name and address, before a password is checked
 LOGIN_FAILURES_PER_MINUTE = env.integer("LOGIN_FAILURES_PER_MINUTE", 30)  # per address, whatever the names
 WRONG_TOKENS_PER_MINUTE = env.integer("WRONG_TOKENS_PER_MINUTE", 60)  # per address: unknown, expired, revoked

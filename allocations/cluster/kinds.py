@@ -117,6 +117,12 @@ def our_fields(raw: Raw) -> str:
     return digest(owned) if owned else ""
 
 
+def is_ours(raw: Raw) -> bool:
+    """Whether the portal keeps the object: it has our label, and our server-side apply owns fields of it."""
+    labels = raw["metadata"].get("labels") or {}
+    return labels.get(names.MANAGED) == "true" and bool(owned_fields.of(raw))
+
+
 def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:
     """One object as it came from the API server, as an Observation; None when it concerns nobody here."""
     metadata = raw["metadata"]

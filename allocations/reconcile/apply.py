@@ -8,7 +8,7 @@ import structlog
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.cluster.kinds import KINDS, our_fields
+from allocations.cluster.kinds import KINDS, is_ours, our_fields
 from allocations.models import AppliedObject
 from allocations.reconcile.facts import Applied, Manifest, Ref
 from allocations.reconcile.plan import DELETED, Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
@@ -17,7 +17,7 @@ from portal.core import clock
 log = structlog.get_logger(__name__)
 REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"})
 """Kinds whose specs (a LocalQueue's ClusterQueue) cannot be changed in place: one that does not take our intent is
-deleted and made again."""
+deleted and made again. What is not ours stays."""
 
 NOT_SO = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
@@ -56,6 +56,8 @@ def _apply(client: Client, manifest: Manifest, target: str) -> None:
         answer = client.apply(manifest)
     except ClusterRefused as error:
         live = client.get(ref) if ref.kind in REMAKE and error.status in NOT_SO else None
+        if live and not is_ours(live):
+            raise in_the_way(ref, error) from error
         if live and live.get("status", {}).get("admission"):
             # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
             _remember(ref, live, digest(manifest), our_fields(live), target)
@@ -68,6 +70,16 @@ def _apply(client: Client, manifest: Manifest, target: str) -> None:
         raise
     # Another digest of our managedFields entry in the watch will mean that someone edited what we own.
     _remember(ref, answer, digest(manifest), our_fields(answer), target)
+
+
+def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
+    """The API server's refusal, saying that somebody else's object has the name."""
+    where = f" in {ref.namespace}" if ref.namespace else ""
+    message = (
+        f"A {ref.kind} named {ref.name}{where} is in the way: it is not the portal's, so it is left as it is. "
+        f"Delete it or give it another name; the portal then creates its own. The API server said: {error.message}"
+    )
+    return ClusterRefused(error.status, error.reason, message, error.causes)
 
 
 def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: str) -> None:

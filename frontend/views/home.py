@@ -10,7 +10,7 @@ from frontend.presenters.allocations import cards
 from frontend.presenters.offerings import headroom
 from frontend.versions import unchanged, version
 from portal.core import clock
-from portal.tenants import access
+from portal.tenants import access, invitations
 from portal.tenants.models import Team
 
 MOST = 100
@@ -37,6 +37,7 @@ def home(request: PageRequest) -> HttpResponse:
         "waiting": [card for card in found if not card.is_running],
         "version": current,
         "teams": headroom(teams, Stock(teams, user=request.user)),
+        "invitations": invitations.received(request.user),
         "is_member": bool(teams),
     }
     return show(request, "frontend/home.html", context, partial="rows")

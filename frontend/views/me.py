@@ -5,13 +5,13 @@ from datetime import timedelta
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.forms import TokenForm
 from frontend.pages import PageRequest, page, show
 from portal.core import clock
-from portal.core.errors import Invalid, NotVisible
-from portal.tenants import services
+from portal.core.errors import Invalid, NotVisible, Refused
+from portal.tenants import invitations, services
 from portal.tenants.models import ApiToken, Membership
 
 KEPT_IN_LIST = timedelta(days=30)
@@ -38,6 +38,28 @@ def me(request: PageRequest) -> HttpResponse:
     return show(request, "frontend/me.html", {"form": form, "secret": secret, **_about(request)}, status=status)
 
 
+@require_POST
+@page
+def accept(request: PageRequest, invitation_id: int) -> HttpResponse:
+    """Take the role that an invitation offers."""
+    try:
+        made = invitations.accept(request.user, invitation_id)
+    except Refused as problem:
+        messages.error(request, f"{problem.detail} {problem.hint}")
+        return redirect("me")
+    messages.success(request, f"You are {made.role} of {made.team.slug}.")
+    return redirect("me")
+
+
+@require_POST
+@page
+def decline(request: PageRequest, invitation_id: int) -> HttpResponse:
+    """Refuse what an invitation offers."""
+    invitations.decline(request.user, invitation_id)
+    messages.success(request, "You declined the invitation.")
+    return redirect("me")
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def revoke(request: PageRequest, token_id: int) -> HttpResponse:
@@ -56,6 +78,7 @@ def _about(request: PageRequest) -> dict[str, object]:
     now = clock.now()
     tokens = ApiToken.objects.filter(user=request.user, expires_at__gt=now - KEPT_IN_LIST)
     return {
+        "invitations": invitations.received(request.user),
         "memberships": Membership.objects.filter(user=request.user).select_related("team__department"),
         "tokens": [(token, _state(token.revoked_at is not None, token.expires_at <= now)) for token in tokens],
     }

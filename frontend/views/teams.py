@@ -3,14 +3,14 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import team_at_work
-from frontend.tenant_forms import ROLES, MemberForm
+from frontend.tenant_forms import ROLES, InvitationForm, MemberForm
 from portal.core.errors import Invalid, NotVisible, Refused
-from portal.tenants import access, members
-from portal.tenants.models import Membership
+from portal.tenants import access, invitations, members
+from portal.tenants.models import Membership, Team, User
 
 
 @require_safe
@@ -27,21 +27,21 @@ def teams(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def team(request: PageRequest, slug: str) -> HttpResponse:
-    """Members and projects. A POST of leads gives a person a role."""
+    """Members, invitations and projects. A POST of leads changes a member's role or invites; of operators, adds."""
     row = access.team_for(request.user, slug)
     if request.method == "POST":
         access.require(request.user, "member.manage", row)
-    form, status = MemberForm(request.POST or None), 200
+    may_add = access.can(request.user, "member.add", row)
+    form, status = (MemberForm if may_add else InvitationForm)(request.POST or None), 200
     if request.method == "POST":
         status = 400
         if form.is_valid():
-            values = form.cleaned_data
             try:
-                made = members.set_role(request.user, row, values["username"], values["role"])
+                said = _bring_in(request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add)
             except (Invalid, Refused) as problem:
                 form.refuse(problem)
             else:
-                messages.success(request, f"{made.user.username} is {made.role} of {row.slug}.")
+                messages.success(request, said)
                 return redirect("team", row.slug)
     workers, places = team_at_work(row)
     context = {
@@ -51,9 +51,37 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         "form": form,
         "roles": ROLES,
         "may_manage": access.can(request.user, "member.manage", row),
+        "may_add": may_add,
+        "invitations": invitations.pending(request.user).filter(team=row),
         "may_rename": access.can(request.user, "project.rename", row),
     }
     return show(request, "frontend/team.html", context, status=status)
+
+
+def _bring_in(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
+    """Give the role to a member, or to whom an operator adds; else invite. Returns what to say of it."""
+    if members.member(row, username):
+        made = members.set_role(user, row, username, role)
+        return f"{made.user.username} is {made.role} of {row.slug}."
+    if may_add:
+        made = members.add(user, row, username, role)
+        return f"{made.user.username} is {made.role} of {row.slug}."
+    invitation = invitations.invite(user, row, username, role)
+    return f"{invitation.invitee} is invited as {role} of {row.slug}, until {invitation.expires_at:%-d %B %Y}."
+
+
+@require_POST
+@page
+def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpResponse:
+    """Take an invitation back."""
+    row = access.team_for(request.user, slug)
+    access.require(request.user, "member.manage", row)
+    found = invitations.pending(request.user).filter(team=row, pk=invitation_id).first()
+    if found is None:
+        raise NotVisible("The invitation")
+    invitations.withdraw(request.user, invitation_id)
+    messages.success(request, f"The invitation of {found.invitee} is withdrawn.")
+    return redirect("team", row.slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

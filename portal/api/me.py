@@ -1,6 +1,5 @@
 """The caller: who one is, and one's own tokens."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,12 +12,8 @@ from rest_framework.response import Response
 from portal.api import auth
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
-from portal.core import clock
-from portal.core.errors import Forbidden
 from portal.tenants import access, services
 from portal.tenants.models import ApiToken, Membership, Scope
-
-DEFAULT_TTL = timedelta(days=90)
 
 
 class TeamRole(serializers.Serializer):
@@ -43,7 +38,10 @@ class Me(serializers.Serializer):
 class TokenRequest(serializers.Serializer):
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
-    expires_at = serializers.DateTimeField(required=False, help_text="At most a year ahead; 90 days if not given.")
+    expires_at = serializers.DateTimeField(
+        required=False,
+        help_text="At most a year ahead, nor after the token of the request; if not given, 90 days or that.",
+    )
 
 
 class Token(serializers.ModelSerializer):
@@ -91,22 +89,19 @@ def me(request: Request) -> Response:
 @extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
-    """The caller's tokens; POST makes one, with no scope that the request itself lacks."""
+    """The caller's tokens. POST creates one; with a token, none of more scopes or of a later end than it has."""
     if request.method == "GET":
         return page(request, ApiToken.objects.filter(user=person(request)), _render, "-created_at", "-id")
     wanted = TokenRequest(data=request.data)
     wanted.is_valid(raise_exception=True)
     values: dict[str, Any] = wanted.validated_data
-    for scope in set(values["scopes"]) - set(auth.scopes(request)):
-        raise Forbidden(
-            scope,
-            detail=f"This token lacks the scope {scope}, so it cannot hand it on.",
-            hint="Sign in by browser.",
-        )
-    expires_at = values.get("expires_at")
-    ttl = expires_at - clock.now() if expires_at else DEFAULT_TTL
     row, secret = services.issue_token(
-        person(request), values["name"], values["scopes"], ttl, actor=person(request).username
+        person(request),
+        values["name"],
+        values["scopes"],
+        expires_at=values.get("expires_at"),
+        parent=request.auth if isinstance(request.auth, ApiToken) else None,
+        actor=person(request).username,
     )
     return Response({**Token(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
 
@@ -114,7 +109,7 @@ def tokens(request: Request) -> Response:
 @extend_schema(responses={204: None})
 @api_view(["DELETE"])
 def token(request: Request, token_id: int) -> HttpResponse:
-    """Revoke one of the caller's tokens."""
+    """Revoke one of the caller's tokens, and those that were created with it."""
     services.revoke_token(person(request), token_id, actor=person(request).username)
     return Response(status=204)
 

@@ -1,4 +1,4 @@
-"""Members of the teams the caller sees; leads give and take the roles of their own."""
+"""Members of the teams the caller sees; leads change and take the roles of their own."""
 
 from django.db import transaction
 from django.http import HttpResponse
@@ -43,7 +43,7 @@ class NewMember(MemberChange):
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def members(request: Request) -> Response:
-    """Members of the teams the caller sees; `?team=` keeps those of one. POST adds one, or changes the role (leads)."""
+    """Members of the teams the caller sees; `?team=` keeps those of one. POST adds one uninvited (operators)."""
     user = person(request)
     if request.method == "GET":
         rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
@@ -52,7 +52,7 @@ def members(request: Request) -> Response:
             request, rows.filter(team__slug=team) if team else rows, MemberOut, "team__slug", "user__username"
         )
     values = read(NewMember, request)
-    return _out(tenants.set_role(user, access.team_for(user, values["team"]), values["username"], values["role"]), 201)
+    return _out(tenants.add(user, access.team_for(user, values["team"]), values["username"], values["role"]), 201)
 
 
 @extend_schema(methods=["GET"], responses=MemberOut)

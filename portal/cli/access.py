@@ -48,13 +48,19 @@ def list_(client: Client) -> None:
 @token.command()
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(["read", "request", "approve", "admin"]))
-@click.option("--days", type=click.IntRange(1, 365), default=90, show_default=True)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 365),
+    help="At most as long as the token you use; 90 or that if not given.",
+)
 @with_client
-def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int) -> None:
+def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | None) -> None:
     """Make a token NAME; scopes read and request unless --scope says otherwise. It is shown once."""
-    expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
     body: dict[str, Any] = {"name": name, "scopes": list(scopes) or ["read", "request"]}
-    made = client.post("tokens", {**body, "expires_at": expires_at.isoformat()})
+    if days is not None:
+        expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
+        body["expires_at"] = expires_at.isoformat()
+    made = client.post("tokens", body)
     say(client, made, lambda: str(made["token"]))
 
 

@@ -11,6 +11,9 @@ A worker's way through a target:
 A mark made between 1 and 3 raises `marks` and sends no hint; step 3 sees that and leaves the target due at once, so the
 same worker looks again: what follows upon its own acts is mostly seen before it is done. A worker that dies leaves the
 lease, which runs out.
+
+Times are the database's, so a machine with a wrong clock neither delays nor repeats a look: they are written and
+compared by PostgreSQL, and within a look `clock.now()` is corrected by it.
 """
 
 import random
@@ -22,7 +25,19 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Case, DateTimeField, Q, QuerySet, Value, When
+from django.db.models import (
+    Case,
+    DateTimeField,
+    DurationField,
+    Expression,
+    ExpressionWrapper,
+    F,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
+from django.db.models.functions import Now
 
 from portal.core import clock, hints
 from portal.core.errors import Permanent, Retryable
@@ -33,17 +48,23 @@ log = structlog.get_logger(__name__)
 SWEEP_LIMIT = 500
 LOOKS_IN_A_ROW = 5
 """After these a hint is sent instead: nobody has a worker for himself."""
+CLOCK_TOLERANCE = timedelta(seconds=1)
+"""A machine that is ahead of the database by less is not corrected: the answer may have been that long on its way."""
+# The statement's time: now() stands still in a transaction, and for clock_timestamp() no index is used.
 MARK = """
     INSERT INTO core_due AS due (target, due_at, marks, attempts, error, updated_at)
-    SELECT target, %(at)s, 1, 0, '', %(now)s FROM unnest(%(targets)s::text[]) AS target
+    SELECT target, coalesce(%(at)s::timestamptz, clock.now), 1, 0, '', clock.now
+    FROM unnest(%(targets)s::text[]) AS target,
+        (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     ON CONFLICT (target) DO UPDATE
     SET due_at = least(due.due_at, excluded.due_at), marks = due.marks + 1, updated_at = excluded.updated_at
-    RETURNING target, leased_until
+    RETURNING target, leased_until, updated_at
 """
 TAKE = """
-    UPDATE core_due SET leased_until = %(until)s, updated_at = %(now)s
-    WHERE target = %(target)s AND due_at <= %(now)s AND (leased_until IS NULL OR leased_until <= %(now)s)
-    RETURNING marks, attempts, leased_until
+    UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
+    FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
+    WHERE target = %(target)s AND due_at <= clock.now AND (leased_until IS NULL OR leased_until <= clock.now)
+    RETURNING marks, attempts, leased_until, coalesce(%(held)s::timestamptz, clock_timestamp())
 """
 
 
@@ -55,6 +76,8 @@ class Taken:
     marks: int
     attempts: int
     until: datetime
+    correction: timedelta
+    """What this machine's clock lacks to the database's."""
 
 
 def mark(*targets: str, at: datetime | None = None) -> None:
@@ -64,31 +87,42 @@ def mark(*targets: str, at: datetime | None = None) -> None:
     """
     if not targets:
         return
-    now = clock.now()
     # Sorted, so that two transactions that mark the same targets take the row locks in one order.
     ordered = sorted(set(targets))
     with connection.cursor() as cursor:
-        cursor.execute(MARK, {"at": at or now, "now": now, "targets": ordered})
-        idle = sorted(target for target, until in cursor.fetchall() if until is None or until <= now)
-    if at is None or at <= now:
+        cursor.execute(MARK, {"at": at, "held": clock.held(), "targets": ordered})
+        rows = cursor.fetchall()
+    idle = sorted(
+        target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
+    )
+    if idle:
         transaction.on_commit(lambda: hints.send(idle), robust=True)
 
 
 def take(target: str) -> Taken | None:
     """Lease the target if it is due, else None: then someone else has it, or there is nothing to do."""
-    now = clock.now()
-    until = now + timedelta(seconds=settings.LEASE_S)
     with connection.cursor() as cursor:
-        cursor.execute(TAKE, {"target": target, "now": now, "until": until})
+        cursor.execute(TAKE, {"target": target, "held": clock.held(), "lease_s": settings.LEASE_S})
         row = cursor.fetchone()
-    return Taken(target, *row) if row else None
+    if row is None:
+        return None
+    marks, attempts, until, now = row
+    return Taken(target, marks, attempts, until, correction=_correction(now - clock.now()))
+
+
+def _correction(difference: timedelta) -> timedelta:
+    """The difference of the clocks, or none where the way of the answer may be all of it.
+
+    A machine that is behind is always put right: its look would come before the time it is for, and be repeated.
+    """
+    return timedelta(0) if -CLOCK_TOLERANCE < difference <= timedelta(0) else difference
 
 
 def finish(taken: Taken, next_at: datetime | None = None) -> bool:
     """The look is done: look again at `next_at`, or not until the next mark. False if it was marked meanwhile."""
     unmarked = _ours(taken).filter(marks=taken.marks)
     done = unmarked.delete()[0] if next_at is None else unmarked.update(due_at=next_at, **_fresh())
-    return bool(done) or not _ours(taken).update(due_at=clock.now(), **_fresh())
+    return bool(done) or not _ours(taken).update(due_at=now(), **_fresh())
 
 
 def _ours(taken: Taken) -> QuerySet[Due]:
@@ -97,24 +131,33 @@ def _ours(taken: Taken) -> QuerySet[Due]:
 
 
 def _fresh() -> dict[str, Any]:
-    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": clock.now()}
+    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": now()}
 
 
-def fail(taken: Taken, error: Exception) -> datetime:
-    """The look failed: look again with exponential back-off and jitter, or as the error asks. Returns when.
+def fail(taken: Taken, error: Exception) -> float:
+    """The look failed: look again with exponential back-off and jitter, or as the error asks.
 
-    A mark made meanwhile may have mended it, so then the first step of the back-off is waited, not a long
-    one.
+    Returns in how many seconds. A mark made meanwhile may have mended it, so then the first step of the back-off is
+    waited, not a long one.
     """
-    now = clock.now()
     asked = error.after_s if isinstance(error, Retryable) else None
-    later = now + timedelta(seconds=asked if asked is not None else backoff(taken.attempts))
-    soon = min(later, now + timedelta(seconds=settings.RETRY_FIRST_S))
-    again = Case(When(marks=taken.marks, then=Value(later)), default=Value(soon), output_field=DateTimeField())
+    wait_s = asked if asked is not None else backoff(taken.attempts)
+    soon_s = min(wait_s, settings.RETRY_FIRST_S)
+    again = Case(When(marks=taken.marks, then=_in(wait_s)), default=_in(soon_s), output_field=DateTimeField())
     _ours(taken).update(
-        due_at=again, leased_until=None, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now
+        due_at=again, leased_until=None, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now()
     )
-    return later
+    return wait_s
+
+
+def now() -> Expression:
+    """The database's time, to write and compare due times with in a query."""
+    held = clock.held()
+    return Now() if held is None else Value(held, output_field=DateTimeField())
+
+
+def _in(seconds: float) -> ExpressionWrapper:
+    return ExpressionWrapper(now() + timedelta(seconds=seconds), output_field=DateTimeField())
 
 
 def backoff(attempts: int) -> float:
@@ -146,13 +189,14 @@ def work(target: str, look: Callable[[str], datetime | None]) -> bool:
 def _look(taken: Taken, look: Callable[[str], datetime | None]) -> bool:
     """Look once; False if the target is due again at once."""
     try:
-        next_at = look(taken.target)
+        with clock.corrected(taken.correction):
+            next_at = look(taken.target)
     except Retryable as error:
-        log.warning("due.retry", error=str(error), again=fail(taken, error).isoformat())
+        log.warning("due.retry", error=str(error), again_s=round(fail(taken, error), 3))
     except Permanent as error:
-        log.warning("due.refused", error=str(error), again=fail(taken, error).isoformat())
+        log.warning("due.refused", error=str(error), again_s=round(fail(taken, error), 3))
     except Exception as error:
-        log.exception("due.failed", again=fail(taken, error).isoformat())
+        log.exception("due.failed", again_s=round(fail(taken, error), 3))
     else:
         return finish(taken, next_at)
     return True
@@ -167,11 +211,11 @@ def sweep() -> int:
 
 def waiting() -> QuerySet[Due]:
     """What is due, and nobody looks at."""
-    now = clock.now()
-    return Due.objects.filter(Q(leased_until=None) | Q(leased_until__lte=now), due_at__lte=now)
+    return Due.objects.filter(Q(leased_until=None) | Q(leased_until__lte=now()), due_at__lte=now())
 
 
 def lag_s() -> float:
     """For how many seconds the longest due target has been waiting; 0 if none is."""
-    first = waiting().order_by("due_at").values_list("due_at", flat=True).first()
-    return (clock.now() - first).total_seconds() if first else 0.0
+    lag = ExpressionWrapper(now() - F("due_at"), output_field=DurationField())
+    longest = waiting().order_by("due_at").values_list(lag, flat=True).first()
+    return longest.total_seconds() if longest else 0.0

@@ -33,6 +33,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "allocation.connect": USERS,  # hands out a kubeconfig, which auditors and viewers never get
     "cost.view": READERS,
     "member.manage": LEADS,
+    "member.add": OPERATORS,  # without an invitation
     "project.rename": LEADS,
     "structure.manage": OPERATORS,  # departments, teams, projects: make, move, adopt, archive
     "limit.manage": OPERATORS,

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from portal.core.admin import ReadOnlyAdmin
 from portal.core.errors import Invalid
 from portal.tenants import services, structure
-from portal.tenants.models import ApiToken, Department, Membership, Project, Team, User
+from portal.tenants.models import ApiToken, Department, Invitation, Membership, Project, Team, User
 
 # Roles are the portal's own; groups would give rights that `portal.tenants.access` does not know.
 admin.site.unregister(Group)
@@ -24,7 +24,14 @@ admin.site.unregister(Group)
 class PersonAdmin(UserAdmin):
     list_display = ("username", "email", "platform_role", "is_active")
     list_filter = ("platform_role", "is_active")
-    fieldsets = (*(UserAdmin.fieldsets or ()), ("Platform", {"fields": ("platform_role",)}))
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Platform", {"fields": ("is_active", "platform_role")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Who leaves is made inactive: the audit log names people."""
@@ -148,6 +155,12 @@ class MembershipAdmin(admin.ModelAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for membership in queryset.select_related("team", "user"):
             self.delete_model(request, membership)
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnlyAdmin):
+    list_display = ("invitee", "team", "role", "invited_by", "expires_at")
+    search_fields = ("invitee", "team__slug")
 
 
 @admin.register(ApiToken)

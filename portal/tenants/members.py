@@ -1,12 +1,13 @@
 """Who belongs to a team, as its leads decide.
 
-A lead gives and takes the roles of the own team, up to lead; platform roles are nobody's to give here. A team keeps a
-lead: only operators, who can name another, take the last one away.
+A lead gives and takes the roles of the own team, up to lead; platform roles are nobody's to give here. Who is not in
+the team comes by invitation (`portal.tenants.invitations`), or an operator adds the person. A team keeps a lead: only
+operators, who can name another, take the last one away.
 """
 
 from django.db import transaction
 
-from portal.core.errors import Invalid, Refused
+from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.tenants import access, services
 from portal.tenants.models import Membership, Role, Team, User
 
@@ -17,15 +18,37 @@ def member(team: Team, username: str) -> Membership | None:
     return Membership.objects.select_related("team", "user").filter(team=team, user__username=username).first()
 
 
-def set_role(user: User, team: Team, username: str, role: str) -> Membership:
-    """Give the person `username` the role in the team, whatever it was before.
+def add(user: User, team: Team, username: str, role: str) -> Membership:
+    """Give the person `username` the role in the team without an invitation, whatever it was before: operators only.
 
-    Raises NotVisible, Forbidden; Invalid for a name that nobody active has or no role; Refused for the last lead.
+    Raises NotVisible, Forbidden; Invalid for a name that nobody active has or no role.
     """
     access.require(user, "member.manage", team)
+    if not access.can(user, "member.add", team):
+        raise Forbidden(
+            "operator",
+            detail="Only operators add members without an invitation.",
+            hint="Invite the person, who then accepts: POST /invitations, or the page of the team.",
+        )
     person = User.objects.filter(username=username).first() if "\x00" not in username else None
     if person is None:
-        raise Invalid({"username": [f"Nobody is called {username!r} here. An operator adds people."]})
+        raise Invalid({"username": [f"Nobody is called {username!r} here. Create the person in the admin first."]})
+    if not person.is_active:
+        raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
+    return services.add_member(team, person, role, actor=user.username)
+
+
+def set_role(user: User, team: Team, username: str, role: str) -> Membership:
+    """Give the member `username` another role in the team.
+
+    Raises NotVisible (also for who is no member, existing or not), Forbidden; Invalid for who is not active or no
+    role; Refused for the last lead.
+    """
+    access.require(user, "member.manage", team)
+    known = member(team, username)
+    if known is None:
+        raise NotVisible(f"The member {username} of {team.slug}", hint="GET /members lists them.")
+    person = known.user
     if not person.is_active:
         raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
     with transaction.atomic():

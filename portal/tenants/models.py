@@ -1,13 +1,16 @@
 """Who works where. Rows are written by `portal.tenants.services` only."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.functional import Promise
+
+from portal.core.audit import audit
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 is_slug = RegexValidator(SLUG, "Use lower-case letters, digits and hyphens, starting with a letter.")
@@ -79,13 +82,48 @@ class Scope(models.TextChoices):
     ADMIN = "admin"
 
 
+class UserManager(BaseUserManager["User"]):
+    def create_superuser(self, username: str, email: str = "", password: str | None = None, **fields: Any) -> "User":
+        """Create an operator: what `manage.py createsuperuser` calls."""
+        email = self.normalize_email(email)
+        user = self.model(username=username, email=email, platform_role=PlatformRole.OPERATOR, **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        audit("system", "user.create", username, after={"platform_role": str(PlatformRole.OPERATOR)})
+        return user
+
+
 class User(AbstractUser):
+    """A person. What a person may do follows from `platform_role` and memberships (`portal.tenants.access`).
+
+    Django's own flags are derived from the role, and its groups and permissions do not exist here.
+    """
+
     platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
+    groups = None  # type: ignore[assignment]  # how Django takes an inherited field away
+    user_permissions = None  # type: ignore[assignment]
+    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
 
     class Meta(AbstractUser.Meta):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(platform_role__in=PlatformRole.values), name="user_platform_role_known"),
         ]
+
+    @property
+    def is_staff(self) -> bool:  # type: ignore[override]
+        """Whether the person may open Django's admin."""
+        return self.platform_role == PlatformRole.OPERATOR
+
+    @property
+    def is_superuser(self) -> bool:  # type: ignore[override]
+        """Whether the person may do everything in Django's admin."""
+        return self.platform_role == PlatformRole.OPERATOR
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return self.is_active and self.is_superuser
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_active and self.is_superuser
 
 
 class Department(models.Model):
@@ -169,6 +207,30 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.team}"
 
 
+class Invitation(models.Model):
+    """A role in a team that is offered to whoever has the username or e-mail address. Gone once it is answered.
+
+    Written by `portal.tenants.invitations` only.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    invitee = models.CharField(max_length=254, help_text="Username or e-mail address, as it was typed.")
+    role = models.CharField(max_length=10, choices=Role)
+    invited_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("team__slug", "invitee")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("team", "invitee"), name="one_invitation_per_invitee_and_team"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="invitation_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.invitee} is invited as {self.role} of {self.team}"
+
+
 class ApiToken(models.Model):
     """A bearer token at rest: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
 
@@ -181,6 +243,9 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, help_text="The token it was created with, if any."
+    )
 
     class Meta:
         ordering = ("-created_at", "-id")

@@ -6,7 +6,7 @@ marked due. Permission is the caller's question (`portal.tenants.access`); token
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.core.exceptions import ValidationError
@@ -14,7 +14,7 @@ from django.db import IntegrityError, models, transaction
 
 from portal.core import clock, due
 from portal.core.audit import audit
-from portal.core.errors import Invalid, NotVisible, Refused
+from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import structure, tokens
 from portal.tenants.models import (
@@ -111,8 +111,7 @@ def create_user(
     actor: str = SYSTEM,
 ) -> User:
     """A person who signs in by password; operators also get Django's admin."""
-    is_operator = platform_role == PlatformRole.OPERATOR
-    user = User(username=username, platform_role=platform_role, is_staff=is_operator, is_superuser=is_operator)
+    user = User(username=username, platform_role=platform_role)
     user.set_password(password)
     with transaction.atomic():
         _insert(user)
@@ -175,16 +174,22 @@ def remove_member(team: Team, user: User, *, actor: str = SYSTEM) -> None:
 
 
 def issue_token(
-    user: User, name: str, scopes: Sequence[str], ttl: timedelta, *, actor: str = SYSTEM
+    user: User,
+    name: str,
+    scopes: Sequence[str],
+    ttl: timedelta | None = None,
+    *,
+    expires_at: datetime | None = None,
+    parent: ApiToken | None = None,
+    actor: str = SYSTEM,
 ) -> tuple[ApiToken, str]:
-    """A new token of `user` and its secret, which is nowhere kept and cannot be shown again."""
-    errors = {}
+    """A new token of `user` and its secret, which is nowhere kept and cannot be shown again.
+
+    `parent` is the token that the request came with, if any: the new one has no more scopes, and ends no later.
+    """
     if not scopes or set(scopes) - set(Scope.values):
-        errors["scopes"] = [f"Give at least one of {', '.join(Scope.values)}."]
-    if not timedelta(0) < ttl <= tokens.MAX_TTL:
-        errors["expires_at"] = [f"A token lives at most {tokens.MAX_TTL.days} days."]
-    if errors:
-        raise Invalid(errors)
+        raise Invalid({"scopes": [f"Give at least one of {', '.join(Scope.values)}."]})
+    tokens.check_scopes(scopes, parent)
     prefix, secret = tokens.generate()
     now = clock.now()
     with transaction.atomic():
@@ -196,7 +201,8 @@ def issue_token(
                 digest=tokens.digest(secret),
                 scopes=[scope for scope in Scope.values if scope in scopes],
                 created_at=now,
-                expires_at=now + ttl,
+                expires_at=tokens.end(now, now + ttl if ttl is not None else expires_at, parent),
+                parent=_still_works(parent) if parent else None,
             )
         )
         after = {"name": name, "scopes": row.scopes, "expires_at": row.expires_at}
@@ -204,17 +210,36 @@ def issue_token(
     return row, secret
 
 
+def _still_works(token: ApiToken) -> ApiToken:
+    """The token, locked so that it is not revoked while another is created with it."""
+    found = ApiToken.objects.select_for_update().filter(pk=token.pk, revoked_at=None).first()
+    if found is None:
+        raise Forbidden("token", detail="The token of this request was revoked.", hint="Use another token.")
+    return found
+
+
 def revoke_token(user: User, token_id: int, *, actor: str = SYSTEM) -> None:
-    """End a token of `user`; ending it twice is the same as once. Another's token is NotVisible."""
+    """End a token of `user` and those created with it; ending it twice is the same as once.
+
+    Another's token is NotVisible.
+    """
     with transaction.atomic():
         row = ApiToken.objects.select_for_update().filter(user=user, pk=token_id).first()
         if row is None:
             raise NotVisible("The token")
-        if row.revoked_at is None:
-            row.revoked_at = clock.now()
-            row.save(update_fields=["revoked_at"])
-            before, after = {"revoked_at": None}, {"revoked_at": row.revoked_at}
-            audit(actor, "token.revoke", f"{user.username}/{row.prefix}", before=before, after=after)
+        family = [row]
+        while family:
+            for token in family:
+                _revoke(user, token, actor)
+            family = list(ApiToken.objects.select_for_update().filter(parent__in=family).order_by("pk"))
+
+
+def _revoke(user: User, row: ApiToken, actor: str) -> None:
+    if row.revoked_at is None:
+        row.revoked_at = clock.now()
+        row.save(update_fields=["revoked_at"])
+        before, after = {"revoked_at": None}, {"revoked_at": row.revoked_at}
+        audit(actor, "token.revoke", f"{user.username}/{row.prefix}", before=before, after=after)
 
 
 def _insert(row: Row) -> Row:

@@ -4,15 +4,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from django.db.models import Q
 
 from portal.core import clock
+from portal.core.errors import Forbidden, Invalid
 from portal.tenants.models import ApiToken
 
 FORM = re.compile(r"gpup_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAX_TTL = timedelta(days=365)
+DEFAULT_TTL = timedelta(days=90)
 USE_NOTED_EVERY = timedelta(minutes=1)  # one write a minute and token, not one per request
 
 
@@ -25,6 +28,37 @@ def generate() -> tuple[str, str]:
 def digest(token: str) -> str:
     """SHA-256 in hex. A plain digest suffices: unlike a password, the secret cannot be guessed."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def end(now: datetime, asked: datetime | None, parent: ApiToken | None) -> datetime:
+    """When a new token ends: as asked, else `DEFAULT_TTL` from now or with the token that creates it (`parent`).
+
+    Invalid for a time that has passed, is more than `MAX_TTL` ahead, or is after the end of `parent`.
+    """
+    latest = now + MAX_TTL
+    if parent is not None and parent.expires_at < latest:
+        latest = parent.expires_at
+        if asked is not None and asked > latest:
+            limit = f"The token of this request ends at {latest.isoformat()}, and what it creates ends no later."
+            raise Invalid(
+                {"expires_at": [limit]},
+                reason="outlives_token",
+                hint="Give a time up to then, leave expires_at out, or sign in by browser for a longer one.",
+            )
+    if asked is not None and not now < asked <= latest:
+        raise Invalid({"expires_at": [f"A token lives at most {MAX_TTL.days} days, and ends in the future."]})
+    return asked or min(now + DEFAULT_TTL, latest)
+
+
+def check_scopes(scopes: Sequence[str], parent: ApiToken | None) -> None:
+    """Forbidden naming a scope that the token which creates another lacks itself."""
+    for scope in scopes:
+        if parent is not None and scope not in parent.scopes:
+            raise Forbidden(
+                scope,
+                detail=f"This token lacks the scope {scope}, so it cannot hand it on.",
+                hint=f"Give scopes of {', '.join(parent.scopes)}, or sign in by browser.",
+            )
 
 
 def find(token: str) -> ApiToken | None:

@@ -8,7 +8,7 @@ import pytest
 
 from allocations.services import extend
 from portal.core import clock
-from portal.tenants import services
+from portal.tenants import invitations, services
 from portal.tenants.models import User
 from quotas.catalog.models import Cluster
 from tests.api import matrix
@@ -27,11 +27,13 @@ def there(team, other_team, project, settings) -> Iterator[World]:
     with clock.frozen(clock.now()):  # or the cost to date of what is held would differ between pages
         made = world(team, other_team, project)
         second = services.create_team(services.create_department("product", "Product"), "speech", "Speech")
+        operator = User.objects.get(platform_role="operator")
+        for user in User.objects.all():
+            invitations.invite(operator, second, user.username, "viewer")
         for member in team.memberships.select_related("user"):
             services.add_member(second, member.user, member.role)
         mine = services.create_project(second, "speech-train", "Speech training")
         services.create_project(team, "vision-serve", "Vision serving")
-        operator = User.objects.get(platform_role="operator")
         extend(operator, made.allocation, Decimal(1))
         for name in ("b", "c"):
             allocate(made.allocation.requested_by, project, name=name)

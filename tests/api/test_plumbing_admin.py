@@ -28,8 +28,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def operator(db):
     user = person(platform_role="operator")
-    user.is_staff = user.is_superuser = True
-    user.save()
     browser = Client()
     browser.force_login(user)
     return browser

@@ -7,6 +7,7 @@ from rest_framework.test import APIClient
 from portal.core import clock
 from portal.tenants import services
 from portal.tenants.forms import SignInForm
+from portal.tenants.models import ApiToken
 from tests.builders import client, person
 
 pytestmark = pytest.mark.django_db
@@ -88,6 +89,34 @@ def test_a_token_hands_on_no_scope_it_lacks(team):
         "/api/v1/tokens", {"name": "ci", "scopes": ["admin"]}, format="json"
     )
     assert answer.status_code == 403
+
+
+def test_a_token_creates_none_that_outlives_it(team):
+    _, secret = services.issue_token(person(team), "short", ["read", "request"], timedelta(days=1))
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    own = ApiToken.objects.get(name="short").expires_at
+    answer = api.post(
+        "/api/v1/tokens", {"name": "ci", "scopes": ["read"], "expires_at": own + timedelta(seconds=1)}, format="json"
+    )
+    assert (answer.status_code, answer.json()["reason"]) == (400, "outlives_token")
+    assert own.isoformat() in answer.json()["errors"]["expires_at"][0]
+    assert "leave expires_at out" in answer.json()["hint"]
+    assert not ApiToken.objects.filter(name="ci").exists()
+    body = {"name": "same end", "scopes": ["read"], "expires_at": own}
+    assert api.post("/api/v1/tokens", body, format="json").status_code == 201
+    assert api.post("/api/v1/tokens", {"name": "none asked", "scopes": ["read"]}, format="json").status_code == 201
+    assert list(ApiToken.objects.exclude(name="short").values_list("expires_at", flat=True)) == [own, own]
+
+
+def test_a_token_from_a_session_lives_as_long_as_asked(team):
+    api = APIClient()
+    api.force_login(person(team))
+    for name, body in (("year", {"expires_at": clock.now() + timedelta(days=364)}), ("default", {})):
+        assert api.post("/api/v1/tokens", {"name": name, "scopes": ["admin"], **body}, format="json").status_code == 201
+    ends = dict(ApiToken.objects.values_list("name", "expires_at"))
+    assert ends["year"] > clock.now() + timedelta(days=363)
+    assert timedelta(days=89) < ends["default"] - clock.now() < timedelta(days=91)
 
 
 def test_another_persons_token_is_404(team):

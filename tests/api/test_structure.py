@@ -91,11 +91,11 @@ def test_what_a_namespace_allows_needs_a_token_for_admin(team, project):
     assert {name: changed[name] for name in body} == body
 
 
-def test_a_lead_adds_promotes_and_removes_a_member(team):
+def test_an_operator_adds_and_a_lead_promotes_and_removes_a_member(operator, team):
     lead, newcomer = client(person(team, "lead")), person()
     path = f"members/vision/{newcomer.username}"
     body = {"team": "vision", "username": newcomer.username, "role": "member"}
-    assert lead.post(f"{V1}/members", body, format="json").status_code == 201
+    assert operator.post(f"{V1}/members", body, format="json").status_code == 201
     assert put(lead, path, {"role": "lead"}).json()["role"] == "lead"
     assert [lead.delete(f"{V1}/{path}").status_code for _ in range(2)] == [204, 204]
     assert lead.get(f"{V1}/{path}").status_code == 404

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from allocations import limiting
 from allocations.models import Allocation
-from portal.tenants import services
+from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.catalog.models import Pool
 from quotas.limits.models import Limit
@@ -35,6 +35,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /api/v1/projects/<str:slug>/guard": {"guard": "enforce"},
     "POST /api/v1/members": {"team": "vision", "username": "anyone", "role": "viewer"},
+    "POST /api/v1/invitations": {"team": "vision", "invitee": "anyone", "role": "viewer"},
     "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
     "POST /api/v1/allocations": ASK,
     "POST /api/v1/allocations/preview": ASK,
@@ -70,8 +71,8 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class World:
-    """A fleet and two teams; of the first an allocation, a queued Job and a project's limit; for every role a person,
-    signed in and with two tokens."""
+    """A fleet and two teams; of the first an allocation, a queued Job, a project's limit and an invitation; for every
+    role a person, signed in, with two tokens and an invitation to a third team."""
 
     allocation: Allocation
     limit: Limit
@@ -79,6 +80,8 @@ class World:
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    invitation: int = 0
+    received: dict[str, int] = field(default_factory=dict)
 
     def path(self, pattern: str, role: str) -> str:
         """Where `role` asks: for what is the team's, and for a token of the role's own."""
@@ -96,6 +99,8 @@ class World:
             "<str:team>": "vision",
             "<str:username>": self.allocation.requested_by.username,
             "<int:token_id>": self.tokens[role],
+            "me/invitations/<int:invitation_id>": f"me/invitations/{self.received[role.removesuffix(' (reading)')]}",
+            "<int:invitation_id>": self.invitation,
         }
         for name, value in values.items():
             pattern = pattern.replace(name, str(value))
@@ -123,7 +128,6 @@ def world(team: Team, other: Team, project: Project) -> World:
         "auditor": person(platform_role="auditor"),
         "operator": person(platform_role="operator"),
     }
-    User.objects.filter(pk=people["operator"].pk).update(is_staff=True, is_superuser=True)
     User.objects.create(username="anyone")
     limit = limiting.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limiting.Terms(4))
     made = World(allocate(people["member"], project), limit, job("train", project.namespace))
@@ -135,6 +139,11 @@ def world(team: Team, other: Team, project: Project) -> World:
         made.tokens[role], made.clients[role] = _client(user, *Scope)
         made.tokens[f"{role} (reading)"], made.clients[f"{role} (reading)"] = _client(user, Scope.READ)
     made.tokens["anonymous"] = made.tokens["member"]
+    made.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
+    third = services.create_team(team.department, "third", "Third")
+    for role, user in people.items():
+        made.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
+    made.received["anonymous"] = made.received["member"]
     return made
 
 

@@ -10,14 +10,19 @@ from tests.builders import person
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_a_lead_adds_and_removes_a_member(open_page, team, project, scripts):
+def test_a_lead_invites_and_removes_a_member(open_page, team, project, scripts):
     newcomer = person()
     page = sign_in(open_page(java_script_enabled=scripts), with_password(person(team, "lead")))
     page.locator(".menu summary").click()
     page.get_by_role("link", name="Teams").click()
     page.get_by_label("Username").fill(newcomer.username)
-    page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is member of vision")
+    page.get_by_role("button", name="Invite", exact=True).click()
+    expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is invited as member of vision")
+    own = sign_in(open_page(java_script_enabled=scripts), with_password(newcomer))
+    own.get_by_role("link", name="Accept or decline").click()
+    own.get_by_role("button", name="Accept the invitation to vision").click()
+    expect(own.locator("main .banner")).to_contain_text("You are member of vision")
+    page.reload()
     page.get_by_label(f"Role of {newcomer.username}").select_option("lead")
     page.get_by_role("button", name=f"Change the role of {newcomer.username}").click()
     expect(page.locator("main .banner")).to_contain_text(f"{newcomer.username} is lead of vision")

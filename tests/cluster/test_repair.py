@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from allocations import services
 from allocations.cluster.client import connect
 from allocations.cluster.names import hold_slot
 from allocations.models import Allocation
@@ -16,6 +17,7 @@ from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
 from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import claim
 from tests.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -185,6 +187,22 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     assert [i.key for i in intervals(again)] == [opened]
     limit.refresh_from_db()
     assert limit.units_used == 1
+
+
+def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    foreign = ("resourceclaim/taken", "-n", project.namespace)
+    kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(claim("taken", "mig.nvidia.com")))
+    before = uid(kubectl, *foreign)
+    row = ask(member, project, "h100/whole", name="taken")
+    wait_for(row, Phase.SUSPENDED, within_s=60)
+    assert row.reason == "start_refused"
+    assert f"A ResourceClaim named taken in {project.namespace} is in the way" in row.message
+    assert uid(kubectl, *foreign) == before
+    kubectl("delete", *foreign)
+    services.retry(member, row)
+    wait_for(row, Phase.ACTIVE)
 
 
 def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member: User, kubectl: Kubectl) -> None:

@@ -22,7 +22,7 @@ ADDABLE = {"Limit", "Price", "QueuePolicy"}
 
 @pytest.fixture
 def operator(db: None, client: Client) -> Client:
-    client.force_login(User.objects.create(username="op", is_staff=True, is_superuser=True))
+    client.force_login(User.objects.create(username="op", platform_role="operator"))
     return client
 
 

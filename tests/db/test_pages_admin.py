@@ -15,10 +15,7 @@ MODELS = ("allocation", "transition", "mirrorobject", "watchstate", "appliedobje
 
 @pytest.fixture
 def operator():
-    user = person(platform_role="operator")
-    user.is_staff = user.is_superuser = True
-    user.save()
-    return browser_of(user)
+    return browser_of(person(platform_role="operator"))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from portal.core import heartbeat
 from portal.tenants import services, structure
-from portal.tenants.models import Department, Membership, Project
+from portal.tenants.models import Department, Invitation, Membership, Project
 from tests.builders import person
 from tests.db.builders_pages import browser_of, text
 
@@ -23,11 +23,18 @@ def operator(lead):
     return browser_of(person(platform_role="operator"))
 
 
-def test_a_lead_adds_a_member_changes_the_role_and_removes_the_person(team, lead):
+def test_a_lead_invites_who_accepts_changes_the_role_and_removes_the_person(team, lead):
     browser, newcomer = browser_of(lead), person()
     name = newcomer.username
-    added = browser.post("/teams/vision", {"username": name, "role": "viewer"}, follow=True)
-    assert f"{name} is viewer of vision." in text(added)
+    invited = text(browser.post("/teams/vision", {"username": name, "role": "viewer"}, follow=True))
+    assert f"{name} is invited as viewer of vision" in invited
+    assert "Withdraw" in invited
+    assert not Membership.objects.filter(user=newcomer).exists()
+    own = browser_of(newcomer)
+    assert f"{lead.username} invites you to team vision as viewer" in text(own.get("/"))
+    assert "Invitations" in text(own.get("/me"))
+    row = Invitation.objects.get()
+    assert "You are viewer of vision." in text(own.post(f"/me/invitations/{row.pk}/accept", follow=True))
     browser.post("/teams/vision", {"username": name, "role": "member"})
     assert Membership.objects.get(user=newcomer).role == "member"
     assert f"Remove {name} from vision?" in text(browser.get(f"/teams/vision/members/{name}/remove"))
@@ -35,17 +42,44 @@ def test_a_lead_adds_a_member_changes_the_role_and_removes_the_person(team, lead
     assert not Membership.objects.filter(user=newcomer).exists()
 
 
+def test_the_page_answers_the_same_of_who_exists_and_who_does_not(team, lead):
+    browser, told = browser_of(lead), []
+    for name in (person().username, "nobody-at-all"):
+        answer = browser.post("/teams/vision", {"username": name, "role": "member"}, follow=True)
+        banner = next(str(message) for message in answer.context["messages"])
+        told.append((answer.redirect_chain, banner.replace(name, "NAME")))
+    assert told[0] == told[1]
+
+
+def test_an_invitation_is_declined_or_withdrawn(team, lead):
+    browser, newcomer = browser_of(lead), person()
+    for path in ("/me/invitations/{}/decline", "/teams/vision/invitations/{}/withdraw"):
+        browser.post("/teams/vision", {"username": newcomer.username, "role": "viewer"})
+        row = Invitation.objects.get()
+        asker = browser_of(newcomer) if path.startswith("/me") else browser
+        assert asker.post(path.format(row.pk)).status_code == 302
+        assert not Invitation.objects.exists()
+
+
+def test_an_operator_adds_a_member_at_once(team, operator):
+    newcomer = person()
+    page = text(operator.post("/teams/vision", {"username": newcomer.username, "role": "viewer"}, follow=True))
+    assert f"{newcomer.username} is viewer of vision." in page
+    assert "Add a member" in page
+
+
 def test_who_only_reads_finds_no_button_that_would_be_refused(team, lead, project):
     page = text(browser_of(person(team, "viewer")).get("/teams/vision"))
     assert lead.username in page
     assert "vision-train" in page
     assert "Add a member" not in page
+    assert "Invite a member" not in page
     assert "Remove" not in page
     assert 'href="/projects/' not in page
 
 
-def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(team, lead):
-    answer = browser_of(lead).post("/teams/vision", {"username": "nobody", "role": "lead"})
+def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(team, operator):
+    answer = operator.post("/teams/vision", {"username": "nobody", "role": "lead"})
     page = text(answer)
     assert answer.status_code == 400
     assert "Nobody is called" in page

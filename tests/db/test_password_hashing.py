@@ -98,8 +98,6 @@ def test_of_16_at_once_no_more_are_hashed_together_than_there_are_slots(monkeypa
 @pytest.mark.django_db
 def test_a_page_of_the_admin_that_finds_no_slot_says_so(slots, client):
     operator, user = person(platform_role="operator"), person()
-    operator.is_staff = operator.is_superuser = True
-    operator.save()
     client.force_login(operator)
     words = {"password1": "a long enough secret", "password2": "a long enough secret", "usable_password": "true"}
     with slots.one():

@@ -18,6 +18,7 @@ EXPECTED = {
     "allocation.connect": "member lead operator",
     "cost.view": "viewer member lead operator auditor",
     "member.manage": "lead operator",
+    "member.add": "operator",
     "project.rename": "lead operator",
     "structure.manage": "operator",
     "limit.manage": "operator",

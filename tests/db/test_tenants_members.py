@@ -25,18 +25,18 @@ def role(user: User) -> str:
 
 @pytest.mark.parametrize("given", ["viewer", "member", "lead"])
 def test_a_lead_gives_every_role_of_the_team(team, lead, given):
-    newcomer = person()
-    members.set_role(lead, team, newcomer.username, given)
-    assert role(newcomer) == given
+    member = person(team, "member")
+    members.set_role(lead, team, member.username, given)
+    assert role(member) == given
 
 
 @pytest.mark.parametrize("given", ["operator", "auditor", "owner", ""])
 def test_a_lead_gives_no_other_role(team, lead, given):
-    newcomer = person()
+    member = person(team, "member")
     with pytest.raises(Invalid, match="viewer, member, lead"):
-        members.set_role(lead, team, newcomer.username, given)
-    newcomer.refresh_from_db()
-    assert newcomer.platform_role == ""
+        members.set_role(lead, team, member.username, given)
+    member.refresh_from_db()
+    assert member.platform_role == ""
 
 
 @pytest.mark.parametrize("held", ["viewer", "member"])
@@ -124,12 +124,33 @@ def test_an_operator_takes_the_last_lead_away(team, lead):
     assert not Membership.objects.filter(team=team).exists()
 
 
-def test_nobody_is_added_who_is_not_there_or_not_active(team, lead):
+def test_a_lead_hears_the_same_of_who_is_no_member_and_of_who_does_not_exist(team, lead):
+    stranger = person().username
+    told = []
+    for username in (stranger, "nobody", "no\x00body"):
+        with pytest.raises(NotVisible) as unseen:
+            members.set_role(lead, team, username, "member")
+        told.append(unseen.value.detail.replace(username, "NAME"))
+        with pytest.raises(Forbidden) as refusal:
+            members.add(lead, team, username, "member")
+        assert "POST /invitations" in refusal.value.hint
+    assert len(set(told)) == 1
+    assert not Membership.objects.filter(user__username=stranger).exists()
+
+
+def test_an_operator_adds_without_an_invitation(team):
+    newcomer = person()
+    members.add(person(platform_role="operator"), team, newcomer.username, "member")
+    assert role(newcomer) == "member"
+
+
+def test_nobody_is_added_who_is_not_there_or_not_active(team):
+    operator = person(platform_role="operator")
     gone = person()
     User.objects.filter(pk=gone.pk).update(is_active=False)
     for username, words in ((gone.username, "not active"), ("nobody", "Nobody is called"), ("no\x00body", "Nobody")):
         with pytest.raises(Invalid, match=words):
-            members.set_role(lead, team, username, "member")
+            members.add(operator, team, username, "member")
 
 
 def test_removing_who_is_not_there_changes_nothing(team, lead):

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from portal.core import clock
-from portal.core.errors import Invalid, NotVisible
+from portal.core.errors import Forbidden, Invalid, NotVisible
 from portal.tenants import services, tokens
 from portal.tenants.models import ApiToken
 from tests.builders import person
@@ -52,6 +52,27 @@ def test_a_revoked_token_ends_at_once_and_twice_is_as_once():
     services.revoke_token(user, row.pk)
     services.revoke_token(user, row.pk)
     assert tokens.find(secret) is None
+
+
+def test_with_a_token_those_end_that_were_created_with_it():
+    user = person()
+    first, _ = services.issue_token(user, "stolen", ["read"], DAY)
+    second, _ = services.issue_token(user, "of the thief", ["read"], parent=first)
+    _, third = services.issue_token(user, "of the thief, too", ["read"], parent=second)
+    _, other = services.issue_token(user, "ci", ["read"], DAY)
+    services.revoke_token(user, second.pk)
+    assert ApiToken.objects.get(pk=first.pk).revoked_at is None
+    services.revoke_token(user, first.pk)
+    assert tokens.find(third) is None
+    assert tokens.find(other) is not None
+
+
+def test_a_token_that_was_revoked_meanwhile_creates_none():
+    user = person()
+    parent, _ = services.issue_token(user, "stolen", ["read"], DAY)
+    services.revoke_token(user, parent.pk)
+    with pytest.raises(Forbidden):
+        services.issue_token(user, "of the thief", ["read"], parent=parent)
 
 
 def test_another_persons_token_cannot_be_revoked():

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from allocations.cluster import names
-from allocations.cluster.kinds import KINDS, observe
+from allocations.cluster.errors import ClusterRefused
+from allocations.cluster.kinds import KINDS, is_ours, observe
 from allocations.cluster.projectors import gpu_requests
+from allocations.reconcile.apply import in_the_way
+from allocations.reconcile.facts import Ref
 
 GPU = "nvidia.com/gpu"
 JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
@@ -194,3 +197,39 @@ def test_what_a_stranger_made_unreadable_keeps_nothing_else_from_being_seen(mana
             seen()
     else:
         assert seen() is None
+
+
+def fields_of(manager: str, operation: str = "Apply") -> dict[str, Any]:
+    return {"manager": manager, "operation": operation, "fieldsV1": {"f:spec": {"f:queueName": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "managers", "ours"),
+    [
+        ({names.MANAGED: "true"}, [fields_of(names.FIELD_MANAGER)], True),
+        ({names.MANAGED: "true"}, [fields_of("kubectl"), fields_of(names.FIELD_MANAGER)], True),
+        ({}, [fields_of(names.FIELD_MANAGER)], False),
+        ({names.MANAGED: "false"}, [fields_of(names.FIELD_MANAGER)], False),
+        ({names.MANAGED: "true"}, [fields_of("kubectl")], False),
+        ({names.MANAGED: "true"}, [fields_of(names.FIELD_MANAGER, "Update")], False),
+        ({names.MANAGED: "true"}, [], False),
+    ],
+)
+def test_an_object_is_ours_by_its_label_and_by_our_apply(
+    labels: dict[str, str], managers: list[dict[str, Any]], ours: bool
+) -> None:
+    assert is_ours(workload(labels=labels, managedFields=managers)) is ours
+
+
+def test_an_object_without_labels_is_not_ours() -> None:
+    assert not is_ours(workload(managedFields=[fields_of(names.FIELD_MANAGER)], labels=None))
+
+
+def test_what_is_in_the_way_is_named_with_what_would_help_and_what_the_api_server_said() -> None:
+    cause = {"field": "spec", "message": "field is immutable"}
+    refusal = ClusterRefused(422, "Invalid", "spec: field is immutable", [cause])
+    told = in_the_way(Ref("ResourceClaim", "vision-train", "a"), refusal)
+    assert (told.status, told.reason, told.causes) == (422, "Invalid", (cause,))
+    assert "A ResourceClaim named a in vision-train is in the way" in told.message
+    assert "Delete it or give it another name" in told.message
+    assert told.message.endswith("spec: field is immutable")
