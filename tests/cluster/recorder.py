@@ -7,9 +7,10 @@ and what its bound pods have. A sample stands for the time until the next one.
 
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from urllib3.exceptions import HTTPError
@@ -25,7 +26,8 @@ EVERY_S = 1.0
 
 @dataclass(frozen=True)
 class Sample:
-    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer."""
+    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer; without
+    pods past their grace, which their node should have ended, and whose successors are charged."""
 
     asked_at: float
     answered_at: float
@@ -51,7 +53,7 @@ class Recorder(threading.Thread):
                 continue
             found = usage.read(seen)
             due = {holder: self._due(holder, one) for holder, one in found.items()}
-            used = {holder: one.used.total() for holder, one in found.items()}
+            used = {holder: (one.used - one.late).total() for holder, one in found.items()}
             self.samples.append(Sample(seen.asked_at, seen.answered_at, _without_zero(used), _without_zero(due)))
 
     def stop(self) -> None:
@@ -139,15 +141,17 @@ def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:
 def uncharged(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
     """Where pods had more GPUs than were charged to their holder, for longer than one sample; and double charges."""
     rows = ledger.intervals(namespaces)
-    missing: Counter[Holder] = Counter()
+    missing: dict[Holder, list[str]] = defaultdict(list)
     for before, now, after in zip(samples, samples[1:], samples[2:], strict=False):
         moments = (before.asked_at, now.asked_at, now.answered_at, after.answered_at)
         for holder, amount in now.used.items():
             charged = max(ledger.count_at(rows.get(holder, ()), moment) for moment in moments)
-            missing[holder] += max(0, amount - charged)
+            if amount > charged:
+                missing[holder].append(
+                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.asked_at, UTC):%T}"
+                )
     found = [
-        f"{holder.kind} {holder.name}: {count} GPU-seconds are not charged"
-        for holder, count in missing.items()
-        if count
+        f"{holder.kind} {holder.name} has GPUs that are not charged: {', '.join(seconds)}"
+        for holder, seconds in missing.items()
     ]
     return found + [words for intervals in rows.values() for words in ledger.overlaps(intervals)]
