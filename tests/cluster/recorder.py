@@ -26,8 +26,7 @@ EVERY_S = 1.0
 
 @dataclass(frozen=True)
 class Sample:
-    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer; without
-    pods past their grace, which their node should have ended, and whose successors are charged."""
+    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer."""
 
     asked_at: float
     answered_at: float
@@ -53,7 +52,7 @@ class Recorder(threading.Thread):
                 continue
             found = usage.read(seen)
             due = {holder: self._due(holder, one) for holder, one in found.items()}
-            used = {holder: (one.used - one.late).total() for holder, one in found.items()}
+            used = {holder: one.used.total() for holder, one in found.items()}
             self.samples.append(Sample(seen.asked_at, seen.answered_at, _without_zero(used), _without_zero(due)))
 
     def stop(self) -> None:
@@ -73,7 +72,8 @@ class Recorder(threading.Thread):
         elif not found.occupied:
             self._was_held.discard(holder)
         is_allocated = bool(found.counted) and holder in self._was_held
-        return found.occupied if found.held or is_allocated else 0
+        # Of slices by device plugin pods may have more than the quota, for as long as that is not found out.
+        return max(found.occupied, found.used.total()) if found.held or is_allocated else 0
 
 
 def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:

@@ -37,15 +37,13 @@ class Usage:
 
     ``reserved``: what Kueue has reserved for it. ``counted``: what must fit into that: GPUs of bound pods, without
     those that are ending within their grace; by DRA the devices allocated. ``used``: GPUs of bound pods of tenants,
-    ending ones too; ``late``: what of that pods have that are past their grace, which their node should have ended.
-    ``held``: slices that the cluster shows as held. ``occupied``: slices of which anything is left.
+    ending ones too. ``held``: slices that the cluster shows as held. ``occupied``: slices of which anything is left.
     ``job``: the name of a Job.
     """
 
     reserved: Counter[str] = field(default_factory=Counter)
     counted: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)
-    late: Counter[str] = field(default_factory=Counter)
     held: int = 0
     occupied: int = 0
     job: str = ""
@@ -94,8 +92,6 @@ def read(seen: Snapshot) -> dict[Holder, Usage]:
             amounts = _in_units_of(holder, gpus)
             found[holder].used.update(amounts)
             found[holder].job = pod["metadata"].get("labels", {}).get("job-name", "")
-            if "deletionTimestamp" in pod["metadata"] and not _is_within_grace(pod, seen.asked_at):
-                found[holder].late.update(amounts)
             if not _is_within_grace(pod, seen.asked_at):
                 found[holder].counted.update(amounts)
     _read_claims(seen, found)

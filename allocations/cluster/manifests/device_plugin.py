@@ -2,10 +2,16 @@
 
 Kubernetes names no device here, so neither does the portal. The quota is written by ``reconcile_project``; its own
 status is the evidence that the slices are held.
+
+Now and then Kubernetes lets in more than a quota has: it adds its pods up anew whenever one is gone, and overlooks one
+that is just being made. What pods have beyond the quota is held too, until it is ended
+(``allocations.reconcile.lease_check``).
 """
 
+from collections.abc import Iterator
+
 from allocations.cluster import names
-from allocations.cluster.manifests import hold_quota, lease
+from allocations.cluster.manifests import former_holds, hold_quota, lease
 from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View
 
 
@@ -41,7 +47,21 @@ def occupied(request: Request, view: View) -> tuple[Slice, ...]:
     admitted = lease.read(view.get(lease.ref(request)))
     since = admitted.admitted_at if admitted else None
     identity = f"{request.id}/{seen.uid}/{since.isoformat() if since else ''}"
-    return (Slice(slot=request.id, count=request.count, identity=identity, since=since, evidence=seen.ref),)
+    reserved = Slice(slot=request.id, count=request.count, identity=identity, since=since, evidence=seen.ref)
+    return (reserved, *_beyond(request, view))
+
+
+def _beyond(request: Request, view: View) -> Iterator[Slice]:
+    """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
+    left, hold_class = request.count, names.hold_slot(request.number)
+    of_class = [pod for pod in view.of("Pod", "") if pod.facts.get("class") == hold_class]
+    for pod in sorted((*view.of("Pod", request.name), *of_class), key=lambda pod: pod.uid):
+        amount = pod.facts.get("gpus", {}).get(request.resource, 0)
+        if amount and pod.facts.get("node") and pod.facts.get("phase") not in former_holds.FINISHED:
+            beyond, left = max(0, amount - left), max(0, left - amount)
+            if beyond:
+                slot = f"{request.id}/pod:{pod.uid}/{beyond}"
+                yield Slice(slot=slot, count=beyond, identity=pod.uid, evidence=pod.ref)
 
 
 def blocked_by(request: Request, view: View) -> str:

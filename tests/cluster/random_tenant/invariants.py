@@ -52,8 +52,8 @@ def charges(by_holder: dict[Holder, Usage], charged: Counter[Holder]) -> Iterato
                 )
         elif count < used:
             yield f"{_words(holder)} is charged for {count} and its pods have {used}"
-        elif found.held and count != found.held:
-            yield f"{_words(holder)} is charged for {count} and holds {found.held}"
+        elif found.held and count != max(found.held, used):
+            yield f"{_words(holder)} is charged for {count}, holds {found.held}, and its pods have {used}"
         elif not found.occupied and count:
             yield f"{_words(holder)} is charged for {count} and nothing of it is left"
 
