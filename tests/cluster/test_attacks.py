@@ -237,12 +237,12 @@ def test_an_object_that_was_too_large_before_may_get_smaller(stage: Stage) -> No
 
 def test_a_project_has_the_types_of_services_that_an_operator_allows(stage: Stage) -> None:
     node_port = ("create", "service", "nodeport", "open", "--tcp=80", "--dry-run=server")
-    allow = ("patch", "gpuproject", "gpu-portal", "--type=merge", "-p")
-    stage.admin.do(*allow, '{"spec": {"serviceTypes": ["NodePort"]}}')
+    allow = ("label", "namespace", stage.names["ns"], "--overwrite")
+    stage.portal.do(*allow, "gpu-portal.io/exposure=node-port")
     try:
         eventually(lambda: stage.tenant.run(*node_port).returncode == 0)
     finally:
-        stage.admin.do(*allow, '{"spec": {"serviceTypes": []}}')
+        stage.portal.do(*allow, "gpu-portal.io/exposure=cluster")
     eventually(lambda: refuser("policies/services.yaml") in stage.tenant.run(*node_port).stderr)
 
 

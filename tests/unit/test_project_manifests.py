@@ -49,16 +49,15 @@ def test_a_namespace_that_is_given_back_keeps_its_pod_security_and_nothing_of_ou
 
 
 @pytest.mark.parametrize(
-    ("exposure", "types", "load_balancers", "node_ports"),
+    ("exposure", "load_balancers", "node_ports"),
     [
-        ("cluster", [], "0", "0"),
-        ("node-port", ["NodePort"], "0", "10"),
-        ("load-balancer", ["LoadBalancer", "NodePort"], "10", "10"),
+        ("cluster", "0", "0"),
+        ("node-port", "0", "10"),
+        ("load-balancer", "10", "10"),
     ],
 )
-def test_services_are_reached_from_where_an_operator_allows(exposure, types, load_balancers, node_ports):
+def test_services_are_reached_from_where_an_operator_allows(exposure, load_balancers, node_ports):
     made = build(replace(NEW, exposure=exposure))
-    (guard,) = (m["spec"] for m in made if m["kind"] == "GpuProject")
     (hard,) = (m["spec"]["hard"] for m in made if m["metadata"]["name"] == "gpu-portal-objects")
-    assert guard["serviceTypes"] == types
+    assert labels(replace(NEW, exposure=exposure))["gpu-portal.io/exposure"] == exposure
     assert (hard["services.loadbalancers"], hard["services.nodeports"]) == (load_balancers, node_ports)

@@ -76,7 +76,13 @@ def namespace(project: ProjectFacts) -> Manifest:
     """Labelled as the guard finds it (deploy/cluster/policies): policies and Pod Security refuse, or only warn."""
     admin = {ADMIN_ACCESS: "true"} if project.admin_access else {}
     level = pod_security(project.pod_security, project.guard_mode)
-    marks = {**labels(project), names.GUARD_MODE: project.guard_mode, **level, **admin}
+    marks = {
+        **labels(project),
+        names.GUARD_MODE: project.guard_mode,
+        names.EXPOSURE: project.exposure,
+        **level,
+        **admin,
+    }
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": project.namespace, "labels": marks}}
 
 
@@ -101,8 +107,7 @@ def guard(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
-    types = list(SERVICE_TYPES[project.exposure])
-    spec = {"summary": summary[:1024], "serviceTypes": types, "allocations": dict(held)}
+    spec = {"summary": summary[:1024], "allocations": dict(held)}
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 
 

@@ -90,6 +90,8 @@ class Publisher:
             log.info("node %s: repair %s", name, sorted(patch["status"]))
             observed = self._api.merge(f"{NODES}/{name}/status", patch)
         self._accept_node(observed)
+        if node_patch(manifest, observed):  # somebody changed it between the two
+            self._right.pop(name)
 
     def _accept_node(self, observed: Object) -> None:
         metadata = observed["metadata"]
