@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -102,8 +103,9 @@ class Witness(threading.Thread):
         return {d for d in devices if (d.namespace, d.allocation) in running} | shown, devices | counted
 
     def _list(self, path: str) -> Iterable[dict[str, Any]]:
-        answer = self._pool.request("GET", f"{self._home.apiserver}{path}", fields=OURS)
-        return json.loads(answer.data)["items"]
+        answer = self._pool.request("GET", f"{self._home.apiserver}{path}", fields=OURS, preload_content=False)
+        with closing(answer):  # also when the API server goes away in the middle of it
+            return json.loads(answer.read())["items"]
 
 
 def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
