@@ -241,9 +241,20 @@ def node(raw: Raw) -> Mapping[str, Any] | None:
     return {
         "labels": labels,
         **amounts,
+        "gives": _gives(status.get("allocatable", {})),
         "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in spec.get("taints", ())],
         "ready": _conditions(raw).get("Ready", {}).get("status") == "True",
         "unschedulable": bool(spec.get("unschedulable")),
+    }
+
+
+def _gives(allocatable: Mapping[str, str]) -> dict[str, int]:
+    """CPU in millicores, memory in MiB, and pods that the node can give."""
+    cpu, pods = (quantities.value(str(allocatable.get(name, 0))) for name in ("cpu", "pods"))
+    return {
+        "cpu_millicores": int(cpu * 1000),
+        "memory_mib": quantities.mib(str(allocatable.get("memory", 0))),
+        "pods": int(pods),
     }
 
 

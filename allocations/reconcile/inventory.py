@@ -20,6 +20,7 @@ from quotas.catalog.discovery import discover
 from quotas.catalog.facts import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.models import Cluster
+from quotas.catalog.node_shares import NodeShare
 
 TARGET = "inventory"
 
@@ -58,6 +59,7 @@ def node_fact(seen: Seen) -> NodeFact:
         taints=tuple((key, value, effect) for key, value, effect in facts["taints"]),
         ready=facts["ready"],
         unschedulable=facts["unschedulable"],
+        gives=NodeShare(**facts.get("gives", {})),
     )
 
 

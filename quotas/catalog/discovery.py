@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from quotas.catalog import deviceplugin, dra, shortnames
+from quotas.catalog import deviceplugin, dra, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.facts import (
     ClassFact,
@@ -199,7 +199,15 @@ def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[
         tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
         partitionable=key.strategy == "dynamic-mig",
         geometry=group[0].reading.geometry,
+        per_card=node_shares.per_card((site.node.gives, _cards(site)) for site in group),
     )
+
+
+def _cards(site: _Site) -> Fraction:
+    """Cards of a node, counting those that are cut by what is cut from them."""
+    if site.reading.geometry:
+        return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
+    return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
 
 
 def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_Site, Supply]]]:
@@ -277,6 +285,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         sharing=one.sharing,
         replicas=one.replicas,
         memory_mib=min(supply.memory_mib for supply in supplies),
+        card_part=one.card_part,
     )
 
 

@@ -119,6 +119,9 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "tolerations": [dict(toleration) for toleration in flavor.tolerations],
             "partitionable": flavor.partitionable,
             "geometry": published.document(flavor.geometry),
+            "node_cpu_millicores": flavor.per_card.cpu_millicores,
+            "node_memory_mib": flavor.per_card.memory_mib,
+            "node_pods": flavor.per_card.pods,
         }
         row = rows.get(flavor.identity)
         if row is None:
@@ -146,6 +149,9 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "tolerations",
             "partitionable",
             "geometry",
+            "node_cpu_millicores",
+            "node_memory_mib",
+            "node_pods",
         ]
         bulk_update_with_history(changed, Flavor, fields)
     return {row.name: row for row in Flavor.objects.filter(cluster=cluster)}, bool(new or changed)
@@ -181,6 +187,8 @@ def _sync_offerings(
             "sharing": offering.sharing,
             "replicas": offering.replicas,
             "memory_mib": offering.memory_mib,
+            "card_part_numerator": offering.card_part.numerator,
+            "card_part_denominator": offering.card_part.denominator,
         }
         for offering in found
     }
