@@ -200,8 +200,9 @@ def quota(raw: Raw) -> Mapping[str, Any]:
     return {"slices": json.loads(annotation), "hard": hard, "shown": hard == status}
 
 
-def _amounts(hard: Raw) -> dict[str, int]:
-    return {name: _whole(amount) for name, amount in hard.items()}
+def _amounts(hard: Raw) -> dict[str, str]:
+    """Exact, however Kubernetes writes them: 1000m and 1 are both ``1``, 1500m is ``3/2``."""
+    return {name: str(quantities.value(str(amount))) for name, amount in hard.items()}
 
 
 def guard(raw: Raw) -> Mapping[str, Any]:

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, NamedTuple
+
+from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
 
@@ -125,6 +128,13 @@ class Request:
     number: int = 0
     """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
     ``names.NO_NUMBER`` before it starts."""
+    node_share: NodeShare = field(default_factory=NodeShare)
+    """CPU, memory and pods that go with all its slices; false where no node tells what it has."""
+
+    @property
+    def slice_share(self) -> NodeShare:
+        """What goes with each of its slices."""
+        return self.node_share.part(Fraction(1, self.count))
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ def of(row: Allocation) -> Request:
         clique=row.steer.get("clique", ""),
         claim=row.claim,
         number=names.NO_NUMBER if row.number is None else row.number,
+        node_share=offering.node_share.times(row.count),
     )
 
 

@@ -31,6 +31,14 @@ class NodeShare:
         """That part of each, rounded down."""
         return NodeShare(int(self.cpu_millicores * part), int(self.memory_mib * part), int(self.pods * part))
 
+    def times(self, count: int) -> "NodeShare":
+        return NodeShare(self.cpu_millicores * count, self.memory_mib * count, self.pods * count)
+
+    @property
+    def amounts(self) -> dict[str, str]:
+        """CPU and memory as Kubernetes writes them."""
+        return {"cpu": f"{self.cpu_millicores}m", "memory": f"{self.memory_mib}Mi"}
+
     def at_most(self, other: "NodeShare") -> "NodeShare":
         return NodeShare(
             min(self.cpu_millicores, other.cpu_millicores),
@@ -63,5 +71,7 @@ def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
 
     At least one pod, else nothing could use it; at most PODS_PER_SLICE.
     """
+    if not card:
+        return NodeShare(pods=PODS_PER_SLICE)
     share = card.part(part)
     return NodeShare(share.cpu_millicores, share.memory_mib, min(PODS_PER_SLICE, max(1, share.pods - holders)))

@@ -75,6 +75,7 @@ def guard(request: Request) -> dict[str, object]:
         "resource": request.resource,
         "count": request.count,
         **({"shared": True} if request.is_shared else {}),
+        **({"share": request.slice_share.amounts} if request.node_share else {}),
         "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],

@@ -20,7 +20,7 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """``guards``: allocation → GpuProject entry. ``holds``: number → what its quota has, None for one that is kept at
+    """``guards``: allocation → GpuProject entry; ``flavors``: name → GpuProject entry. ``holds``: number → what its quota has, None for one that is kept at
     zero. ``former``: flavor → what pods of its former class still use, by resource. ``resources``: of device plugins.
     ``people``: cluster role → usernames."""
 
@@ -39,6 +39,7 @@ class ProjectFacts:
     """Archived, and still holding something: nothing new is admitted."""
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[int, hold_quota.Hold | None] = field(default_factory=dict)
     former: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
@@ -107,7 +108,11 @@ def guard(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
-    spec = {"summary": summary[:1024], "allocations": dict(held)}
+    spec = {
+        "summary": summary[:1024],
+        "allocations": dict(held),
+        "flavors": {name: project.flavors[name] for name in sorted(project.flavors)},
+    }
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 
 
@@ -154,7 +159,11 @@ def object_quota(project: ProjectFacts) -> Manifest:
 
 
 def limit_range(project: ProjectFacts) -> Manifest:
-    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container."""
+    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container.
+
+    No default limit: Kueue would hold back for good a Job that asks for more than that and says no limit. The policies
+    set the limits of pods with GPUs (policies/share-limits.yaml).
+    """
     return _object(
         project,
         "v1",
@@ -165,7 +174,6 @@ def limit_range(project: ProjectFacts) -> Manifest:
                 {
                     "type": "Container",
                     "defaultRequest": {"cpu": "100m", "memory": "256Mi"},
-                    "default": {"cpu": "1", "memory": "1Gi"},
                 }
             ]
         },
