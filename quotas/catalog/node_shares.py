@@ -31,6 +31,9 @@ class NodeShare:
         """That part of each, rounded down."""
         return NodeShare(int(self.cpu_millicores * part), int(self.memory_mib * part), int(self.pods * part))
 
+    def times(self, count: int) -> "NodeShare":
+        return NodeShare(self.cpu_millicores * count, self.memory_mib * count, self.pods * count)
+
     def at_most(self, other: "NodeShare") -> "NodeShare":
         return NodeShare(
             min(self.cpu_millicores, other.cpu_millicores),
@@ -65,3 +68,14 @@ def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
     """
     share = card.part(part)
     return NodeShare(share.cpu_millicores, share.memory_mib, min(PODS_PER_SLICE, max(1, share.pods - holders)))
+
+
+def of_claim(card: NodeShare, part: Fraction) -> NodeShare:
+    """What goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds it.
+
+    At least one pod, and at most PODS_PER_SLICE for each card. A claim for nothing but admin access has no part of
+    any card, so no CPU and no memory.
+    """
+    share = card.part(part)
+    pods = min(PODS_PER_SLICE * max(1, int(part)), max(1, share.pods - 1))
+    return NodeShare(share.cpu_millicores, share.memory_mib, pods)
