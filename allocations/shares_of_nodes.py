@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from allocations.models import Allocation
 from quotas.catalog.claim_parts import CardFact, card_part
@@ -18,10 +19,13 @@ def per_slice(row: Allocation) -> NodeShare:
     """What goes with one of its slices; a claim of its own is one slice, however many devices it takes."""
     if row.offering.kind != Kind.CLAIM or row.claim is None:
         return row.offering.node_share
-    return of_claim(row.offering.flavor.per_card, _claim_part(row.claim["built"]["units"], row.offering))
+    return of_claim(row.offering.flavor.per_card, _claim_part(row.claim["built"], row.offering))
 
 
-def _claim_part(units: Mapping[str, int], offering: Offering) -> Fraction:
+def _claim_part(built: Mapping[str, Any], offering: Offering) -> Fraction:
+    """Cards' memory that the claim takes at least; of claims of the release before, what its lease counts."""
+    if "card_part" in built:
+        return Fraction(built["card_part"])
     flavor = offering.flavor
     card = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
-    return card_part(units, card)
+    return card_part(built["units"], card)

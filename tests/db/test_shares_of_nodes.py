@@ -33,9 +33,20 @@ def test_each_slice_of_an_allocation_has_its_share(member, project):
     assert node_share(row) == NodeShare(8_625, 90_000, 6)
 
 
-def test_a_claim_has_the_share_of_what_its_lease_reserves(member, project):
+def test_a_claim_has_the_share_of_what_it_takes(member, project):
     row = requested(member, offering="h100/claim", claim={"requests": [{"device": "mig", "profile": "3g.40gb"}]})
     assert node_share(row) == NodeShare(11_500, 120_000, 13)
+
+
+def test_a_claim_with_alternatives_has_the_share_of_the_smallest(member, project):
+    either = {"alternatives": [{"name": "card"}, {"name": "part", "device": "mig", "profile": "1g.10gb"}]}
+    assert node_share(requested(member, offering="h100/claim", claim={"requests": [either]})).memory_mib == 30_000
+
+
+def test_a_claim_of_the_release_before_has_the_share_of_its_leases_units(member, project):
+    row = requested(member, offering="h100/claim", claim={"requests": [{"count": 2}]})
+    del row.claim["built"]["card_part"]
+    assert node_share(row) == NodeShare(46_000, 480_000, 32)
 
 
 def test_a_claim_for_several_cards_has_the_share_of_each(member, project):
