@@ -12,6 +12,7 @@ from allocations.placing import CONSTRAINTS
 from allocations.reconcile.facts import Request
 from allocations.reconcile.wants import Deadlines, Intent
 from allocations.rules import PRIORITIES
+from allocations.shares_of_nodes import node_share
 
 
 def rows() -> QuerySet[Allocation]:
@@ -56,7 +57,7 @@ def of(row: Allocation) -> Request:
         clique=row.steer.get("clique", ""),
         claim=row.claim,
         number=names.NO_NUMBER if row.number is None else row.number,
-        node_share=offering.node_share.times(row.count),
+        node_share=node_share(row),
     )
 
 

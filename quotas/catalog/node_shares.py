@@ -47,6 +47,9 @@ class NodeShare:
         )
 
 
+LEAST = NodeShare(100, 256, 1)
+
+
 def beside_system(allocatable: NodeShare) -> NodeShare:
     """What a node has left for slices."""
     system = allocatable.part(SYSTEM_PART)
@@ -75,3 +78,16 @@ def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
         return NodeShare(pods=PODS_PER_SLICE)
     share = card.part(part)
     return NodeShare(share.cpu_millicores, share.memory_mib, min(PODS_PER_SLICE, max(1, share.pods - holders)))
+
+
+def of_claim(card: NodeShare, part: Fraction) -> NodeShare:
+    """What goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds it.
+
+    At least one pod, and at most PODS_PER_SLICE for each card. A claim for nothing but admin access has no part of
+    any card: its pods have LEAST.
+    """
+    if not card:
+        return NodeShare(pods=PODS_PER_SLICE)
+    share = card.part(part)
+    pods = min(PODS_PER_SLICE * max(1, int(part)), max(1, share.pods - 1))
+    return NodeShare(share.cpu_millicores, share.memory_mib, pods) or LEAST

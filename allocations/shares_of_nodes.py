@@ -1,0 +1,31 @@
+"""CPU, memory and pods of its node that go with an allocation. No query, given the relations of ``request.rows()``."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from allocations.models import Allocation
+from quotas.catalog.claim_parts import CardFact, card_part
+from quotas.catalog.models import Kind, Offering
+from quotas.catalog.node_shares import NodeShare, of_claim
+
+
+def node_share(row: Allocation) -> NodeShare:
+    """What goes with all its slices together; false where no node has told what it has."""
+    return per_slice(row).times(row.count)
+
+
+def per_slice(row: Allocation) -> NodeShare:
+    """What goes with one of its slices; a claim of its own is one slice, however many devices it takes."""
+    if row.offering.kind != Kind.CLAIM or row.claim is None:
+        return row.offering.node_share
+    return of_claim(row.offering.flavor.per_card, _claim_part(row.claim["built"], row.offering))
+
+
+def _claim_part(built: Mapping[str, Any], offering: Offering) -> Fraction:
+    """Cards' memory that the claim takes at least; of claims of the release before, what its lease counts."""
+    if "card_part" in built:
+        return Fraction(built["card_part"])
+    flavor = offering.flavor
+    card = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
+    return card_part(built["units"], card)
