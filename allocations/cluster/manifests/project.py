@@ -20,8 +20,8 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """``guards``: allocation → GpuProject entry; ``flavors``: the same of flavors. ``holds``: number → what its quota has,
-    None for one that is kept at zero. ``former``: flavor → what pods of its former class still use, by resource.
+    """``guards``: allocation → GpuProject entry; ``flavors``: the same of flavors. ``holds``: number → what its quota
+    has, None for one that is kept at zero. ``former``: flavor → what pods of its former class still use, by resource.
     ``resources``: of device plugins. ``people``: cluster role → usernames."""
 
     slug: str
