@@ -34,7 +34,7 @@ class Hold:
     id: str
     name: str
     namespace: str
-    number: int
+    number: int | None
     amounts: Mapping[str, int | None] = field(default_factory=dict)
     stands: bool = False
 

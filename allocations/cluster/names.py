@@ -71,14 +71,11 @@ def example(allocation: str) -> str:
     return f"{allocation}-pod"
 
 
-NO_NUMBER = -1
-"""Number of what has none yet. Nothing on the cluster can have the name of its class, which is no DNS name."""
-
-
 def hold_slot(number: int | None) -> str:
     """PriorityClass that the guard sets on pods of the allocation with this number in its namespace, and the hold quota
-    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike."""
-    return f"{HOLD_SLOT}{NO_NUMBER if number is None else number}"
+    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike; without a number it is no DNS
+    name, so nothing on the cluster can have it."""
+    return f"{HOLD_SLOT}{'-' if number is None else number}"
 
 
 def former_hold(flavor: str) -> str:

@@ -125,9 +125,9 @@ class Request:
     """The NVLink clique on whose nodes it is held, where the request wants one."""
     claim: Mapping[str, Any] | None = None
     """Its own DRA request, for offerings of kind claim."""
-    number: int = 0
+    number: int | None = 0
     """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
-    ``names.NO_NUMBER`` before it starts."""
+    None before it starts."""
     node_share: NodeShare = field(default_factory=NodeShare)
     """CPU, memory and pods that go with all its slices; false where no node tells what it has."""
 

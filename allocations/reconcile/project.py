@@ -67,7 +67,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         path = paths.of(asked)
         if situation.is_usable:
             guards[asked.name] = path.guard(asked)
-        if situation.keeps_quota:
+        if situation.keeps_quota and asked.number is not None:
             holds[asked.number] = hold_quota.hold(asked, path.quota(asked), view)
     return ProjectFacts(
         slug=project.slug,

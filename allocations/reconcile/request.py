@@ -6,7 +6,6 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.placing import CONSTRAINTS
 from allocations.reconcile.facts import Request
@@ -56,7 +55,7 @@ def of(row: Allocation) -> Request:
         cards=tuple(row.steer.get("cards", ())),
         clique=row.steer.get("clique", ""),
         claim=row.claim,
-        number=names.NO_NUMBER if row.number is None else row.number,
+        number=row.number,
         node_share=node_share(row),
     )
 

@@ -106,7 +106,7 @@ def assess(
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
     gives_back = intent.reason in FAILED_STARTS and bool(occupied)
-    is_numbered = request.number != names.NO_NUMBER
+    is_numbered = request.number is not None
     queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
