@@ -12,14 +12,19 @@ from quotas.catalog.node_shares import NodeShare, of_claim
 
 def node_share(row: Allocation) -> NodeShare:
     """What goes with all its slices together; false where no node has told what it has."""
-    return per_slice(row).times(row.count)
+    return of_request(row.offering, row.count, row.claim)
 
 
 def per_slice(row: Allocation) -> NodeShare:
     """What goes with one of its slices; a claim of its own is one slice, however many devices it takes."""
-    if row.offering.kind != Kind.CLAIM or row.claim is None:
-        return row.offering.node_share
-    return of_claim(row.offering.flavor.per_card, _claim_part(row.claim["built"], row.offering))
+    return of_request(row.offering, 1, row.claim)
+
+
+def of_request(offering: Offering, count: int, claim: Mapping[str, Any] | None) -> NodeShare:
+    """What goes with so many slices; ``claim`` is as the row keeps it, for offerings of kind claim."""
+    if offering.kind != Kind.CLAIM or claim is None:
+        return offering.node_share.times(count)
+    return of_claim(offering.flavor.per_card, _claim_part(claim["built"], offering))
 
 
 def _claim_part(built: Mapping[str, Any], offering: Offering) -> Fraction:

@@ -127,9 +127,14 @@ class Flavor(models.Model):
         return self.accepted and not self.hidden
 
     @property
+    def most_per_card(self) -> NodeShare:
+        """An even part of its smallest node."""
+        return NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
+
+    @property
     def per_card(self) -> NodeShare:
         """CPU, memory and pods that go with a whole GPU: what operators decided, and no more than a node has."""
-        found = NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
+        found = self.most_per_card
         cpu, memory = self.cpu_millicores_per_gpu, self.memory_mib_per_gpu
         decided = NodeShare(
             found.cpu_millicores if cpu is None else cpu, found.memory_mib if memory is None else memory, found.pods

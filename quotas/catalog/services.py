@@ -1,6 +1,7 @@
 """The only writer of the catalogue."""
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -11,7 +12,7 @@ from portal.core.audit import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
-from quotas.catalog import published, shortnames
+from quotas.catalog import published, share_settings, shortnames
 from quotas.catalog.facts import (
     Discovered,
     FoundDevice,
@@ -49,13 +50,15 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none.
+    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none and for
+    CPU and memory that its nodes do not have.
     """
     after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
     if not after:
         return flavor
     if after.get("accepted") is False:
         raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
+    check_shares(flavor, after)
     with transaction.atomic():
         before = {name: getattr(flavor, name) for name in after}
         if "name" in after:
@@ -66,6 +69,16 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
         due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
     return flavor
+
+
+def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
+    """Raises Invalid where CPU or memory per GPU is more than a node has, or less than a slice can use."""
+    if not {"cpu_millicores_per_gpu", "memory_mib_per_gpu"} & decided.keys():
+        return
+    smallest = min((offering.card_part for offering in flavor.offerings.all()), default=Fraction(1))
+    fact = share_settings.FlavorFact(flavor.name, flavor.most_per_card, smallest)
+    if errors := share_settings.problems(fact, decided):
+        raise Invalid(errors)
 
 
 def _rename(flavor: Flavor, name: str) -> None:
