@@ -64,7 +64,7 @@ class PoolAdmin(ReadOnlyAdmin):
 
 @admin.register(PoolUse)
 class PoolUseAdmin(ReadOnlyAdmin):
-    list_display = ("pool", "total", "foreign")
+    list_display = ("pool", "total", "foreign", "blocked")
     list_select_related = ("pool",)
 
 
