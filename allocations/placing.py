@@ -22,8 +22,8 @@ CONSTRAINTS = (SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS)
 @dataclass(frozen=True)
 class Card:
     """A card that Kubernetes names. ``taken`` are its devices that claims have, one that serves several claims once for
-    each; ``parts`` the MIG devices made on it beforehand, with their profiles. So many cards of its node are ``blocked``
-    that cannot have their share of CPU, memory or pods: of what is free there, that much cannot be used."""
+    each; ``parts`` the MIG devices made on it beforehand, with their profiles. ``blocked`` cards of its node cannot
+    have their share of CPU, memory or pods: of what is free there, that much cannot be used."""
 
     node: str
     name: str

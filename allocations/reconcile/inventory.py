@@ -54,7 +54,7 @@ def reconcile_inventory() -> datetime | None:
 def _sync(
     cluster: Cluster, view: View, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
-    """Write what was found, and what is used of it; whether flavors or pools changed, and whether any node is blocked."""
+    """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
     rooms = node_uses.rooms(view, found, metered, per_card)
     foreign, blocked = node_uses.foreign_use(view, found, metered), node_uses.blocked_units(rooms.values())
     is_new = services.sync(cluster, node_uses.with_rooms(found, rooms), foreign, blocked)
