@@ -70,7 +70,7 @@ class PoolUseAdmin(ReadOnlyAdmin):
 
 @admin.register(Node)
 class NodeAdmin(ReadOnlyAdmin):
-    list_display = ("name", "flavor", "ready", "tainted", "present", "problem")
+    list_display = ("name", "flavor", "ready", "tainted", "present", "blocked_gpus", "problem")
     list_filter = ("ready", "tainted", "present", "flavor")
     list_select_related = ("flavor",)
 

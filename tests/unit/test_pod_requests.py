@@ -57,4 +57,6 @@ def test_other_pods_without_gpus_concern_nobody_here() -> None:
 
 def test_the_pod_that_keeps_a_slice_is_known_as_such() -> None:
     raw = {"metadata": {"name": "p", "labels": {names.ALLOCATION: "train", names.HOLDER: "true"}}, "spec": {}}
-    assert KINDS["Pod"].project(raw)["holder"] is True
+    found = KINDS["Pod"].project(raw)
+    assert found is not None
+    assert found["holder"] is True
