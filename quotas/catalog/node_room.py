@@ -65,9 +65,9 @@ def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Roo
     """
     if not card or not supplied.gives:
         return Room()
-    left = _left(supplied.gives, use)
-    least = min(left, key=lambda resource: left[resource] / _amounts(card)[resource])
-    shares = max(Fraction(0), left[least] / _amounts(card)[least])
+    left, amounts = _left(supplied.gives, use), _amounts(card)
+    least = min(amounts, key=lambda resource: left[resource] / amounts[resource])
+    shares = max(Fraction(0), left[least] / amounts[least])
     usable = supplied.cards(supplied.units) - supplied.cards(use.foreign_units)
     blocked = usable - shares
     if blocked <= 0:

@@ -71,6 +71,11 @@ def test_nothing_is_blocked_where_nobody_knows_what_the_node_gives() -> None:
     assert of_node("h100-0", WHOLE, asked(cpu=150), NodeShare()) == Room()
 
 
+def test_a_share_that_has_no_pods_of_its_own_lacks_none() -> None:
+    assert of_node("h100-0", WHOLE, asked(pods=240), replace(CARD, pods=0)) == Room()
+    assert of_node("h100-0", WHOLE, asked(cpu=150, pods=200), replace(CARD, pods=0)).blocked_units == {POOL: 7}
+
+
 def test_a_node_without_any_room_blocks_no_more_than_it_has() -> None:
     assert room(asked(cpu=400)).blocked == 8
     assert room(asked(cpu=400)).blocked_units == {POOL: 8}
