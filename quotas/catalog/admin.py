@@ -66,13 +66,13 @@ class PoolAdmin(ReadOnlyAdmin):
 
 @admin.register(PoolUse)
 class PoolUseAdmin(ReadOnlyAdmin):
-    list_display = ("pool", "total", "foreign")
+    list_display = ("pool", "total", "foreign", "blocked")
     list_select_related = ("pool",)
 
 
 @admin.register(Node)
 class NodeAdmin(ReadOnlyAdmin):
-    list_display = ("name", "flavor", "ready", "tainted", "present", "problem")
+    list_display = ("name", "flavor", "ready", "tainted", "present", "blocked_gpus", "problem")
     list_filter = ("ready", "tainted", "present", "flavor")
     list_select_related = ("flavor",)
 

@@ -221,11 +221,16 @@ def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_
 
 def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
+    parts = {
+        supply.pool: Fraction(1) if site.reading.geometry else supply.card_part
+        for site in group
+        for supply in site.reading.supplies
+    }
     totals: Counter[str] = Counter()
     for site in group:
         if _is_usable(site.node):
             totals.update(_units(site, lambda supply: supply.usable))
-    return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool]) for pool, unit in units.items()]
+    return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool], parts[pool]) for pool, unit in units.items()]
 
 
 def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
@@ -302,4 +307,6 @@ def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode
         tainted=bool(_gpu_taints(site.node)),
         problem="; ".join(problems),
         capacity=_units(site, lambda supply: supply.most),
+        units=_units(site, lambda supply: supply.usable),
+        gives=site.node.gives,
     )

@@ -135,12 +135,14 @@ class FoundFlavor:
 
 @dataclass(frozen=True)
 class FoundPool:
-    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices."""
+    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices; a unit is
+    `card_part` of a card."""
 
     key: str
     flavor: str
     resources: Mapping[str, int]
     total: int
+    card_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ class FoundOffering:
 
 @dataclass(frozen=True)
 class FoundNode:
-    """`flavor` is empty when nothing of the node is offered."""
+    """`flavor` is empty when nothing of the node is offered. `units` are the healthy ones of its `capacity`, `gives` is
+    what it can give pods. `blocked` cards cannot have their share of that (`node_room`)."""
 
     name: str
     flavor: str
@@ -174,6 +177,9 @@ class FoundNode:
     tainted: bool
     problem: str
     capacity: Mapping[str, int]
+    units: Mapping[str, int] = field(default_factory=dict)
+    gives: NodeShare = field(default_factory=NodeShare)
+    blocked: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)

@@ -164,15 +164,17 @@ class PoolUse(models.Model):
     """What was last seen of a pool, in its units.
 
     `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part
-    of it used by pods and claims that nobody allocated.
+    of it used by pods and claims that nobody allocated. `blocked` units are free and cannot have their share of their
+    node's CPU, memory or pods, since pods that are not the portal's ask for it.
     """
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="use")
     total = models.PositiveIntegerField(default=0)
     foreign = models.PositiveIntegerField(default=0)
+    blocked = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
-        return f"{self.pool}: {self.total} - {self.foreign}"
+        return f"{self.pool}: {self.total} - {self.foreign} - {self.blocked}"
 
 
 class Offering(models.Model):
@@ -252,7 +254,7 @@ class Offering(models.Model):
 
 class Node(models.Model):
     """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would
-    help.
+    help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
@@ -262,6 +264,9 @@ class Node(models.Model):
     tainted = models.BooleanField(help_text="has a GPU taint, so that pods without a GPU stay away")
     problem = models.TextField(blank=True)
     capacity = models.JSONField(default=dict)
+    blocked_gpus = models.DecimalField(
+        max_digits=9, decimal_places=3, default=0, help_text="GPUs whose share of CPU, memory or pods others use"
+    )
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
 
     class Meta:

@@ -1,7 +1,10 @@
 """The only writer of the catalogue."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
+from math import ceil
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -27,11 +30,17 @@ from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool,
 Row = TypeVar("Row", bound=models.Model)
 
 
-def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -> bool:
+def sync(
+    cluster: Cluster,
+    discovered: Discovered,
+    foreign: Mapping[str, int],
+    blocked: Mapping[str, int] = MappingProxyType({}),
+) -> bool:
     """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
 
     `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its
-    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit.
+    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free
+    units by pool that cannot have their share of their node (`node_room`).
     1. Rows that differ are written, in a number of queries that does not grow with them; running it twice
        writes nothing the second time.
     2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0,
@@ -41,7 +50,7 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
-        _sync_use(discovered, pools, foreign)
+        _sync_use(discovered, pools, foreign, blocked)
         nodes = _sync_nodes(cluster, discovered.nodes, flavors)
         _sync_devices(cluster, discovered.devices, nodes, flavors)
     return flavors_changed or pools_changed
@@ -208,14 +217,19 @@ def _sync_offerings(
     _upsert(Offering, Offering.objects.filter(flavor__cluster=cluster), "key", wanted)
 
 
-def _sync_use(discovered: Discovered, pools: Mapping[str, Pool], foreign: Mapping[str, int]) -> None:
+def _sync_use(
+    discovered: Discovered, pools: Mapping[str, Pool], foreign: Mapping[str, int], blocked: Mapping[str, int]
+) -> None:
     totals = {pool.key: pool.total for pool in discovered.pools}
     pool_of = {offering.key: offering.pool for offering in discovered.offerings} | {key: key for key in pools}
     used: dict[str, int] = dict.fromkeys(pools, 0)
     for key, units in foreign.items():
         if key in pool_of:
             used[pool_of[key]] += units
-    wanted = {row.pk: {"total": totals.get(key, 0), "foreign": used[key]} for key, row in pools.items()}
+    wanted = {
+        row.pk: {"total": totals.get(key, 0), "foreign": used[key], "blocked": blocked.get(key, 0)}
+        for key, row in pools.items()
+    }
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
 
 
@@ -228,6 +242,7 @@ def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[s
             "tainted": node.tainted,
             "problem": node.problem,
             "capacity": dict(node.capacity),
+            "blocked_gpus": Decimal(ceil(node.blocked * 1000)).scaleb(-3),
             "present": True,
         }
         for node in found
