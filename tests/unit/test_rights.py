@@ -3,6 +3,7 @@
 import ast
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_projects_quota_bounds_its_pods():
     assert object_quota(PROJECT)["spec"]["hard"]["pods"] == "2000"
 
 
-SCHEMAS = {
+SCHEMAS: dict[str, Any] = {
     "v1.Pod": {"properties": {"spec": {"allOf": [{"$ref": "#/components/schemas/v1.PodSpec"}]}}},
     "v1.PodSpec": {
         "properties": {

@@ -34,16 +34,21 @@ def _section(table: Table) -> str:
 
 
 def _row(entry: Entry) -> str:
-    names = ", ".join(f"`{name}`" for name in entry.names)
+    names = ", ".join(f"`{name}`" for name in entry.names) if "." in entry.names[0].split()[0] else _rights(entry)
     whole = ", with all below" if entry.whole else ""
     by = ", ".join(_guard(one) for one in entry.by)
     shown = [f"“{attack}”" for attack in entry.attacks] + [f"`{test.partition('::')[2]}`" for test in entry.tests]
     return f"| {names}{whole} | {entry.verdict} | {by} | {_cell(entry.why, '; '.join(shown))} |"
 
 
+def _rights(entry: Entry) -> str:
+    """The verbs once, and the kinds."""
+    verbs, kinds = (dict.fromkeys(name.split()[at] for name in entry.names) for at in (0, 1))
+    return f"{', '.join(verbs)}: {', '.join(f'`{kind}`' for kind in kinds)}"
+
+
 def _guard(name: str) -> str:
-    folder, _, file = name.rpartition("/")
-    return f"`{file}`" if folder else name
+    return f"`{name.rpartition('/')[2]}`" if name.endswith(".yaml") else name
 
 
 def _cell(*parts: str) -> str:
