@@ -249,6 +249,11 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "core.sweep", "schedule": SWEEP_S, "options": {"expires": SWEEP_S}},
     "heartbeat": {"task": "core.heartbeat", "schedule": HEARTBEAT_S, "options": {"expires": HEARTBEAT_S}},
+    "read store": {
+        "task": "allocations.read_cluster_store",
+        "schedule": STORE_READ_S,
+        "options": {"expires": STORE_READ_S},
+    },
     "seal audit": {"task": "core.seal_audit", "schedule": AUDIT_SEAL_S, "options": {"expires": AUDIT_SEAL_S}},
     "export audit heads": {"task": "core.export_audit_heads", "schedule": crontab(hour=0, minute=5)},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},

@@ -91,11 +91,11 @@ def configure_project(
     for name, values in known.items():
         if given[name] is not None and given[name] not in values:
             raise Invalid({name: [f"Use one of {', '.join(values)}."]})
-    values = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if object_limits is not None or config_size_kib is not None:
-        values |= checked_store(project, object_limits, config_size_kib)
+        changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
-        if _change(project, "configure", values, actor):
+        if _change(project, "configure", changes, actor):
             due.mark(f"project:{project.slug}")
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from portal.core.models import AuditEntry, Due
 from portal.tenants import services
+from portal.tenants.checks import bound_holds_the_defaults
 from portal.tenants.models import Project
 from tests.builders import client, person
 
@@ -88,3 +89,10 @@ def test_a_bound_below_the_defaults_lets_projects_be_made_and_no_number_raised(o
     assert put(operator, {"object_limits": {"jobs": 400}}).status_code == 200
     project.refresh_from_db()
     assert project.object_limits == {"jobs": 400}
+
+
+def test_a_bound_below_the_defaults_is_warned_of(settings):
+    assert bound_holds_the_defaults() == []
+    settings.PROJECT_STORE_MIB = 187
+    (warning,) = bound_holds_the_defaults()
+    assert "Set it to 188 or more" in (warning.hint or "")

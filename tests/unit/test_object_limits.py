@@ -8,7 +8,7 @@ from portal.core.errors import Invalid
 from portal.tenants import object_limits as limits
 from portal.tenants.object_limits import CONFIG_KIB, OBJECT_KINDS
 
-DEFAULTS = ({}, CONFIG_KIB)
+DEFAULTS: tuple[dict[str, int], int] = ({}, CONFIG_KIB)
 
 
 def refusal(call, *args):

@@ -15,6 +15,7 @@ from portal.tenants.object_limits import CONFIG_KIB, quota
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
 """From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
 OPEN_SERVICES = 10
+OBJECT_QUOTA = "gpu-portal-objects"
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
 
@@ -137,7 +138,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
         project,
         "v1",
         "ResourceQuota",
-        "gpu-portal-objects",
+        OBJECT_QUOTA,
         spec={
             "hard": {
                 **quota(project.object_limits),
