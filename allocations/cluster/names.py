@@ -38,6 +38,7 @@ POD_SLICES = f"{LABEL}slices"
 ADOPT = f"{LABEL}adopt"
 GUARD_MODE = f"{LABEL}guard"
 EXPOSURE = f"{LABEL}exposure"
+CONFIG_SIZE = f"{LABEL}config-size-kib"
 """Label of a namespace: from where its Services may be reached. The policy of Services reads it."""
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 

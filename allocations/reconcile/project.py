@@ -78,6 +78,8 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         pod_security=project.pod_security,
         egress=project.egress,
         exposure=project.exposure,
+        object_limits=project.object_limits,
+        config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,
         adopted=project.adopted,
         guard_mode=project.guard,

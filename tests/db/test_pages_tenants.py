@@ -75,7 +75,7 @@ def test_who_only_reads_finds_no_button_that_would_be_refused(team, lead, projec
     assert "Add a member" not in page
     assert "Invite a member" not in page
     assert "Remove" not in page
-    assert 'href="/projects/' not in page
+    assert 'href="/projects/vision-train"' not in page
 
 
 def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(team, operator):

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota
 from allocations.reconcile.facts import Manifest
+from portal.tenants.object_limits import CONFIG_KIB, quota
 
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
 """From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
 OPEN_SERVICES = 10
+OBJECT_QUOTA = "gpu-portal-objects"
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
 
@@ -32,6 +34,9 @@ class ProjectFacts:
     pod_security: str = "restricted"
     egress: str = "none"
     exposure: str = "cluster"
+    object_limits: Mapping[str, int] = field(default_factory=dict)
+    """Kind → number of objects, where it differs from the default."""
+    config_size_kib: int = CONFIG_KIB
     admin_access: bool = False
     adopted: bool = False
     guard_mode: str = "enforce"
@@ -81,6 +86,7 @@ def namespace(project: ProjectFacts) -> Manifest:
         **labels(project),
         names.GUARD_MODE: project.guard_mode,
         names.EXPOSURE: project.exposure,
+        names.CONFIG_SIZE: str(project.config_size_kib),
         **level,
         **admin,
     }
@@ -125,7 +131,7 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
 
 
 def object_quota(project: ProjectFacts) -> Manifest:
-    """Counts only; pods and claims leave room for a holder and a claim of each slice of a large spread allocation.
+    """Counts only, which operators may set for each project (``portal.tenants.object_limits``).
 
     With the sizes that policies/object-sizes.yaml allows, they bound what the project stores (docs/guide/guards.md).
 
@@ -137,22 +143,12 @@ def object_quota(project: ProjectFacts) -> Manifest:
         project,
         "v1",
         "ResourceQuota",
-        "gpu-portal-objects",
+        OBJECT_QUOTA,
         spec={
             "hard": {
-                "pods": "2000",
-                "services": "100",
+                **quota(project.object_limits),
                 "services.loadbalancers": str(OPEN_SERVICES if "LoadBalancer" in allowed else 0),
                 "services.nodeports": str(OPEN_SERVICES if "NodePort" in allowed else 0),
-                "secrets": "200",
-                "configmaps": "200",
-                "persistentvolumeclaims": "50",
-                "count/jobs.batch": "500",
-                "count/deployments.apps": "100",
-                "count/statefulsets.apps": "50",
-                "count/replicasets.apps": "400",
-                "count/controllerrevisions.apps": "200",
-                "count/resourceclaims.resource.k8s.io": "2000",
             }
         },
     )
