@@ -10,7 +10,7 @@ import yaml
 from allocations.cluster import names, store_size
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.cluster.kinds import INVENTORY, KINDS, observe
+from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
 from allocations.cluster.store_size import database_bytes
 from allocations.preflight import GUARD_KINDS, KUEUE_KINDS
@@ -183,14 +183,26 @@ def _flows(client: Client) -> tuple[Flow, ...]:
 
 
 def _stored(client: Client) -> dict[str, int]:
-    """Of the quotas of projects; none where they may not be read, which the rights tell."""
-    path, query = KINDS["ResourceQuota"].path(), {"fieldSelector": f"metadata.name={OBJECT_QUOTA}"}
-    found = _asked(client.json, "GET", path, query=query)
-    items = [] if isinstance(found, Refused) else found.get("items") or []
-    used = {raw["metadata"]["namespace"]: (raw.get("status") or {}).get("used") or {} for raw in items}
+    """Return what each project's objects take at most, in KiB, by its quota; none where they may not be read."""
     keys = {kind.quota_key for kind in object_limits.OBJECT_KINDS.values()}
-    counts = {space: {key: int(value(n)) for key, n in of.items() if key in keys} for space, of in used.items()}
-    return {space: object_limits.used_kib(of) for space, of in counts.items()}
+    sizes = {space["metadata"]["name"]: _config_kib(space) for space in _items(client, "Namespace", labelSelector=OURS)}
+    stored = {}
+    for quota in _items(client, "ResourceQuota", fieldSelector=f"metadata.name={OBJECT_QUOTA}"):
+        used = (quota.get("status") or {}).get("used") or {}
+        counts = {key: int(value(number)) for key, number in used.items() if key in keys}
+        namespace = quota["metadata"]["namespace"]
+        stored[namespace] = object_limits.used_kib(counts, sizes.get(namespace, object_limits.CONFIG_KIB))
+    return stored
+
+
+def _items(client: Client, kind: str, **query: str) -> list[Raw]:
+    found = _asked(client.json, "GET", KINDS[kind].path(), query=query)
+    return [] if isinstance(found, Refused) else found.get("items") or []
+
+
+def _config_kib(namespace: Raw) -> int:
+    told = (namespace["metadata"].get("labels") or {}).get(names.CONFIG_SIZE, "")
+    return int(told) if told.isdecimal() else object_limits.CONFIG_KIB
 
 
 def _is_role(client: Client, role: str) -> bool:

@@ -92,7 +92,7 @@ def quota(changed: Mapping[str, int]) -> dict[str, str]:
     return {OBJECT_KINDS[name].quota_key: str(count) for name, count in numbers(changed).items()}
 
 
-def used_kib(used: Mapping[str, int], config_kib: int = CONFIG_KIB) -> int:
+def used_kib(used: Mapping[str, int], config_kib: int) -> int:
     """Return what a project's objects take at most, given ``status.used`` of its ResourceQuota by key."""
     return stored_kib({name: used.get(kind.quota_key, 0) for name, kind in OBJECT_KINDS.items()}, config_kib)
 

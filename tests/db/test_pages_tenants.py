@@ -103,6 +103,7 @@ def test_the_tree_shows_departments_within_departments(operator, team, project):
     page = text(operator.get("/tenants"))
     assert page.index("Science") < page.index("Research") < page.index("vision-train")
     assert "/projects/vision-train/archive" in page
+    assert "/projects/vision-train/objects" in page
 
 
 def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):

@@ -87,7 +87,8 @@ def test_a_project_above_a_lowered_bound_comes_down_in_steps():
 
 
 def test_what_is_used_is_counted_by_the_quotas_keys():
-    assert limits.used_kib({"pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}) == 640
+    used = {"pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}
+    assert limits.used_kib(used, config_kib=64) == 10 * 32 + 64 + 2 * 64
 
 
 def test_the_guides_table_has_the_defaults():
