@@ -21,28 +21,19 @@ pytestmark = pytest.mark.cluster
 ROLE = "gpu-portal:tenant"
 MARK = {"example.com/made-by": "test-rights"}
 POD_TEMPLATE = {"metadata": {"labels": MARK}, "spec": build({}, "x")["spec"]}
-KINDS: dict[str, tuple[str, Object]] = {
-    "services": ("/api/v1/namespaces/{}/services", {"spec": {"ports": [{"port": 80}]}}),
-    "configmaps": ("/api/v1/namespaces/{}/configmaps", {}),
-    "secrets": ("/api/v1/namespaces/{}/secrets", {}),
-    "persistentvolumeclaims": (
-        "/api/v1/namespaces/{}/persistentvolumeclaims",
-        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}},
-    ),
-    "count/deployments.apps": (
-        "/apis/apps/v1/namespaces/{}/deployments",
-        {"spec": {"replicas": 0, "selector": {"matchLabels": MARK}, "template": POD_TEMPLATE}},
-    ),
-    "count/statefulsets.apps": (
-        "/apis/apps/v1/namespaces/{}/statefulsets",
-        {"spec": {"replicas": 0, "selector": {"matchLabels": MARK}, "template": POD_TEMPLATE}},
-    ),
-    "count/jobs.batch": (
-        "/apis/batch/v1/namespaces/{}/jobs",
-        {"spec": {"suspend": True, "template": {"spec": {**POD_TEMPLATE["spec"], "restartPolicy": "Never"}}}},
-    ),
+NO_POD = {"replicas": 0, "selector": {"matchLabels": MARK}, "template": POD_TEMPLATE}
+STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+WAITING = {"suspend": True, "template": {"spec": {**POD_TEMPLATE["spec"], "restartPolicy": "Never"}}}
+KINDS: dict[str, tuple[str, str, Object]] = {
+    "services": ("v1", "Service", {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}),
+    "configmaps": ("v1", "ConfigMap", {}),
+    "secrets": ("v1", "Secret", {}),
+    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", {"spec": STORAGE}),
+    "count/deployments.apps": ("apps/v1", "Deployment", {"spec": NO_POD}),
+    "count/statefulsets.apps": ("apps/v1", "StatefulSet", {"spec": NO_POD}),
+    "count/jobs.batch": ("batch/v1", "Job", {"spec": WAITING}),
 }
-"""Key in the quota gpu-portal-objects → where its kind is, and an object of it that makes no pod."""
+"""Key in the quota gpu-portal-objects → a kind, and what an object of it has that makes no pod."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +110,9 @@ def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
 def test_a_project_has_no_more_objects_of_a_kind_than_its_quota_says(
     key: str, room: dict[str, int], project: Project, tenant: ApiClient
 ) -> None:
-    path = KINDS[key][0].format(project.namespace)
+    version, kind, _ = KINDS[key]
+    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    path = f"{base}/namespaces/{project.namespace}/{kind.lower()}s"
     try:
         answers = [tenant.call("POST", path, sample(key, number)) for number in range(room[key] + 1)]
     finally:
@@ -130,4 +123,5 @@ def test_a_project_has_no_more_objects_of_a_kind_than_its_quota_says(
 
 
 def sample(key: str, number: int) -> Object:
-    return {"metadata": {"name": f"sample-{number}", "labels": MARK}, **KINDS[key][1]}
+    version, kind, body = KINDS[key]
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": f"sample-{number}", "labels": MARK}, **body}
