@@ -38,7 +38,7 @@ class ObjectKind:
 OBJECT_KINDS = {
     kind.name: kind
     for kind in (
-        ObjectKind("pods", "Pods", "pods", 2000, 10_000, minimum=HOLDERS),
+        ObjectKind("pods", "Pods, finished ones too", "count/pods", 2000, 10_000, minimum=HOLDERS),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
         ObjectKind("deployments", "Deployments", "count/deployments.apps", 100, 1000),
         ObjectKind("replicasets", "ReplicaSets, up to 4 a Deployment", "count/replicasets.apps", 400, 4000),

@@ -28,7 +28,7 @@ def test_only_what_differs_from_the_defaults_is_kept():
 
 def test_the_quota_has_every_kind_by_its_key():
     assert limits.quota({"jobs": 7}) == {
-        "pods": "2000",
+        "count/pods": "2000",
         "count/jobs.batch": "7",
         "count/deployments.apps": "100",
         "count/replicasets.apps": "400",
@@ -87,7 +87,7 @@ def test_a_project_above_a_lowered_bound_comes_down_in_steps():
 
 
 def test_what_is_used_is_counted_by_the_quotas_keys():
-    used = {"pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}
+    used = {"count/pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}
     assert limits.used_kib(used, config_kib=64) == 10 * 32 + 64 + 2 * 64
 
 
