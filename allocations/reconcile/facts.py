@@ -9,6 +9,18 @@ from typing import Any, NamedTuple
 from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
+FINISHED = frozenset({"Succeeded", "Failed"})
+"""Phases of pods whose containers have ended for good."""
+
+
+def has_finished(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of these facts has nothing any more of what it asked for."""
+    return pod.get("phase") in FINISHED
+
+
+def is_on_node(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of these facts has what it asks for of a node now: it is bound, and has not finished."""
+    return bool(pod.get("node")) and not has_finished(pod)
 
 
 class Ref(NamedTuple):

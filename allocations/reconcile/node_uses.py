@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from allocations import placing
-from allocations.reconcile.facts import Seen, View
-from allocations.reconcile.wants import FINISHED
+from allocations.reconcile.facts import Seen, View, is_on_node
 from quotas.catalog import dra, layouts, node_room
 from quotas.catalog.facts import Discovered, FoundFlavor, FoundNode
 from quotas.catalog.geometry import COMPUTE_SLICES
@@ -61,7 +60,7 @@ def units_used(view: View, found: Discovered) -> Iterator[UnitsUsed]:
 
 def bound(view: View) -> list[Seen]:
     """Pods that take something of a node."""
-    return [pod for pod in view.of("Pod") if pod.facts["node"] and pod.facts["phase"] not in FINISHED]
+    return [pod for pod in view.of("Pod") if is_on_node(pod.facts)]
 
 
 def _of_claims(

@@ -17,8 +17,7 @@ from django.db import transaction
 from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import job_ledger, ledger, mirror, request
-from allocations.reconcile.facts import Ref
-from allocations.reconcile.wants import FINISHED
+from allocations.reconcile.facts import Ref, is_on_node
 from portal.core import clock, due
 from quotas.metering.services import SlotHeld
 
@@ -267,8 +266,7 @@ def _takes_otherwise(change: Change) -> bool:
 
 
 def _taken(pod: Mapping[str, Any]) -> tuple[Any, ...]:
-    is_there = bool(pod.get("node")) and pod.get("phase") not in FINISHED
-    return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_there else ()
+    return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
 
 
 def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:

@@ -36,6 +36,13 @@ def hold(request: Request, counted: Mapping[str, int], view: View) -> Hold:
     return Hold(request.name, slices, request.node_share)
 
 
+def pods(request: Request, view: View) -> list[Seen]:
+    """The allocation's pods, its holders included: by its label, or by its class where they carry no label."""
+    hold_class = names.hold_slot(request.number)
+    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
+    return [*view.of("Pod", request.name), *unlabelled]
+
+
 def build(
     namespace: str, number: int, labels: Mapping[str, str], hold: Hold | None, resources: Iterable[str]
 ) -> Manifest:
