@@ -7,7 +7,9 @@ import pytest
 from kubernetes.utils.quantity import parse_quantity
 
 from deploy.local.runner import Local
+from portal.tenants import structure
 from portal.tenants.models import Project, User
+from portal.tenants.object_limits import OBJECT_KINDS
 from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.attacks.manifests import build
 from tests.cluster.conftest import Kubectl
@@ -19,6 +21,7 @@ from tests.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 ROLE = "gpu-portal:tenant"
+FEW = 5
 MARK = {"example.com/made-by": "test-rights"}
 POD_TEMPLATE = {"metadata": {"labels": MARK}, "spec": build({}, "x")["spec"]}
 NO_POD = {"replicas": 0, "selector": {"matchLabels": MARK}, "template": POD_TEMPLATE}
@@ -96,11 +99,16 @@ def test_a_member_cannot_delete_what_the_api_server_cannot_read(
 
 @pytest.fixture
 def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
-    """How many objects of each kind fit into the project's quota."""
+    """How many objects of each kind fit into the project's quota, which is made small for that."""
+    most = {name: max(FEW, kind.minimum) for name, kind in OBJECT_KINDS.items() if kind.quota_key in KINDS}
+    structure.configure_project(project, object_limits=most, actor="operator")
+    quota = ("get", "resourcequota", "gpu-portal-objects", "-n", project.namespace, "-o", "json")
 
     def counted() -> dict[str, int]:
-        quota = ("get", "resourcequota", "gpu-portal-objects", "-n", project.namespace, "-o", "json")
         status = json.loads(kubectl(*quota))["status"]
+        assert {name: status["hard"][OBJECT_KINDS[name].quota_key] for name in most} == {
+            name: str(number) for name, number in most.items()
+        }
         return {key: int(parse_quantity(status["hard"][key]) - parse_quantity(status["used"][key])) for key in KINDS}
 
     return eventually(counted, AssertionError, KeyError)
