@@ -95,4 +95,4 @@ def test_a_bound_below_the_defaults_is_warned_of(settings):
     assert bound_holds_the_defaults() == []
     settings.PROJECT_STORE_MIB = 187
     (warning,) = bound_holds_the_defaults()
-    assert "Set it to 188 or more" in (warning.hint or "")
+    assert "Set it to 213 or more" in (warning.hint or "")

@@ -11,7 +11,7 @@ def test_a_member_reads_the_limits_and_finds_no_form(team, project):
     browser = browser_of(person(team, "viewer"))
     page = text(browser.get(PAGE))
     assert "ConfigMaps" in page
-    assert "188 MiB" in page
+    assert "213 MiB" in page
     assert "Save" not in page
     assert PAGE in browser.get("/teams/vision").content.decode()
     assert browser.post(PAGE, {"jobs": "1"}).status_code == 403
