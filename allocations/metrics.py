@@ -6,10 +6,10 @@ from django.db.models import Count, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from allocations import cluster_store
-from allocations.lease_excess import HolderKind
+from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess
-from allocations.reconcile import unbilled
+from allocations.reconcile import etcd_monitor
+from allocations.reconcile.metering import unbilled
 from portal.tenants import object_limits
 from portal.tenants.models import Project
 
@@ -45,7 +45,7 @@ class StoreMetrics(Collector):
     """How full etcd is; three queries at each scrape. The size is left out while nobody knows it."""
 
     def collect(self) -> Iterator[Metric]:
-        store = cluster_store.current()
+        store = etcd_monitor.current()
         if store.size_bytes is not None:
             yield GaugeMetricFamily(
                 "gpu_portal_cluster_store_bytes",

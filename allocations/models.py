@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from allocations.states import Outcome, Phase
+from allocations.domain.phases import Outcome, Phase
 from portal.tenants.models import Project
 from quotas.catalog.models import Offering
 
@@ -16,7 +16,7 @@ from quotas.catalog.models import Offering
 class Allocation(models.Model):
     """One request and everything that follows from it.
 
-    Stored is what a person or a deadline decided; the phase is derived from the cluster (``allocations.states``)
+    Stored is what a person or a deadline decided; the phase is derived from the cluster (``allocations.domain.phases``)
     and only cached here, for lists, by ``allocations.reconcile.allocation``.
     """
 
@@ -194,7 +194,7 @@ class AppliedObject(models.Model):
 
 
 class ClusterStore(models.Model):
-    """How large etcd's database was when last read: one row. Written by ``allocations.cluster_store``."""
+    """How large etcd's database was when last read: one row. Written by ``allocations.reconcile.etcd_monitor``."""
 
     size_bytes = models.BigIntegerField()
     read_at = models.DateTimeField()
@@ -208,7 +208,9 @@ class ClusterStore(models.Model):
 
 
 class LeaseExcess(models.Model):
-    """Use beyond a lease, from its first sighting until it is over. Written by ``allocations.reconcile.lease_check``.
+    """Use beyond a lease, from its first sighting until it is over.
+
+    Written by ``allocations.reconcile.enforcement.lease_check``.
 
     A sighting is confirmed when the mirror has moved on and the API server says the same; only then anything is ended.
     """

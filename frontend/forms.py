@@ -9,8 +9,8 @@ from django import forms
 from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
-from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
-from allocations.services import Wish
+from allocations.requests.rules import LONGEST, MOST_SLICES, PRIORITIES
+from allocations.requests.services import Wish
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope

@@ -3,7 +3,7 @@
 from django import forms
 from django.http import QueryDict
 
-from allocations.limiting import Terms
+from allocations.limits.services import Terms
 from frontend.forms import Form
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User

@@ -11,10 +11,10 @@ from datetime import datetime
 
 from django.core import signing
 
-from allocations import selectors
 from allocations.cluster import names
 from allocations.models import Allocation
-from allocations.services import Wish
+from allocations.requests import selectors
+from allocations.requests.services import Wish
 from portal.core import clock
 from portal.tenants.models import User
 

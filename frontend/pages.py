@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from allocations.cluster_store import refused_writes
+from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable
 from portal.core.http import AuthenticatedHttpRequest

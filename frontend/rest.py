@@ -5,7 +5,7 @@ import shlex
 
 from django.conf import settings
 
-from allocations.services import Wish
+from allocations.requests.services import Wish
 
 
 def as_curl(wish: Wish) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from allocations import archiving
+from allocations.projects import archive
 from frontend.forms import Form
 from portal.core.errors import Invalid, Problem
 from portal.tenants.models import Department, Egress, Exposure, PodSecurity, Project, Role, Team
@@ -148,7 +148,7 @@ class ArchiveForm(Form):
 
     def clean(self) -> None:
         try:
-            archiving.require_confirmation(self.project, self.cleaned_data.get("confirm", ""))
+            archive.require_confirmation(self.project, self.cleaned_data.get("confirm", ""))
         except Invalid as problem:
             self.refuse(problem)
 

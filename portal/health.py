@@ -14,9 +14,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from allocations import cluster_store
+from allocations.domain.etcd_usage import Level, Store
 from allocations.metrics import LeaseMetrics, StoreMetrics
-from allocations.store_levels import Level, Store
+from allocations.reconcile import etcd_monitor
 from portal.core import address_limits, clock, counters, due, heartbeat
 from portal.core.models import Due
 
@@ -77,7 +77,7 @@ def working_checks() -> dict[str, str]:
     for name in EXPECTED:
         age_s = (now - last[name]).total_seconds() if name in last else None
         silent[name] = OK if age_s is not None and age_s <= settings.STALE_S else _silence(age_s)
-    return {"redis": redis_check(), **silent, "cluster_store": store_check(cluster_store.current())}
+    return {"redis": redis_check(), **silent, "cluster_store": store_check(etcd_monitor.current())}
 
 
 def store_check(store: Store) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from allocations.reconcile.facts import Request
+from allocations.domain.objects import Request
 from quotas.catalog.node_shares import NodeShare
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -20,8 +20,8 @@ from urllib3.exceptions import HTTPError
 from allocations.cluster import access, names
 from allocations.cluster.errors import ClusterRefused, ClusterStoreFull, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, Kind
-from allocations.reconcile.facts import Manifest, Ref
-from allocations.store_levels import STORE_FULL
+from allocations.domain.etcd_usage import STORE_FULL
+from allocations.domain.objects import Manifest, Ref
 
 CONNECTIONS = 40
 """Kept alive per process: the watcher has one for each kind."""

@@ -9,7 +9,7 @@ from datetime import UTC
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
-from allocations.reconcile.facts import Ref
+from allocations.domain.objects import Ref
 from portal.core import clock
 
 PATIENCE_S = (0.5, 1.5)

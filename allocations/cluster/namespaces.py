@@ -7,7 +7,7 @@ from typing import Any
 from allocations.cluster import names
 from allocations.cluster.client import Client
 from allocations.cluster.projectors import gpu_requests
-from allocations.reconcile.facts import Ref
+from allocations.domain.objects import Ref
 
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 PODS = "/api/v1/namespaces/{}/pods"

@@ -135,7 +135,7 @@ def _given(result: Raw) -> dict[str, Any]:
 
 
 def _steered_to(selectors: Iterable[Raw]) -> str:
-    """The parent that one of the selectors names, as ``manifests.dra`` writes it."""
+    """The parent that one of the selectors names, as ``backends.dra`` writes it."""
     matches = (cel.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
     return next((match[1] for match in matches if match), "")
 

@@ -5,18 +5,22 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from allocations import claim_fleet, numbers, transitions
+from allocations.capacity import device_inventory
+from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
-from allocations.cluster.manifests import lease, paths
+from allocations.cluster.manifests import lease
+from allocations.domain.objects import Applied, Ref, Request, View
+from allocations.domain.phases import Ending, Phase
+from allocations.lifecycle import slot_numbers, spec_of_row, transitions
+from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import ledger, mirror, request, steer, wants
-from allocations.reconcile.apply import applied as applied_of
-from allocations.reconcile.apply import apply, forget
-from allocations.reconcile.facts import Applied, Ref, Request, View
-from allocations.reconcile.plan import is_gone, plan
+from allocations.reconcile import device_affinity, mirror
+from allocations.reconcile.engine.apply import applied as applied_of
+from allocations.reconcile.engine.apply import apply, forget
+from allocations.reconcile.engine.plan import is_gone, plan
+from allocations.reconcile.metering import ledger
 from allocations.reconcile.project import reconcile_project
-from allocations.states import Ending, Phase
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.metering.services import SlotHeld
@@ -44,27 +48,27 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
-        row = request.rows().filter(pk=id_).first()
+        row = spec_of_row.rows().filter(pk=id_).first()
         if row is None:
             return None
         number_wait = _number(row)
-        asked = request.of(row)
+        asked = spec_of_row.of(row)
         view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(target(id_))
         situation = _assess(row, asked, view, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done, number_wait)
-        if steer.settle(row, asked, view, situation):
-            asked = request.of(row)
+        if device_affinity.settle(row, asked, view, situation):
+            asked = spec_of_row.of(row)
             situation = _assess(row, asked, view, done, number_wait)
         entered = _enter(row, situation, view)
         opens = situation.is_usable and not situation.facts.listed
         if not opens:
             transitions.record_phase(row, situation)
-        if wants.needs_project(asked, situation, view):
+        if hold.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
         if opens:
             transitions.record_phase(row, situation.opened())
-        wanted = wants.wanted(asked, situation, view, done)
+        wanted = hold.wanted(asked, situation, view, done)
         try:
             apply(client, plan(wanted, view, done), target(id_))
         except ClusterRefused as error:
@@ -72,10 +76,10 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
                 raise
             return clock.now()
         forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
-        return wants.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
+        return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
-def _enter(row: Allocation, situation: wants.Situation, view: View) -> bool:
+def _enter(row: Allocation, situation: hold.Situation, view: View) -> bool:
     """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
 
     What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
@@ -101,18 +105,18 @@ def _number(row: Allocation) -> str:
     if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or row.ends_at <= now:
         return ""
     mirror.require_recent()
-    return numbers.assign(row)
+    return slot_numbers.assign(row)
 
 
-def _intent(row: Allocation, number_wait: str) -> wants.Intent:
-    return replace(request.intent(row), number_wait=number_wait)
+def _intent(row: Allocation, number_wait: str) -> hold.Intent:
+    return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> wants.Situation:
-    return wants.assess(asked, _intent(row, number_wait), view, done, clock.now(), request.deadlines(row))
+def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> hold.Situation:
+    return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: Request, situation: hold.Situation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -124,21 +128,21 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: wants.S
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = paths.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
+        blocked = registry.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 
 
-def _took_more(row: Allocation, situation: wants.Situation) -> bool:
+def _took_more(row: Allocation, situation: hold.Situation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
     if row.claim is None or not is_new or not situation.occupied:
         return False
-    words = claim_fleet.beyond(row.offering.flavor, row.claim["built"]["units"], situation.occupied)
+    words = device_inventory.beyond(row.offering.flavor, row.claim["built"]["units"], situation.occupied)
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 
-def _start_refused(row: Allocation, situation: wants.Situation, error: ClusterRefused) -> bool:
+def _start_refused(row: Allocation, situation: hold.Situation, error: ClusterRefused) -> bool:
     """Count the refusal of what would hold it as a failed start: at once where the API server names the field that is
     wrong, else (a policy, a quota of the namespace) at the start deadline."""
     if situation.start_by is None:
@@ -150,4 +154,4 @@ def _start_refused(row: Allocation, situation: wants.Situation, error: ClusterRe
 def _known_gone(asked: Request, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
     gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
-    return [*gone, wants.status_ref(asked)] if lease.ref(asked) in gone else gone
+    return [*gone, hold.status_ref(asked)] if lease.ref(asked) in gone else gone

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.conf import settings
 
-from allocations.reconcile import job_ledger, mirror, node_uses, pool_names
-from allocations.reconcile.facts import Seen, View
+from allocations.domain.objects import Seen, View
+from allocations.reconcile import mirror, node_usage, pool_names
+from allocations.reconcile.metering import job_ledger
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
@@ -55,9 +56,9 @@ def _sync(
     cluster: Cluster, view: View, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
     """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
-    rooms = node_uses.rooms(view, found, metered, per_card)
-    foreign, blocked = node_uses.foreign_use(view, found, metered), node_uses.blocked_units(rooms.values())
-    is_new = services.sync(cluster, node_uses.with_rooms(found, rooms), foreign, blocked)
+    rooms = node_usage.rooms(view, found, metered, per_card)
+    foreign, blocked = node_usage.foreign_use(view, found, metered), node_usage.blocked_units(rooms.values())
+    is_new = services.sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
     return is_new, any(room.blocked for room in rooms.values())
 
 

@@ -8,8 +8,8 @@ from django.db.models.fields.json import KT
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
+from allocations.domain.objects import Ref, Seen, View
 from allocations.models import Allocation, MirrorObject, WatchState
-from allocations.reconcile.facts import Ref, Seen, View
 from portal.core import clock
 from portal.core.errors import Retryable
 

@@ -3,19 +3,21 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from allocations import transitions
 from allocations.cluster import names
+from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
-from allocations.cluster.manifests import former_holds, hold_quota, paths
+from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
+from allocations.domain.objects import Applied, Ref, View
+from allocations.domain.phases import Ending
+from allocations.lifecycle import spec_of_row, transitions
+from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import mirror, request, takedown, wants
-from allocations.reconcile.adoption import adopt
-from allocations.reconcile.apply import applied as applied_of
-from allocations.reconcile.apply import apply, forget
-from allocations.reconcile.facts import Applied, Ref, View
-from allocations.reconcile.plan import Wanted, is_gone, plan
-from allocations.states import Ending
+from allocations.reconcile import mirror, teardown
+from allocations.reconcile.engine.apply import applied as applied_of
+from allocations.reconcile.engine.apply import apply, forget
+from allocations.reconcile.engine.plan import Wanted, is_gone, plan
+from allocations.reconcile.recovery import adopt
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Membership, Project, Role
@@ -42,7 +44,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         mirror.require_recent()
         adopt(project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return takedown.take_down(project, target(slug), client)
+            return teardown.take_down(project, target(slug), client)
         view, done = mirror.of_project(project.namespace), applied_of(target(slug))
         if _namespace_lost(project, view, done, client):
             _fail_allocations(project)
@@ -53,7 +55,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         stale = [[ref for ref in done if ref not in wanted]]
         apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), target(slug))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
-        return clock.now() + takedown.LOOK_AGAIN if project.archived_at is not None else None
+        return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
 
 
 def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
@@ -61,10 +63,10 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
     of queries."""
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in view)]))
-    for row in request.rows().filter(project=project, ended_at=None).order_by("name"):
-        asked = request.of(row)
-        situation = wants.assess(asked, request.intent(row), view, {}, clock.now(), request.deadlines(row))
-        path = paths.of(asked)
+    for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
+        asked = spec_of_row.of(row)
+        situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
+        path = registry.of(asked)
         if situation.is_usable:
             guards[asked.name] = path.guard(asked)
         if situation.keeps_quota and asked.number is not None:

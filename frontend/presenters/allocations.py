@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from allocations import own_claims
-from allocations.connect import USABLE
+from allocations.capacity.node_shares import node_share
+from allocations.connect.connection import USABLE
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, Transition
-from allocations.queueing import Place
-from allocations.selectors import Detail, HeldDevice, isolated, reservation, warnings
-from allocations.shares_of_nodes import node_share
-from allocations.states import Phase
+from allocations.queues.queue import Place
+from allocations.requests import custom_claims
+from allocations.requests.selectors import Detail, HeldDevice, isolated, reservation, warnings
 from frontend.presenters import amounts, offerings, phases
 from frontend.presenters.phases import Look
 from portal.tenants.access import Standing
@@ -130,7 +130,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         wishes=_wishes(row),
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
-        claim=json.dumps(own_claims.asked(row.claim), indent=2) if row.claim else "",
+        claim=json.dumps(custom_claims.asked(row.claim), indent=2) if row.claim else "",
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and standing.can("allocation.release", team, owner),
         can_extend=goes_on and standing.can("allocation.extend", team, owner),

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from allocations import limiting
-from allocations.availability import Stock
-from allocations.lending import Loan
+from allocations.capacity.snapshot import Stock
+from allocations.limits import services as limit_services
+from allocations.queues.lending import Loan
 from frontend.limit_form import ALL
 from portal.tenants.access import Standing
 from portal.tenants.models import Department, Team
@@ -74,7 +74,7 @@ def tables(
         used = stock.units_by_queue(pool)
         promised = sum(quota.nominal for (_, key), quota in agreed.quotas.items() if key == pool.key)
         lines = [_line(agreed, used, pool, holder, known) for holder in holders]
-        found.append(PoolTable(pool, limiting.unit(pool), units(pool), promised, lines))
+        found.append(PoolTable(pool, limit_services.unit(pool), units(pool), promised, lines))
     return found
 
 
@@ -98,7 +98,7 @@ def _line(
         nominal=quota.nominal,
         borrowing="–" if stands_alone else _bound(quota.borrowing),
         lending="–" if stands_alone else _bound(quota.lending),
-        used=limiting.text(held) if is_team else "–",
+        used=limit_services.text(held) if is_team else "–",
         meter=min(100, round(100 * held / quota.nominal)) if quota.nominal else 0,
         is_over=is_team and held > quota.nominal,
     )
@@ -112,8 +112,8 @@ def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
     return [
         CountedLine(
             row,
-            limiting.text(row.units_used),
-            limiting.unit(parties(row)[1]),
+            limit_services.text(row.units_used),
+            limit_services.unit(parties(row)[1]),
             is_full=row.units_used >= row.nominal,
             is_over=row.units_used > row.nominal,
             change=_change(row) if _may_set(row, standing) else "",
@@ -162,6 +162,6 @@ class LoanLine:
 
 def loans(found: Iterable[Loan]) -> list[LoanLine]:
     return [
-        LoanLine(one.pool, one.borrower or "another team", one.lender or "other teams", limiting.text(one.amount))
+        LoanLine(one.pool, one.borrower or "another team", one.lender or "other teams", limit_services.text(one.amount))
         for one in found
     ]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from allocations import later
-from allocations.availability import Capacity, Mine, Stock
-from allocations.isolation import of_slice
-from allocations.later import Freed
+from allocations.capacity.snapshot import Capacity, Mine, Stock
+from allocations.domain.isolation import of_slice
+from allocations.requests import forecast
+from allocations.requests.forecast import Freed
 from frontend.presenters import amounts
 from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
@@ -105,7 +105,7 @@ def _notes(rows: Iterable[Offering]) -> list[str]:
 
 def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str, ends: Ends) -> Offer:
     capacity, mine = stock.capacity(offering), stock.mine(team, offering)
-    freed = later.after(stock, team, offering, 1, ends()) if not mine.can_get_now else None
+    freed = forecast.after(stock, team, offering, 1, ends()) if not mine.can_get_now else None
     return Offer(
         key=offering.key,
         kind=_sentence_case(kind(offering)),

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
-from allocations.states import Outcome, Phase
 
 
 @dataclass(frozen=True)

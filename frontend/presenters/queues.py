@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from allocations.jobs import State
-from allocations.queueing import Ahead, Entry, Place
-from allocations.states import Phase
+from allocations.domain.phases import Phase
+from allocations.queues.jobs import State
+from allocations.queues.queue import Ahead, Entry, Place
 from frontend.presenters.phases import LOOKS, Look
 
 JOB_LOOKS = {

@@ -18,7 +18,7 @@ SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "cap
 
 
 class Binding(Protocol):
-    """As ``allocations.rules.Binding`` and ``portal.core.errors.Dimension`` have it; amounts in slices."""
+    """As ``allocations.requests.rules.Binding`` and ``portal.core.errors.Dimension`` have it; amounts in slices."""
 
     @property
     def dimension(self) -> str: ...

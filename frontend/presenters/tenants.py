@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from allocations import archiving
 from allocations.models import Allocation
+from allocations.projects import archive
 from portal.tenants.models import Department, Membership, Project, Team
 
 
@@ -37,7 +37,7 @@ def tree() -> list[Node]:
     nodes = {row.pk: Node(row) for row in Department.objects.order_by("slug")}
     projects: dict[int, list[Project]] = {}
     found = list(Project.objects.order_by("archived_at", "slug"))
-    remaining = archiving.remaining(found)
+    remaining = archive.remaining(found)
     for project in found:
         projects.setdefault(project.team_id, []).append(project)
     for team in Team.objects.order_by("slug"):

@@ -10,10 +10,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from allocations import queueing, selectors, services
-from allocations.connect import connect, kubectl, pod_yaml
+from allocations.connect.connection import connect, kubectl, pod_yaml
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.queues import queue
+from allocations.requests import selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import phases
@@ -41,7 +42,7 @@ def index(request: PageRequest) -> HttpResponse:
         "cards": cards(
             shown,
             selectors.details(shown),
-            queueing.places(shown),
+            queue.places(shown),
             access.standing(request.user),
             clock.now(),
         ),
@@ -94,7 +95,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
 
 def _card(request: PageRequest, row: Allocation) -> Card:
     rows = [row]
-    return cards(rows, selectors.details(rows), queueing.places(rows), access.standing(request.user), clock.now())[0]
+    return cards(rows, selectors.details(rows), queue.places(rows), access.standing(request.user), clock.now())[0]
 
 
 def _use(card: Card) -> dict[str, str]:

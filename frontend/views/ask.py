@@ -9,11 +9,12 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations import claim_fleet, later, selectors, services
-from allocations.availability import Stock
+from allocations.capacity import device_inventory
+from allocations.capacity.node_shares import of_request
+from allocations.capacity.snapshot import Stock
 from allocations.models import Allocation
-from allocations.services import Preview, Wish
-from allocations.shares_of_nodes import of_request
+from allocations.requests import forecast, selectors, services
+from allocations.requests.services import Preview, Wish
 from frontend import claim_form, once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -104,7 +105,7 @@ def _page(
     if project is not None:
         team, stock = project.team, Stock([project.team], user=request.user, project=project)
         prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        ends = cache(lambda: later.ends(clock.now()))
+        ends = cache(lambda: forecast.ends(clock.now()))
         context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), ends)}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
@@ -140,7 +141,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     if offering is None:
         return None
     is_operator = access.can(request.user, "claim.raw", None)
-    return claim_form.context(values, claim_fleet.of(offering.flavor).words, is_operator=is_operator)
+    return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
 
 
 def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:

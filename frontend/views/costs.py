@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from allocations import selectors
+from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.costs import table
 from portal.core import clock

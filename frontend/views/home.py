@@ -3,8 +3,9 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from allocations import queueing, selectors
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
+from allocations.queues import queue
+from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.allocations import cards
 from frontend.presenters.offerings import headroom
@@ -27,7 +28,7 @@ def home(request: PageRequest) -> HttpResponse:
     found = cards(
         rows,
         selectors.details(rows),
-        queueing.places(rows),
+        queue.places(rows),
         access.standing(request.user),
         clock.now(),
     )

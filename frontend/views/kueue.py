@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from allocations import kueue_state
+from allocations.queues import kueue_state
 from frontend.pages import PageRequest, page, show
 from portal.tenants import access
 

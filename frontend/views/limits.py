@@ -7,8 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations import lending, limiting
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
+from allocations.limits import services as limit_services
+from allocations.queues import lending
 from frontend.limit_form import LimitForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import limits as shown
@@ -32,7 +33,7 @@ def index(request: PageRequest) -> HttpResponse:
     teams = list(access.visible_teams(user).select_related("department"))
     sees_all = access.sees_all(user)
     departments = list(agreed.departments) if sees_all else []
-    rows = list(limiting.visible(user).order_by("id"))
+    rows = list(limit_services.visible(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "tables": shown.tables(agreed, stock, pools().filter(flavor__accepted=True), rows, holders),
@@ -51,10 +52,10 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
     """Ask first; then take the limit away."""
-    row = limiting.one(request.user, id_)
-    limiting.require(request.user, parties(row)[0])
+    row = limit_services.one(request.user, id_)
+    limit_services.require(request.user, parties(row)[0])
     if request.method == "POST":
-        limiting.remove_limit(request.user, row)
+        limit_services.remove_limit(request.user, row)
         messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")
         return redirect("limits")
     return show(request, "frontend/remove_limit.html", {"row": row}, partial="question")
@@ -71,10 +72,10 @@ def change(request: PageRequest) -> HttpResponse:
         holder, scope, wanted = form.limit()
         try:
             if request.method == "POST" and "confirm" in request.POST:
-                row = limiting.set_limit(user, holder, scope, wanted)
+                row = limit_services.set_limit(user, holder, scope, wanted)
                 messages.success(request, f"{row.holder} may now hold {row.nominal} of {row.scope}.")
                 return redirect("limits")
-            context["effect"] = limiting.effect(user, holder, scope, wanted)
+            context["effect"] = limit_services.effect(user, holder, scope, wanted)
         except Invalid as problem:
             form.refuse(problem)
     status = 400 if request.method == "POST" and form.errors else 200

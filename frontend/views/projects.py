@@ -8,7 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from allocations import adopting, archiving, moving
+from allocations.projects import adopt, transfer
+from allocations.projects import archive as project_archive
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.amounts import money
 from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm, ProjectNameForm
@@ -58,7 +59,7 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
     row = _managed(request, slug)
 
     def act(values: dict[str, Any]) -> str:
-        moving.move(request.user, row, values["team"])
+        transfer.move(request.user, row, values["team"])
         return f"{row.slug} belongs to {row.team.slug}."
 
     words = {
@@ -78,10 +79,10 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
     row = _managed(request, slug)
     form = ArchiveForm(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        archiving.archive(request.user, row)
+        project_archive.archive(request.user, row)
         messages.success(request, f"{row.slug} is archived. What it held is given back now.")
         return redirect("tenants")
-    ends = archiving.preview(request.user, row)
+    ends = project_archive.preview(request.user, row)
     context = {"project": row, "form": form, "ends": ends, "saved": money(ends.per_hour, ends.currency)}
     return show(request, "frontend/archive.html", context, status=400 if form.is_bound else 200)
 
@@ -90,7 +91,7 @@ def archive(request: PageRequest, slug: str) -> HttpResponse:
 @page
 def unarchive(request: PageRequest, slug: str) -> HttpResponse:
     row = _managed(request, slug)
-    archiving.unarchive(request.user, row)
+    project_archive.unarchive(request.user, row)
     messages.success(request, f"{row.slug} is in use again.")
     return redirect("tenants")
 
@@ -101,9 +102,9 @@ def guard(request: PageRequest, slug: str) -> HttpResponse:
     """What the guard of an adopted namespace would refuse, and whether it does."""
     row = _managed(request, slug)
     if request.method == "POST":
-        adopting.set_guard(request.user, row, request.POST.get("guard", ""))
+        adopt.set_guard(request.user, row, request.POST.get("guard", ""))
         does = "refuses" if row.guard == Guard.ENFORCE else "warns of"
         messages.success(request, f"The guard of {row.namespace} now {does} what goes around the portal.")
         return redirect("guard", row.slug)
-    context = {"project": row, "waiting": adopting.waiting_for(request.user, row)}
+    context = {"project": row, "waiting": adopt.waiting_for(request.user, row)}
     return show(request, "frontend/guard.html", context)

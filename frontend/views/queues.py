@@ -6,8 +6,9 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from allocations import jobs, lending, queueing
-from allocations.limiting import text
+from allocations.limits.services import text
+from allocations.queues import jobs, lending
+from allocations.queues import queue as team_queue
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
 from frontend.presenters.amounts import hours, money
@@ -25,7 +26,7 @@ def queue(request: PageRequest, slug: str) -> HttpResponse:
     """Who waits in which place, why and what helps; and what has quota of the team."""
     team = access.team_for(request.user, slug)
     pending_from, holding_from = _start(request, "waiting"), _start(request, "holding")
-    found = queueing.of_team(team, pending_from=pending_from, holding_from=holding_from)
+    found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from)
     context = {
         "team": team,
         "waiting": [shown.line(entry, place, ahead) for place, entry, ahead in found.pending],
@@ -56,12 +57,12 @@ class Shown:
 
 
 def _page(of: int, first: int, query: str) -> Shown:
-    last = min(of, first + queueing.PAGE_SIZE - 1)
+    last = min(of, first + team_queue.PAGE_SIZE - 1)
     return Shown(
         first=first,
         last=last,
         of=of,
-        previous=f"?{query}{max(1, first - queueing.PAGE_SIZE)}" if first > 1 else "",
+        previous=f"?{query}{max(1, first - team_queue.PAGE_SIZE)}" if first > 1 else "",
         next=f"?{query}{last + 1}" if last < of else "",
     )
 
@@ -84,7 +85,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         "job": found,
         "look": shown.JOB_LOOKS[found.state],
         "asks": shown.asks(found.asks),
-        "place": queueing.place(found),
+        "place": team_queue.place(found),
         "refusals": jobs.refusals(found),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations import adopting, moving
+from allocations.projects import adopt, transfer
 from frontend.forms import Form
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import tree
@@ -84,7 +84,7 @@ def new_project(request: PageRequest) -> HttpResponse:
     def make(values: dict[str, Any]) -> str:
         team, slug, name, namespace = (values[key] for key in ("team", "slug", "name", "namespace"))
         if values["adopt"]:
-            adopting.adopt(request.user, team, slug, name, namespace or slug, **form.settings())
+            adopt.adopt(request.user, team, slug, name, namespace or slug, **form.settings())
             return f"The project {slug} adopts {namespace or slug}. Its guard warns until you have it refuse."
         services.create_project(team, slug, name, namespace=namespace, actor=request.user.username, **form.settings())
         return f"The project {slug} is there."
@@ -102,7 +102,7 @@ def department(request: PageRequest, slug: str) -> HttpResponse:
 
     def change(values: dict[str, Any]) -> str:
         structure.rename(row, values["name"], actor=request.user.username)
-        moving.move_department(row, values["parent"], actor=request.user.username)
+        transfer.move_department(row, values["parent"], actor=request.user.username)
         return f"The department {row.slug} is as you said."
 
     words = {"title": f"Department {row.slug}", "button": "Save", "back": "/tenants"}
@@ -119,7 +119,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 
     def change(values: dict[str, Any]) -> str:
         structure.rename(row, values["name"], actor=request.user.username)
-        moving.move_team(row, values["department"], actor=request.user.username)
+        transfer.move_team(row, values["department"], actor=request.user.username)
         return f"The team {row.slug} is as you said."
 
     words = {"title": f"Team {row.slug}", "button": "Save", "back": "/tenants"}

@@ -9,10 +9,10 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import selectors, services
-from allocations.connect import connect as connect_to
+from allocations.connect.connection import connect as connect_to
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import selectors, services
 from portal.api import allocations_out as out
 from portal.api import preview_out
 from portal.api.allocations_in import AllocationRequest, ExtendRequest, Nothing, ReleaseRequest, wish

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from allocations.placing import CONSTRAINTS
-from allocations.rules import LONGEST, MOST_SLICES, PRIORITIES
-from allocations.services import Wish
+from allocations.capacity.packing import CONSTRAINTS
+from allocations.requests.rules import LONGEST, MOST_SLICES, PRIORITIES
+from allocations.requests.services import Wish
 from portal.api.claims_in import ClaimField
 from portal.api.strict import Amount, Body, Flag, Moment, Text, Whole
 

@@ -10,14 +10,16 @@ from typing import Any
 import yaml
 from rest_framework import serializers
 
-from allocations import own_claims, queueing, selectors, shares_of_nodes
+from allocations.capacity import node_shares
+from allocations.capacity.packing import CONSTRAINTS
 from allocations.cluster.kinds import KINDS
-from allocations.connect import Connection
-from allocations.isolation import Isolation
+from allocations.connect.connection import Connection
+from allocations.domain.isolation import Isolation
 from allocations.models import Allocation, Transition
-from allocations.placing import CONSTRAINTS
-from allocations.queueing import Place
-from allocations.selectors import Detail, HeldDevice
+from allocations.queues import queue as team_queue
+from allocations.queues.queue import Place
+from allocations.requests import custom_claims, selectors
+from allocations.requests.selectors import Detail, HeldDevice
 from portal.api.node_share_out import NodeShareOut, node_share
 from portal.core.money import text
 
@@ -168,13 +170,13 @@ class ConnectionOut(serializers.Serializer):
 
 def many(rows: list[Allocation]) -> list[dict[str, Any]]:
     """Rows with their relations, in a fixed number of queries."""
-    details, places = selectors.details(rows), queueing.places(rows)
+    details, places = selectors.details(rows), team_queue.places(rows)
     return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
 
 
 def one(row: Allocation) -> dict[str, Any]:
     """One row; its place in the queue is Kueue's own word."""
-    return _allocation(row, selectors.details([row])[row.pk], queueing.place(row))
+    return _allocation(row, selectors.details([row])[row.pk], team_queue.place(row))
 
 
 def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[str, Any]:
@@ -198,9 +200,9 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "requeue": row.requeue,
         "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
         "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
-        "claim": own_claims.asked(row.claim),
+        "claim": custom_claims.asked(row.claim),
         **isolation(selectors.isolated(row)),
-        "node_share": node_share(shares_of_nodes.node_share(row)),
+        "node_share": node_share(node_shares.node_share(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,
         "created_at": row.created_at,

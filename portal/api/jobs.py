@@ -11,10 +11,10 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import jobs as found
-from allocations import queueing
-from allocations.jobs import Job
-from allocations.queueing import Place
+from allocations.queues import jobs as found
+from allocations.queues import queue as team_queue
+from allocations.queues.jobs import Job
+from allocations.queues.queue import Place
 from portal.api.allocations_out import PlaceOut
 from portal.api.auth import person
 from portal.api.pagination import page, page_of
@@ -87,13 +87,13 @@ def job(request: Request, uid: UUID) -> Response:
     one = found.visible(person(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many([one], {uid: place} if (place := queueing.place(one)) else {})
+    [row] = _many([one], {uid: place} if (place := team_queue.place(one)) else {})
     return Response(row | {"refusals": found.refusals(one)})
 
 
 def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
     charges = costs.charges_to_date([row.uid for row in rows], clock.now())
-    places, currency = queueing.places(rows) if places is None else places, costs.currency()
+    places, currency = team_queue.places(rows) if places is None else places, costs.currency()
     return [
         {
             "uid": row.uid,

@@ -9,7 +9,7 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import lending
+from allocations.queues import lending
 from portal.api.auth import person
 from portal.api.strict import word
 from portal.core import clock, money

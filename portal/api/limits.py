@@ -11,7 +11,7 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import limiting
+from allocations.limits import services as limit_services
 from portal.api import etag
 from portal.api.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.pagination import page, page_of
@@ -116,9 +116,9 @@ def limits(request: Request) -> Response:
         body = read(LimitBody, request)
         holder, scope = _parties(user, body)
         _require_scope(request, holder)
-        row = limiting.set_limit(user, holder, scope, _terms(body))
+        row = limit_services.set_limit(user, holder, scope, _terms(body))
         return _shown(row, status.HTTP_201_CREATED)
-    rows = limiting.visible(user)
+    rows = limit_services.visible(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
     for name in ("department", "team", "project", *fields):
         if given := words(request, name):
@@ -133,15 +133,15 @@ def preview(request: Request) -> Response:
     """What setting this limit would do: which allocations count against it, and what Kueue is told."""
     user = person(request)
     body = read(LimitBody, request)
-    found = limiting.effect(user, *_parties(user, body), _terms(body))
+    found = limit_services.effect(user, *_parties(user, body), _terms(body))
     return Response(
         {
             "before": None if found.before is None else vars(found.before),
             "after": vars(found.after),
             "unit": found.unit,
-            "in_use": limiting.text(found.in_use),
-            "over": limiting.text(found.over),
-            "borrowed": limiting.text(found.borrowed),
+            "in_use": limit_services.text(found.in_use),
+            "over": limit_services.text(found.over),
+            "borrowed": limit_services.text(found.borrowed),
             "allocations": [
                 {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
                 for row in found.touched
@@ -160,16 +160,16 @@ def preview(request: Request) -> Response:
 def limit(request: Request, id_: int) -> Response:
     """One limit. A change needs If-Match; taking one away leaves nothing of Kueue's, and no bound of the portal's."""
     user = person(request)
-    row = limiting.one(user, id_)
+    row = limit_services.one(user, id_)
     if request.method != "GET":
         _require_scope(request, services.parties(row)[0])
     if request.method == "PUT":
         with transaction.atomic(), advisory_lock("limits"):
-            row = limiting.one(user, id_)
+            row = limit_services.one(user, id_)
             etag.require_match(request, version(row))
-            row = limiting.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
+            row = limit_services.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
     elif request.method == "DELETE":
-        limiting.remove_limit(user, row)
+        limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
     return _shown(row)
 
@@ -197,7 +197,7 @@ def policy(request: Request, slug: str, kind: str) -> Response:
     user = person(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
-        limiting.require(user, holder)
+        limit_services.require(user, holder)
         with transaction.atomic(), advisory_lock("limits"):
             etag.require_match(request, _policy_version(selectors.policy_of(holder)))
             services.set_policy(user.username, holder, **read(PolicyBody, request))
@@ -217,11 +217,11 @@ def document(row: Limit) -> dict[str, Any]:
         "holder": row.holder,
         "scope_kind": row.scope_kind,
         "scope": row.scope,
-        "unit": limiting.unit(services.parties(row)[1]),
+        "unit": limit_services.unit(services.parties(row)[1]),
         "nominal": row.nominal,
         "borrowing": row.borrowing,
         "lending": row.lending,
-        "used": None if row.kept_by_kueue else limiting.text(row.units_used),
+        "used": None if row.kept_by_kueue else limit_services.text(row.units_used),
         "kept_by": "kueue" if row.kept_by_kueue else "portal",
     }
 
@@ -239,8 +239,8 @@ def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
     return Response(document(row), status=code, headers={"ETag": etag.of(version(row))})
 
 
-def _terms(body: dict[str, Any]) -> limiting.Terms:
-    return limiting.Terms(body["nominal"], body["borrowing"], body["lending"])
+def _terms(body: dict[str, Any]) -> limit_services.Terms:
+    return limit_services.Terms(body["nominal"], body["borrowing"], body["lending"])
 
 
 def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:

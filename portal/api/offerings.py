@@ -10,9 +10,10 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import claim_fleet, later
-from allocations.availability import Mine, Stock
-from allocations.isolation import of_slice
+from allocations.capacity import device_inventory
+from allocations.capacity.snapshot import Mine, Stock
+from allocations.domain.isolation import of_slice
+from allocations.requests import forecast
 from portal.api.auth import person
 from portal.api.node_share_out import NodeShareOut, node_share
 from portal.api.pagination import page, page_of
@@ -143,7 +144,7 @@ def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
         raise NotVisible(
             f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."
         )
-    return Response(claim_fleet.of(row.flavor).words.document())
+    return Response(device_inventory.of(row.flavor).words.document())
 
 
 def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
@@ -159,13 +160,13 @@ def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
 
 
 def _after(
-    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[later.Freed]
+    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[forecast.Freed]
 ) -> dict[str, Any] | None:
     """The first end after which one of the teams can have one; whose it is only where it is of these teams."""
     if mine.can_get_now:
         return None
     teams = list(teams)
-    found = [freed for team in teams if (freed := later.after(stock, team, offering, 1, ends))]
+    found = [freed for team in teams if (freed := forecast.after(stock, team, offering, 1, ends))]
     if not found:
         return None
     first = min(found, key=lambda freed: freed.at)
@@ -176,7 +177,7 @@ def _after(
 def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
     prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
     mine = {row.key: _mine(stock, teams, row) for row in rows}
-    ends = later.ends(clock.now()) if any(not side.can_get_now for side in mine.values()) else []
+    ends = forecast.ends(clock.now()) if any(not side.can_get_now for side in mine.values()) else []
     return [
         {
             "id": row.key,

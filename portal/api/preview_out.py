@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from allocations.services import Preview
-from allocations.shares_of_nodes import of_request
+from allocations.capacity.node_shares import of_request
+from allocations.requests.services import Preview
 from portal.api.allocations_out import PlannedOut, WarningOut, amount, isolation, manifest
 from portal.api.node_share_out import NodeShareOut, node_share
 

@@ -11,7 +11,9 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import adopting, archiving, moving
+from allocations.projects import adopt as project_adopt
+from allocations.projects import archive as project_archive
+from allocations.projects import transfer
 from portal.api import etag
 from portal.api.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.pagination import page_as, page_of
@@ -146,7 +148,7 @@ def projects(request: Request) -> Response:
     team, slug, name, adopt = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
     if adopt:
         namespace = values.pop("namespace", "") or slug
-        made = adopting.adopt(person(request), _team(team), slug, name, namespace, **values)
+        made = project_adopt.adopt(person(request), _team(team), slug, name, namespace, **values)
     else:
         made = services.create_project(_team(team), slug, name, actor=person(request).username, **values)
     return _out(made, 201)
@@ -180,7 +182,7 @@ def project(request: Request, slug: str) -> Response:
 def move(request: Request, slug: str) -> Response:
     """Give an empty project to another team (operators); 409 names what still lives in it. Old costs stay put."""
     row = _managed(request, slug)
-    moving.move(person(request), row, _team(read(Move, request)["team"]))
+    transfer.move(person(request), row, _team(read(Move, request)["team"]))
     return _out(row)
 
 
@@ -192,10 +194,10 @@ def archive(request: Request, slug: str) -> Response:
     only say what would end."""
     row, values = _managed(request, slug), read(Archive, request)
     if not (is_dry := values["dry_run"]):
-        archiving.require_confirmation(row, values["confirm"])
-    ends = archiving.preview(person(request), row)
+        project_archive.require_confirmation(row, values["confirm"])
+    ends = project_archive.preview(person(request), row)
     if not is_dry:
-        archiving.archive(person(request), row)
+        project_archive.archive(person(request), row)
     return Response(EndsOut(_ends(row, ends)).data)
 
 
@@ -205,7 +207,7 @@ def archive(request: Request, slug: str) -> Response:
 def unarchive(request: Request, slug: str) -> Response:
     """Take an archived project into use again, with nothing in it (operators)."""
     row = _managed(request, slug)
-    archiving.unarchive(person(request), row)
+    project_archive.unarchive(person(request), row)
     return _out(row)
 
 
@@ -218,8 +220,8 @@ def guard(request: Request, slug: str) -> Response:
     row = _managed(request, slug)
     with transaction.atomic():
         if request.method == "POST":
-            adopting.set_guard(person(request), row, read(NewGuard, request)["guard"])
-        waiting = adopting.waiting_for(person(request), row)
+            project_adopt.set_guard(person(request), row, read(NewGuard, request)["guard"])
+        waiting = project_adopt.waiting_for(person(request), row)
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
 
@@ -238,7 +240,7 @@ def _team(slug: str) -> Team:
     return found
 
 
-def _ends(row: Project, ends: archiving.Ends) -> dict[str, Any]:
+def _ends(row: Project, ends: project_archive.Ends) -> dict[str, Any]:
     return {
         "project": row.slug,
         "archived_at": row.archived_at,
@@ -255,7 +257,7 @@ def _ends(row: Project, ends: archiving.Ends) -> dict[str, Any]:
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
         "namespace": "deleted" if ends.deletes_namespace else "given_back",
-        "remaining": archiving.remaining([row]).get(row.namespace, []),
+        "remaining": project_archive.remaining([row]).get(row.namespace, []),
     }
 
 

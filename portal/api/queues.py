@@ -10,8 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from allocations import lending, queueing
-from allocations.queueing import Entry
+from allocations.queues import lending
+from allocations.queues import queue as team_queue
+from allocations.queues.queue import Entry
 from portal.api.auth import person
 from portal.api.lending import document
 from portal.api.pagination import MAX_PAGE_SIZE, page, page_of
@@ -83,13 +84,13 @@ def queues(request: Request) -> Response:
     """The queues of the teams the caller sees, in numbers."""
 
     def render(teams: list[Team]) -> list[dict[str, Any]]:
-        return [{"team": slug, **load._asdict()} for slug, load in queueing.loads(teams).items()]
+        return [{"team": slug, **load._asdict()} for slug, load in team_queue.loads(teams).items()]
 
     return page(request, access.visible_teams(person(request)), render, "slug")
 
 
 FIRST = (1, 1_000_000)
-LIMIT = (queueing.PAGE_SIZE, MAX_PAGE_SIZE)
+LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 
 
 @extend_schema(
@@ -106,8 +107,8 @@ def queue(request: Request, slug: str) -> Response:
     team = access.team_for(person(request), slug)
     pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
     size = _whole(request, "limit", *LIMIT)
-    found = queueing.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
-    load = queueing.loads([team])[team.slug]
+    found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
+    load = team_queue.loads([team])[team.slug]
     pending = [
         {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}
         for place, entry, ahead in found.pending

@@ -10,7 +10,7 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations import moving
+from allocations.projects import transfer
 from portal.api import etag
 from portal.api.auth import AdminScope, person
 from portal.api.pagination import page_as, page_of
@@ -96,7 +96,7 @@ def department(request: Request, slug: str) -> Response:
         with transaction.atomic():
             row = etag.locked(request, row, _department_version)
             if "parent" in values:
-                moving.move_department(row, _department(values["parent"], "parent"), actor=actor)
+                transfer.move_department(row, _department(values["parent"], "parent"), actor=actor)
             if "name" in values:
                 tenants.rename(row, values["name"], actor=actor)
     return _department_out(row)
@@ -131,7 +131,7 @@ def team(request: Request, slug: str) -> Response:
         with transaction.atomic():
             row = etag.locked(request, row, _team_version)
             if "department" in values and (within := _department(values["department"], "department")):
-                moving.move_team(row, within, actor=actor)
+                transfer.move_team(row, within, actor=actor)
             if "name" in values:
                 tenants.rename(row, values["name"], actor=actor)
     return _team_out(row)

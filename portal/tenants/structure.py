@@ -2,7 +2,7 @@
 
 Slugs stay for good, since objects on the cluster and rows of the ledger carry them; a name is for people alone. Each
 function writes in one transaction and leaves an audit line. Permission is the caller's question; so is what lives in a
-project that is moved or archived (`allocations.moving`, `allocations.archiving`).
+project that is moved or archived (`allocations.projects.transfer`, `allocations.projects.archive`).
 """
 
 from collections.abc import Mapping

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from allocations import services
 from allocations.models import Allocation
+from allocations.requests import services
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import ClassFact, discover

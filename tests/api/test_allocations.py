@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from allocations import transitions
+from allocations.domain.phases import Ending, Phase
+from allocations.lifecycle import transitions
 from allocations.models import Allocation
-from allocations.states import Ending, Phase
 from portal.core.models import Due
 from quotas.catalog.models import Flavor
 from tests.api.fleet import allocate, fleet

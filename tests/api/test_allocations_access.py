@@ -2,8 +2,8 @@
 
 import pytest
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from portal.tenants import services as tenants
 from tests.api.fleet import allocate, fleet
 from tests.builders import client, person

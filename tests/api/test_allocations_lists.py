@@ -2,9 +2,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.reconcile.ledger import key
-from allocations.states import Phase
+from allocations.reconcile.metering.ledger import key
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
-from allocations import transitions
+from allocations.domain.phases import Ending
+from allocations.lifecycle import transitions
 from allocations.models import Allocation
-from allocations.states import Ending
 from portal.cli import allocations, config
 from portal.cli.main import cli
 from portal.tenants import services as tenants

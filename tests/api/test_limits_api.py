@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from portal.core.models import Due
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User

@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from allocations import limiting
+from allocations.domain.phases import Phase
+from allocations.limits import services as limit_services
 from allocations.models import Allocation
-from allocations.states import Phase
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Membership
@@ -164,7 +164,7 @@ def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
 
 def test_what_is_full_by_a_limit_of_ones_own_is_free_after_ones_own_end(api, member, project, team):
     """The fleet and the team have room at once; the member's limit has it when the first of theirs ends."""
-    limiting.set_limit(person(team, "lead"), Membership.objects.get(user=member), None, limiting.Terms(2))
+    limit_services.set_limit(person(team, "lead"), Membership.objects.get(user=member), None, limit_services.Terms(2))
     hold(allocate(member, project, hours=5), "a")
     first = allocate(member, project, hours=1)
     hold(first, "b")

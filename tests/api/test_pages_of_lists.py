@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allocations.services import extend
+from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from allocations import limiting
+from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from portal.tenants import invitations, services
 from portal.tenants.models import Project, Scope, Team, User
@@ -130,7 +130,7 @@ def world(team: Team, other: Team, project: Project) -> World:
         "operator": person(platform_role="operator"),
     }
     User.objects.create(username="anyone")
-    limit = limiting.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limiting.Terms(4))
+    limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.Terms(4))
     made = World(allocate(people["member"], project), limit, job("train", project.namespace))
     made.clients["anonymous"] = APIClient()
     for role, user in people.items():

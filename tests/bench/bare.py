@@ -17,10 +17,11 @@ from urllib.parse import urlencode
 import urllib3
 
 from allocations.cluster import names
+from allocations.cluster.backends import registry
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import hold_quota, lease, paths
+from allocations.cluster.manifests import hold_quota, lease
 from allocations.cluster.manifests import project as shared
-from allocations.reconcile.facts import Manifest, Ref, Request, View
+from allocations.domain.objects import Manifest, Ref, Request, View
 from deploy.local.home import Home
 
 Raw = dict[str, Any]
@@ -95,7 +96,7 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            for manifest in (self._quota(request, held=True), *paths.of(request).objects(request, View())):
+            for manifest in (self._quota(request, held=True), *registry.of(request).objects(request, View())):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
@@ -110,7 +111,7 @@ class Bare:
         """Take everything back, and wait until it is gone."""
         self._apply(shared.guard(self.project))
         self._apply(self._quota(request, held=False))
-        groups = [*paths.of(request).leftovers(request), [lease.ref(request)]]
+        groups = [*registry.of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
             self.api.call("DELETE", path)
@@ -128,12 +129,12 @@ class Bare:
 
     def _with(self, request: Request) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: paths.of(request).guard(request)}},
+            **{**vars(self.project), "guards": {request.name: registry.of(request).guard(request)}},
         )
 
     def _quota(self, request: Request, *, held: bool) -> Manifest:
         assert request.number is not None
-        hold = hold_quota.hold(request, paths.of(request).quota(request), View()) if held else None
+        hold = hold_quota.hold(request, registry.of(request).quota(request), View()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
         )

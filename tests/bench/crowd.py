@@ -14,9 +14,9 @@ from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS, observe
+from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation, AppliedObject, MirrorObject, Transition
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.states import Outcome, Phase
 from deploy.local.fleet import publisher, spec
 from portal.core import clock
 from portal.tenants import services as tenants

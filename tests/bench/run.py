@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from allocations import services
 from allocations.cluster.manifests.project import ProjectFacts
+from allocations.domain.objects import Request, View
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
-from allocations.reconcile import request
-from allocations.reconcile.facts import Request, View
+from allocations.requests import services
 from deploy.local.home import Home
 from portal.core import clock
 from portal.tenants import services as tenants
@@ -101,7 +101,7 @@ def _bare(bare: Bare, asked: Request) -> float:
 def _request(member: User, project: Project, offering: str) -> Request:
     """What the portal would ask for, in the bare client's namespace and team."""
     seen = services.preview(member, services.Wish(project=project.slug, offering=offering))
-    asked = request.of(services.draft(member, seen))
+    asked = spec_of_row.of(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 

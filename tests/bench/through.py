@@ -8,7 +8,7 @@ from uuid import UUID
 import urllib3
 from django.db import connection
 
-from allocations.states import Phase
+from allocations.domain.phases import Phase
 from portal.core import clock
 from portal.core.models import Due
 

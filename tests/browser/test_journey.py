@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from quotas.catalog.models import Flavor
 from tests.browser.conftest import PHONE, sign_in
 from tests.db.builders_pages import asked, held, in_phase

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from allocations import services
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import services
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
 from tests.cluster.waiting import eventually

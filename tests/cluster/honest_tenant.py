@@ -5,8 +5,8 @@ Each action returns what it did, in words.
 
 from random import Random
 
-from allocations import services
 from allocations.models import Allocation
+from allocations.requests import services
 from portal.core.errors import Refused
 from portal.tenants.models import Project, User
 from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
 from tests.builders import client

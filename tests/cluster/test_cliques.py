@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from allocations import selectors
+from allocations.requests import selectors
 from deploy.local.fleet import state
 from deploy.local.fleet.api import Api
 from portal.tenants.models import Project, Team, User

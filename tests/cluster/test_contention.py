@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from allocations import services
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import services
 from portal.core.errors import Busy, Refused, Retryable
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from allocations import services
-from allocations.states import Outcome, Phase
+from allocations.domain.phases import Outcome, Phase
+from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask, held, intervals, wait_for

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from allocations.cluster.names import hold_slot
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from portal.tenants.models import Project, User
 from tests.builders import client
 from tests.cluster import slices

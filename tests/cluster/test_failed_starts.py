@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from allocations import services
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import services
 from portal.core import clock
 from portal.core.models import Due
 from portal.tenants.models import Project, User

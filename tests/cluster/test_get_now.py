@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from allocations import services
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import services
 from portal.core.errors import Refused
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from allocations import services
 from allocations.cluster import names
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject
-from allocations.states import Phase
+from allocations.requests import services
 from deploy.local.runner import Local
 from portal.core import clock, due
 from portal.tenants.models import Project, User

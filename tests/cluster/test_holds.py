@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from allocations import selectors
 from allocations.cluster.names import hold_slot
+from allocations.domain.phases import Outcome, Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.reconcile import request
-from allocations.states import Outcome, Phase
+from allocations.requests import selectors
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
 from tests.cluster.conftest import Kubectl
@@ -32,7 +32,7 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
 def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", 2)
     hard = hold_quota(row, kubectl)["status"]["hard"]
-    share = request.of(request.rows().get(pk=row.pk)).node_share
+    share = spec_of_row.of(spec_of_row.rows().get(pk=row.pk)).node_share
     assert {name: amount for name, amount in hard.items() if amount != "0"} == {
         "pods": "32",
         "requests.nvidia.com/gpu": "2",

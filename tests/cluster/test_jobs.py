@@ -13,11 +13,11 @@ import pytest
 import yaml
 from django.test import Client
 
-from allocations import jobs, queueing
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
 from allocations.cluster import people
 from allocations.cluster.client import connect
-from allocations.jobs import Job, State
+from allocations.queues import jobs, queue
+from allocations.queues.jobs import Job, State
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
@@ -158,7 +158,7 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     eventually(lambda: clock.now() > first.created_at + timedelta(seconds=1))
     waiting = [first, become(project, submit("second"), State.QUEUED, "WaitingForQuota")]
     assert all(job.helps.startswith("Give back") for job in waiting)
-    eventually(lambda: {job.name: queueing.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
+    eventually(lambda: {job.name: queue.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
     assert body["ordered_by"] == "kueue"
     assert [(row["kind"], row["name"], row["position"], row["ahead"]) for row in body["pending"]] == [

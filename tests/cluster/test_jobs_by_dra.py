@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from allocations.jobs import State
+from allocations.queues.jobs import State
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Device, Node, Pool
 from quotas.metering.models import UsageInterval

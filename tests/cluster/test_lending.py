@@ -13,11 +13,11 @@ from uuid import uuid4
 
 import pytest
 
-from allocations import lending
 from allocations.cluster import names
-from allocations.limiting import text
+from allocations.domain.phases import Phase
+from allocations.limits.services import text
 from allocations.models import Allocation, MirrorObject
-from allocations.states import Phase
+from allocations.queues import lending
 from portal.core import clock, due
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Project, Role, Team, User

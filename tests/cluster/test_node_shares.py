@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
 from allocations.cluster import names
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.reconcile import request
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
 from quotas.catalog import quantities
@@ -54,7 +54,7 @@ def every_l40s(vision: Team) -> Iterator[int]:
 
 
 def share_of(row: Allocation) -> NodeShare:
-    return request.of(request.rows().get(pk=row.pk)).slice_share
+    return spec_of_row.of(spec_of_row.rows().get(pk=row.pk)).slice_share
 
 
 def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) -> str:

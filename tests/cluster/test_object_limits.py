@@ -7,9 +7,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from allocations import cluster_store
 from allocations.cluster.client import connect
-from allocations.store_levels import Level
+from allocations.domain.etcd_usage import Level
+from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
@@ -57,7 +57,7 @@ def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(pro
 
 
 def test_the_api_server_tells_the_size_of_etcd() -> None:
-    cluster_store.read(connect())
-    store = cluster_store.current()
+    etcd_monitor.read(connect())
+    store = etcd_monitor.current()
     assert store.size_bytes
     assert store.level is Level.NORMAL

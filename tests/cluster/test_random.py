@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import Phase as Phases
 from hypothesis import strategies as st
 
-from allocations import selectors, services
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import selectors, services
 from portal.tenants.models import Project, User
 from tests.cluster import slices
 from tests.cluster.asking import ended, phase, wait_for

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from allocations import services
 from allocations.cluster.client import connect
 from allocations.cluster.names import hold_slot
+from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
-from allocations.states import Outcome, Phase
+from allocations.requests import services
 from portal.core import clock, due
 from portal.core.models import Due
 from portal.tenants.models import Project, User

@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from allocations.cluster.kinds import INVENTORY, KINDS
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject, Transition
-from allocations.states import Phase
 from deploy.local.runner import Local
 from portal.core import clock, due
 from portal.core.models import Due

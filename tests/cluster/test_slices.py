@@ -8,13 +8,14 @@ from uuid import uuid4
 
 import pytest
 
-from allocations import cards, selectors
-from allocations.availability import Stock
+from allocations.capacity import flavor_devices
+from allocations.capacity.snapshot import Stock
 from allocations.cluster.client import connect
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.allocation import reconcile_allocation
-from allocations.selectors import HeldDevice
-from allocations.states import Phase
+from allocations.requests import selectors
+from allocations.requests.selectors import HeldDevice
 from portal.core import clock, due
 from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
@@ -88,7 +89,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    there = cards.of([offering.flavor])[offering.flavor_id]
+    there = flavor_devices.of([offering.flavor])[offering.flavor_id]
     eventually(lambda: Stock().capacity(offering).free == len(there.cards) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
@@ -117,7 +118,9 @@ def test_slices_stand_to_each_other_as_the_request_wants(
 ) -> None:
     row = held(member, project, offering, count, constraints=(constraint,))
     got = [device.parent_uuid or device.uuid for device in devices(row)]
-    roots = {card.uuid: card.pcie_root for card in cards.of([row.offering.flavor])[row.offering.flavor_id].cards}
+    roots = {
+        card.uuid: card.pcie_root for card in flavor_devices.of([row.offering.flavor])[row.offering.flavor_id].cards
+    }
     assert {
         "same_gpu": len(set(got)) == 1,
         "distinct_gpus": len(set(got)) == count,
@@ -239,8 +242,8 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
 
         (device,) = eventually(given)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
-        eventually(lambda: any(c.taken for c in cards.of([flavor])[flavor.pk].cards))
-        uuid_of = {card.key: card.uuid for card in cards.of([flavor])[flavor.pk].cards}
+        eventually(lambda: any(c.taken for c in flavor_devices.of([flavor])[flavor.pk].cards))
+        uuid_of = {card.key: card.uuid for card in flavor_devices.of([flavor])[flavor.pk].cards}
         yield uuid_of[device["pool"], device["device"]]
     finally:
         kubectl("delete", "namespace", name, "--wait=false")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from allocations import connect, selectors
 from allocations.cluster import names
+from allocations.connect import connection
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.reconcile import request
-from allocations.states import Phase
+from allocations.requests import selectors
 from portal.core import due
 from portal.core.errors import Refused
 from portal.tenants.models import Project, Team, User
@@ -127,7 +128,7 @@ def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kub
 
 def tenant_pod(row: Allocation, index: str) -> dict[str, Any]:
     """The pod that /connect gives, for slice ``index``; for none when it is empty."""
-    pod: dict[str, Any] = yaml.safe_load(connect.pod_yaml(request.rows().get(pk=row.pk)))
+    pod: dict[str, Any] = yaml.safe_load(connection.pod_yaml(spec_of_row.rows().get(pk=row.pk)))
     assert pod["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
     pod["metadata"] |= {"name": f"on-{index}", "annotations": {"gpu-portal.io/slices": index} if index else {}}
     return pod

@@ -10,12 +10,12 @@ import pytest
 import urllib3
 from django.test import Client
 
-from allocations import adopting, archiving, moving
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused
+from allocations.domain.objects import Ref
+from allocations.domain.phases import Outcome, Phase
 from allocations.models import AppliedObject
-from allocations.reconcile.facts import Ref
-from allocations.states import Outcome, Phase
+from allocations.projects import adopt, archive, transfer
 from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
@@ -84,7 +84,7 @@ def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
     project: Project, member: User, operator: User, language: Team, kubectl: Kubectl
 ) -> None:
     row = end(member, held(member, project, "l40s/whole"))
-    moving.move(operator, project, language)
+    transfer.move(operator, project, language)
     eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
     where = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
     eventually(lambda: kubectl("get", "localqueue", "gpu", *where) == "team-language")
@@ -102,7 +102,7 @@ def test_a_project_with_something_in_it_does_not_move(
 ) -> None:
     row = held(member, project, "l40s/whole")
     with pytest.raises(Refused, match=row.name) as refusal:
-        moving.move(operator, project, language)
+        transfer.move(operator, project, language)
     assert "Release" in refusal.value.hint
     project.refresh_from_db()
     assert project.team.slug == "vision"
@@ -114,7 +114,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
     tenant = person_of(local, tmp_path, member, project.namespace)
     tenant.do("create", "-f", "-", words=queued_job("own"))
     with pytest.raises(Refused, match=r"queued Jobs.*own"):
-        moving.move(operator, project, language)
+        transfer.move(operator, project, language)
 
 
 # Archiving
@@ -153,7 +153,7 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     thing = ("configmap", "kept", "-n", project.namespace)
     kubectl("create", *thing)
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
 
     def told() -> str:
         return " ".join(over_http(local, operator, project, json.dumps({"dry_run": True}))["remaining"])
@@ -185,9 +185,9 @@ def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -
 def test_a_project_taken_into_use_again_has_its_namespace_back(
     project: Project, member: User, operator: User, kubectl: Kubectl
 ) -> None:
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    archiving.unarchive(operator, project)
+    archive.unarchive(operator, project)
     eventually(lambda: "person-vision-member" in people(kubectl, project.namespace), within_s=60)
     project.refresh_from_db()
     held(member, project, "l40s/whole")
@@ -207,11 +207,11 @@ def old_namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) -> Iterator[Project]:
-    made = adopting.adopt(operator, vision, old_namespace, "Old", old_namespace)
+    made = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
     eventually(lambda: people(kubectl, made.namespace))
     yield made
     release_all(made)
-    archiving.archive(operator, made)
+    archive.archive(operator, made)
     eventually(lambda: not AppliedObject.objects.filter(target=f"project:{made.slug}").exists(), within_s=60)
 
 
@@ -226,10 +226,10 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
         return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
 
     eventually(warned)
-    waiting = adopting.waiting_for(operator, adopted)
+    waiting = adopt.waiting_for(operator, adopted)
     assert [(pod.name, pod.why) for pod in waiting] == [("before", "asks for 1 nvidia.com/gpu without an allocation")]
 
-    adopting.set_guard(operator, adopted, "enforce")
+    adopt.set_guard(operator, adopted, "enforce")
 
     def refused() -> bool:
         tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
@@ -256,10 +256,10 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
 def test_an_archived_project_gives_its_adopted_namespace_back(
     adopted: Project, member: User, operator: User, local: Local, tmp_path: Path, kubectl: Kubectl
 ) -> None:
-    adopting.set_guard(operator, adopted, "enforce")
+    adopt.set_guard(operator, adopted, "enforce")
     row = held(member, adopted, "h100/whole")
     person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", words=queued_job("own"))
-    archiving.archive(operator, adopted)
+    archive.archive(operator, adopted)
     wait_for(row, Phase.ENDED)
     eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)
     left = labels(kubectl, adopted.namespace)
@@ -275,9 +275,9 @@ def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator:
     closed = own_namespace(kubectl)
     try:
         with pytest.raises(Invalid, match="kubectl label namespace"):
-            adopting.adopt(operator, vision, closed, "Old", closed)
+            adopt.adopt(operator, vision, closed, "Old", closed)
         with pytest.raises(Invalid, match="has no namespace"):
-            adopting.adopt(operator, vision, "nowhere-at-all", "Old", "nowhere-at-all")
+            adopt.adopt(operator, vision, "nowhere-at-all", "Old", "nowhere-at-all")
     finally:
         kubectl("delete", "namespace", closed, "--wait=false")
     assert not Project.objects.filter(slug__in=[closed, "nowhere-at-all"]).exists()

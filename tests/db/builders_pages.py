@@ -7,10 +7,11 @@ from uuid import uuid4
 
 from django.test import Client
 
-from allocations import services, transitions
+from allocations.domain.phases import Outcome, Phase
+from allocations.lifecycle import transitions
 from allocations.models import Allocation
-from allocations.services import Wish
-from allocations.states import Outcome, Phase
+from allocations.requests import services
+from allocations.requests.services import Wish
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.metering import services as metering

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from allocations import numbers, services, transitions
 from allocations.cluster import names
+from allocations.domain.objects import View
+from allocations.domain.phases import Phase
+from allocations.lifecycle import slot_numbers, spec_of_row, transitions
+from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
-from allocations.reconcile import adoption, request, wants
-from allocations.reconcile.facts import View
-from allocations.rules import LIVE_PER_PROJECT
-from allocations.states import Phase
+from allocations.reconcile import recovery
+from allocations.requests import services
+from allocations.requests.rules import LIVE_PER_PROJECT
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import Due
@@ -65,14 +67,14 @@ def refused(user: User, project: Project, **wish: Any) -> Refused:
 def started(row: Allocation) -> Allocation:
     """The row, with a start that has come."""
     Allocation.objects.filter(pk=row.pk).update(starts_at=clock.now() - timedelta(seconds=1))
-    return request.rows().get(pk=row.pk)
+    return spec_of_row.rows().get(pk=row.pk)
 
 
 def test_what_is_scheduled_takes_no_number_until_it_starts(team, project) -> None:
     row = schedule(person(team), project)
     assert (row.phase, row.number) == (Phase.SCHEDULED, None)
     assert allocate(person(team), project, name="now").number == 0
-    assert numbers.assign(started(row)) == ""
+    assert slot_numbers.assign(started(row)) == ""
     row.refresh_from_db()
     assert row.number == 1
 
@@ -152,13 +154,13 @@ def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project
     row = schedule(person(team), project)
     many(person(team), project, iter(range(LIVE_PER_PROJECT)))
     row = started(row)
-    why = numbers.assign(row)
+    why = slot_numbers.assign(row)
     assert (row.number, why.split(";")[0]) == (None, "The project has 250 live allocations")
-    asked, intent = request.of(row), replace(request.intent(row), number_wait=why)
-    situation = wants.assess(asked, intent, View(), {}, clock.now(), request.deadlines(row))
+    asked, intent = spec_of_row.of(row), replace(spec_of_row.intent(row), number_wait=why)
+    situation = hold.assess(asked, intent, View(), {}, clock.now(), spec_of_row.deadlines(row))
     assert not situation.queues
-    assert not wants.wanted(asked, situation, View(), {}).objects
-    assert wants.wake_at(asked, intent, situation) == situation.facts.now + wants.NUMBER_RETRY
+    assert not hold.wanted(asked, situation, View(), {}).objects
+    assert hold.wake_at(asked, intent, situation) == situation.facts.now + hold.NUMBER_RETRY
     transitions.record_phase(row, situation)
     row.refresh_from_db()
     assert (row.phase, row.reason, row.message) == (Phase.QUEUED, "allocation_limit", why)
@@ -169,7 +171,9 @@ def test_what_starts_counts_against_its_members_live_ones(team, project, small) 
     row = schedule(member, project)
     for _ in range(2):
         allocate(member, project)
-    assert numbers.assign(started(row)).startswith("Its member has 2 live allocations in the project; 2 are the most.")
+    assert slot_numbers.assign(started(row)).startswith(
+        "Its member has 2 live allocations in the project; 2 are the most."
+    )
 
 
 def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at(team, project, small) -> None:
@@ -180,8 +184,10 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     Allocation.objects.filter(pk=second.pk).update(starts_at=clock.now())
     Due.objects.all().delete()
     Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
-    row = request.rows().get(pk=live.pk)
-    situation = wants.assess(request.of(row), request.intent(row), View(), {}, clock.now(), request.deadlines(row))
+    row = spec_of_row.rows().get(pk=live.pk)
+    situation = hold.assess(
+        spec_of_row.of(row), spec_of_row.intent(row), View(), {}, clock.now(), spec_of_row.deadlines(row)
+    )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED
     assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
@@ -201,10 +207,10 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
         uid="u",
         resource_version=1,
         allocation=row.name,
-        facts={"record": request.record(row)},
+        facts={"record": spec_of_row.record(row)},
         seen_at=clock.now(),
     )
-    adoption.adopt(project.namespace)
+    recovery.adopt(project.namespace)
     assert list(Allocation.objects.order_by("number").values_list("number", flat=True)) == [0, 1, 2]
     row.refresh_from_db()
     assert row.number == 1

@@ -2,8 +2,8 @@
 
 import pytest
 
-from allocations import archiving
 from allocations.models import Allocation
+from allocations.projects import archive
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.models import Due
 from portal.tenants.models import Project
@@ -29,7 +29,7 @@ def rows(team, project):
 
 def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operator):
     Due.objects.all().delete()
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
     assert set(Allocation.objects.values_list("desired", "ending")) == {("released", "person")}
     assert {row.transitions.last().reason for row in rows} == {"project_archived"}
     assert set(Due.objects.values_list("target", flat=True)) == {
@@ -39,37 +39,37 @@ def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operat
 
 
 def test_nothing_is_asked_in_it_any_more(rows, project, operator, team):
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
     with pytest.raises(Refused, match="is archived"):
         allocate(person(team), project)
 
 
 def test_what_was_written_is_the_slug_or_is_refused_with_it(project):
-    archiving.require_confirmation(project, "vision-train")
+    archive.require_confirmation(project, "vision-train")
     for wrong in ("", "vision", "Vision-Train", "vision-train "):
         with pytest.raises(Invalid, match="Write vision-train, the project's slug") as refusal:
-            archiving.require_confirmation(project, wrong)
+            archive.require_confirmation(project, wrong)
         assert list(refusal.value.errors) == ["confirm"]
 
 
 def test_archiving_twice_ends_nothing_twice(rows, project, operator):
-    archiving.archive(operator, project)
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
+    archive.archive(operator, project)
     assert [row.transitions.filter(type="end").count() for row in rows] == [1, 1]
 
 
 def test_it_is_not_taken_into_use_while_something_of_before_still_ends(rows, project, operator):
-    archiving.archive(operator, project)
+    archive.archive(operator, project)
     with pytest.raises(Refused, match="2 allocations of vision-train are still ending"):
-        archiving.unarchive(operator, project)
+        archive.unarchive(operator, project)
     for row in rows:
         ended(row)
-    archiving.unarchive(operator, project)
+    archive.unarchive(operator, project)
     assert Project.objects.get().archived_at is None
 
 
 def test_a_lead_archives_nothing(rows, project, team):
-    for act in (archiving.preview, archiving.archive, archiving.unarchive):
+    for act in (archive.preview, archive.archive, archive.unarchive):
         with pytest.raises(Forbidden):
             act(person(team, "lead"), project)
     assert Project.objects.get().archived_at is None

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from allocations import services
+from allocations.requests import services
 from portal.core import source
 from portal.core.audit import audit
 from portal.core.errors import Refused

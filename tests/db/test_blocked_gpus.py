@@ -9,14 +9,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from allocations import cards
-from allocations.availability import Capacity, Stock
+from allocations.capacity import flavor_devices
+from allocations.capacity.snapshot import Capacity, Stock
 from allocations.cluster import kinds
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
 from allocations.reconcile import inventory, mirror
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.reconcile.observe import record_observations
+from allocations.reconcile.mirror_writer import record_observations
 from portal.core.models import Due
 from portal.tenants.models import Project, Team
 from quotas.catalog import services as catalog
@@ -119,11 +119,13 @@ def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> Non
 def test_by_states_as_much_fits_as_card_by_card() -> None:
     watch(pod("h100-0", 150))
     flavor = Flavor.objects.get(name="h100")
-    there = cards.of([flavor])[flavor.pk]
+    there = flavor_devices.of([flavor])[flavor.pk]
     each = type(there)(there.cards, there.geometry)
-    pieces = [cards.piece(offering) for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")]
+    pieces = [
+        flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")
+    ]
     assert [there.total(piece) for piece in pieces] == [each.total(piece) for piece in pieces]
-    assert there.together(cards.piece(flavor.offerings.get(kind="whole")), (), spread=True) == 1
+    assert there.together(flavor_devices.piece(flavor.offerings.get(kind="whole")), (), spread=True) == 1
 
 
 def test_operators_read_what_is_wrong_with_a_node_that_stays_offered() -> None:

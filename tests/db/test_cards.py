@@ -3,8 +3,8 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from allocations import cards
-from allocations.placing import Cards
+from allocations.capacity import flavor_devices
+from allocations.capacity.packing import Cards
 from portal.tenants.models import Team
 from quotas.catalog.models import Device, Flavor
 from tests.db.builders_claims import h100_node, take
@@ -26,9 +26,9 @@ def flavor(team: Team) -> Flavor:
 
 @pytest.mark.parametrize("empty", [False, True])
 def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
-    there = cards.of([flavor])[flavor.pk]
+    there = flavor_devices.of([flavor])[flavor.pk]
     each = Cards(there.cards, there.geometry)
-    pieces = [cards.piece(offering) for offering in flavor.offerings.select_related("flavor")]
+    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
     by_states = [there.total(piece, empty=empty) for piece in pieces]
     assert len(each.cards) == 7
     assert by_states == [each.total(piece, empty=empty) for piece in pieces]
@@ -36,7 +36,7 @@ def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) 
 
 
 def test_how_much_fits_is_one_query(flavor: Flavor, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    pieces = [cards.piece(offering) for offering in flavor.offerings.select_related("flavor")]
+    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
     with django_assert_num_queries(1):
-        there = cards.of([flavor])[flavor.pk]
+        there = flavor_devices.of([flavor])[flavor.pk]
         assert [there.total(piece) for piece in pieces] == [there.total(piece) for piece in pieces]

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from allocations import cluster_store
 from allocations.cluster.errors import ClusterStoreFull
-from allocations.store_levels import STORE_FULL, Level
+from allocations.domain.etcd_usage import STORE_FULL, Level
+from allocations.reconcile import etcd_monitor
 from portal.api.problems import as_problem
 from portal.core import clock, due, heartbeat
 from tests.builders import person
@@ -41,9 +41,9 @@ def succeed(target):
 
 
 def test_readyz_is_degraded_when_etcd_is_nearly_full(working):
-    cluster_store.record(int(1.5 * GIB))
+    etcd_monitor.record(int(1.5 * GIB))
     assert Client().get("/readyz").json()["status"] == "ready"
-    cluster_store.record(int(1.8 * GIB))
+    etcd_monitor.record(int(1.8 * GIB))
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["checks"]["cluster_store"] == "1.8 GiB of 2.0 GiB (90%)"
@@ -59,16 +59,16 @@ def test_readyz_is_degraded_while_writes_find_no_space_and_ready_once_one_succee
 
 
 def test_an_old_size_is_not_told(working, settings):
-    cluster_store.record(int(1.9 * GIB))
+    etcd_monitor.record(int(1.9 * GIB))
     with clock.frozen(clock.now() + timedelta(seconds=6 * settings.STORE_READ_S)):
-        assert cluster_store.current().size_bytes is None
-    assert cluster_store.current().level is Level.CRITICAL
+        assert etcd_monitor.current().size_bytes is None
+    assert etcd_monitor.current().level is Level.CRITICAL
 
 
 def test_metrics_tell_size_quota_refused_writes_and_what_projects_may_store(settings, project):
     settings.METRICS_TOKEN, settings.ETCD_QUOTA_BYTES = "scrape-me", 4 * GIB
     assert "gpu_portal_cluster_store_bytes" not in scraped()
-    cluster_store.record(26_042_368)
+    etcd_monitor.record(26_042_368)
     find_full("platform")
     told = scraped()
     assert "gpu_portal_cluster_store_bytes 2.6042368e+07" in told

@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from allocations import limiting, moving
+from allocations.limits import services as limit_services
+from allocations.projects import transfer
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
@@ -132,7 +133,7 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
     services.set_limit("operator", team, whole.pool, 4)
 
     def set_it() -> None:
-        made.append(limiting.set_limit(lead, project, None, limiting.Terms(9)))
+        made.append(limit_services.set_limit(lead, project, None, limit_services.Terms(9)))
         connection.close()
 
     setting = Thread(target=set_it)
@@ -149,7 +150,7 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
     services.set_limit("operator", team, whole.pool, 4)
     row = asked(person(team), project, count=2)
     counting.give_back(row.pk)  # as a database of before it was asked for
-    limiting.recount_those_of(row)
+    limit_services.recount_those_of(row)
     assert used(limit) == 2
 
 
@@ -165,7 +166,7 @@ def test_a_team_that_moves_counts_where_it_is(team, project, whole):
     asked(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
-    moving.move_team(team, product, actor="operator")
+    transfer.move_team(team, product, actor="operator")
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
 
 

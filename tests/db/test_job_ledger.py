@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from allocations.availability import Capacity, Stock
+from allocations.capacity.snapshot import Capacity, Stock
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.reconcile.observe import record_list, record_observations
+from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.tenants.models import Team
 from quotas.catalog.facts import NodeFact
 from quotas.catalog.models import Offering, PoolUse

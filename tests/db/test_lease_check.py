@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster.client import Client
 from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
-from allocations.reconcile.lease_check import WATCHED, check_leases
+from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
 from portal.core.models import Due

@@ -8,11 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster import names
-from allocations.lease_excess import DEVICES
+from allocations.domain.objects import View
+from allocations.lifecycle.lease_excess import DEVICES
 from allocations.models import Allocation, LeaseExcess, MirrorObject
-from allocations.reconcile.facts import View
-from allocations.reconcile.held_leases import holds
-from allocations.reconcile.lease_check import sight
+from allocations.reconcile.enforcement.holds import holds
+from allocations.reconcile.enforcement.lease_check import sight
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.api.fleet import allocate, fleet

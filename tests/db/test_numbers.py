@@ -2,8 +2,8 @@
 
 import pytest
 
-from allocations import numbers
 from allocations.cluster import names
+from allocations.lifecycle import slot_numbers
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from tests.api.fleet import allocate, fleet
@@ -34,6 +34,6 @@ def test_an_adopted_allocation_has_its_number_unless_the_quota_of_it_is_anothers
             facts={"slices": {"restored": {}}},
             seen_at=clock.now(),
         )
-    given = numbers.of_adopted(project, restored.number)
+    given = slot_numbers.of_adopted(project, restored.number)
     restored.refresh_from_db()
     assert (given, restored.number) == ((1, 0) if listed else (0, 1))

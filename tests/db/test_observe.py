@@ -9,7 +9,7 @@ import pytest
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, AppliedObject, MirrorObject
-from allocations.reconcile.observe import record_list, record_observations
+from allocations.reconcile.mirror_writer import record_list, record_observations
 from portal.core.models import Due
 from quotas.metering.models import UsageInterval
 from tests.api.fleet import allocate, fleet

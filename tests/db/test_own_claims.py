@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from allocations import own_claims, selectors, services
-from allocations.availability import Stock
+from allocations.capacity.snapshot import Stock
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
-from allocations.reconcile import request
-from allocations.services import Wish
-from allocations.states import Phase
+from allocations.requests import custom_claims, selectors, services
+from allocations.requests.services import Wish
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Offering
 from tests.builders import client, person
@@ -35,8 +35,8 @@ def wish(*requests, **parts) -> Wish:
 
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
     row = services.request(member, wish({"device": "gpu", "count": 2}))
-    assert own_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
-    asked = request.of(request.rows().get(pk=row.pk))
+    assert custom_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
+    asked = spec_of_row.of(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
     assert asked.claim is not None
     assert asked.claim["built"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2

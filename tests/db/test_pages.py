@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from allocations.states import Phase
+from allocations.domain.phases import Phase
 from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
 from quotas.catalog import services as catalog

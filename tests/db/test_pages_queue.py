@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations import lending
+from allocations.queues import lending
 from tests.api.fleet import allocate, fleet
 from tests.api.queued import job
 from tests.builders import person

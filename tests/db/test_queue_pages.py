@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from allocations import queueing
 from allocations.models import Allocation, MirrorObject
+from allocations.queues import queue
 from quotas.catalog.models import Offering
 from tests.api.fleet import fleet
 from tests.api.queued import crowd
@@ -66,7 +66,7 @@ def test_as_many_queries_with_500_waiting_as_with_5(client, wait, path):
 def test_an_answer_has_a_page_of_what_waits_and_tells_how_much_there_is(client, wait):
     wait(MANY)
     first = body(client)
-    assert (len(first["pending"]), first["waiting"]) == (queueing.PAGE_SIZE, MANY)
+    assert (len(first["pending"]), first["waiting"]) == (queue.PAGE_SIZE, MANY)
     assert first["holding_next"] is None
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from allocations import services
+from allocations.capacity.node_shares import node_share, per_slice
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.reconcile import request
-from allocations.services import Wish
-from allocations.shares_of_nodes import node_share, per_slice
+from allocations.requests import services
+from allocations.requests.services import Wish
 from quotas.catalog.models import Flavor
 from quotas.catalog.node_shares import NodeShare
 from tests.builders import person
@@ -24,7 +24,7 @@ def member(team):
 
 def requested(member, **wish) -> Allocation:
     row = services.request(member, Wish(project="vision-train", **wish))
-    return request.rows().get(pk=row.pk)
+    return spec_of_row.rows().get(pk=row.pk)
 
 
 def test_each_slice_of_an_allocation_has_its_share(member, project):

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
+from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
-from allocations.reconcile import request, steer, wants
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.reconcile import device_affinity
 from allocations.reconcile.mirror import MirrorStale
-from allocations.states import Phase
 from portal.tenants.models import Project, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -23,7 +25,7 @@ from tests.mig_facts import cut_card, device
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
-DEADLINES = wants.Deadlines(timedelta(seconds=120), timedelta(seconds=60))
+DEADLINES = hold.Deadlines(timedelta(seconds=120), timedelta(seconds=60))
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def member(team, project) -> User:
 
 def asked(member: User, project: Project, profile: str, count: int = 1, **wish: Any) -> Allocation:
     row = allocate(member, project, f"h100/mig-{profile}", count, **wish)
-    return request.rows().get(pk=row.pk)
+    return spec_of_row.rows().get(pk=row.pk)
 
 
 def taken(node: str, *devices: str) -> None:
@@ -61,12 +63,12 @@ def taken(node: str, *devices: str) -> None:
 def settle(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
     """The row's steer after one look at these objects beside its lease."""
     view = View([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
-    wanted = request.of(row)
-    situation = wants.assess(wanted, request.intent(row), view, {}, NOW, DEADLINES)
-    changed = steer.settle(row, wanted, view, situation)
-    before, row = row.steer, request.rows().get(pk=row.pk)
+    wanted = spec_of_row.of(row)
+    situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
+    changed = device_affinity.settle(row, wanted, view, situation)
+    before, row = row.steer, spec_of_row.rows().get(pk=row.pk)
     assert before == row.steer
-    assert changed or not steer.settle(row, request.of(row), view, situation)
+    assert changed or not device_affinity.settle(row, spec_of_row.of(row), view, situation)
     return row.steer
 
 
@@ -148,7 +150,7 @@ def test_a_row_that_was_lost_and_has_no_claim_chooses(member, project):
 
 
 def test_whole_gpus_are_not_steered(member, project):
-    row = request.rows().get(pk=allocate(member, project, "h100/whole").pk)
+    row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole").pk)
     assert settle(row) == {}
 
 
@@ -163,6 +165,6 @@ def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
             seen_at=NOW,
         )
     taken("h100-0", "gpu-0")
-    row = request.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints=("same_clique",)).pk)
+    row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints=("same_clique",)).pk)
     assert settle(row) == {"clique": "d.2"}
     assert Allocation.objects.get(pk=row.pk).phase == Phase.QUEUED

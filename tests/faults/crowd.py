@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import cycle, islice
 
-from allocations import services
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
+from allocations.requests import services
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask
 

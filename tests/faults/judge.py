@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from allocations.cluster import names
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.reconcile import request
-from allocations.states import Phase
 from portal.core import clock
 from portal.tenants.models import Project
 from quotas.limits.models import Limit
@@ -30,7 +30,7 @@ delays of their own."""
 
 def findings(projects: list[Project], kubectl: Kubectl) -> list[str]:
     """All that is not right at this moment."""
-    rows = list(request.rows().filter(project__in=projects))
+    rows = list(spec_of_row.rows().filter(project__in=projects))
     seen = Cluster(kubectl, projects)
     return [*_phases(rows), *_objects(rows, seen), *_strangers(rows, seen), *_ledger(rows, seen)]
 
@@ -161,7 +161,7 @@ def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> lis
     ``hidden_s`` is for how long nobody may have watched; it counts only where the ledger says that it estimated.
     """
     now = clock.now()
-    ids = {row.pk: row for row in request.rows().filter(project__in=projects)}
+    ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
     ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
     for interval in UsageInterval.objects.filter(allocation__in=list(ids)):
         row = ids[interval.allocation]

@@ -11,8 +11,8 @@ import pytest
 import redis
 from django.conf import settings
 
+from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.states import Phase
 from deploy.local.runner import Local
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually

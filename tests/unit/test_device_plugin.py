@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from allocations.cluster.backends import device_plugin
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import device_plugin, hold_quota
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.cluster.manifests import hold_quota
+from allocations.domain.objects import Ref, Seen, View
 from tests.asked import L40S
 
 GPU = "nvidia.com/gpu"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from allocations.cluster.manifests import dra, tenant_pod
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.cluster.backends import dra
+from allocations.connect import sample_pod
+from allocations.domain.objects import Ref, Seen, View
 from tests import asked
 
 WHOLE = replace(
@@ -140,10 +141,10 @@ def test_the_guard_is_told_the_claims():
 
 
 def test_the_pod_to_begin_with_names_a_slice_where_there_are_several_claims():
-    assert "annotations" not in tenant_pod.build(WHOLE)["metadata"]
-    assert tenant_pod.build(SPREAD)["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
+    assert "annotations" not in sample_pod.build(WHOLE)["metadata"]
+    assert sample_pod.build(SPREAD)["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
 
 
 def test_by_device_plugin_the_pod_names_none():
     plugin = replace(SPREAD, path="device-plugin", resource="nvidia.com/gpu")
-    assert "annotations" not in tenant_pod.build(plugin)["metadata"]
+    assert "annotations" not in sample_pod.build(plugin)["metadata"]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from allocations.reconcile.facts import Ref, Seen, View
-from allocations.reconcile.node_uses import foreign_use
+from allocations.domain.objects import Ref, Seen, View
+from allocations.reconcile.node_usage import foreign_use
 from quotas.catalog.discovery import discover
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 

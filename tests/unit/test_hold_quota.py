@@ -7,7 +7,7 @@ import pytest
 
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import former_holds, hold_quota
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.domain.objects import Ref, Seen, View
 from quotas.catalog.node_shares import NodeShare
 from tests.asked import L40S
 

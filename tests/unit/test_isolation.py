@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.advice import warnings
-from allocations.isolation import Isolation, of_allocation, of_slice
+from allocations.domain.isolation import Isolation, of_allocation, of_slice
+from allocations.requests.advice import warnings
 
 SHARED = of_slice("none", "time-slicing", 4, 15360)
 MIG = of_slice("hardware", "", 1, 9984)

@@ -10,8 +10,8 @@ from allocations.cluster import names
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, is_ours, observe
 from allocations.cluster.projectors import gpu_requests
-from allocations.reconcile.apply import in_the_way
-from allocations.reconcile.facts import Ref
+from allocations.domain.objects import Ref
+from allocations.reconcile.engine.apply import in_the_way
 
 GPU = "nvidia.com/gpu"
 JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from allocations.lease_excess import DEVICES, Excess, Hold, Holder, HolderKind, find
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.domain.objects import Ref, Seen, View
+from allocations.lifecycle.lease_excess import DEVICES, Excess, Hold, Holder, HolderKind, find
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from allocations.rules import Ask, Counted, bindings, fits
+from allocations.requests.rules import Ask, Counted, bindings, fits
 from quotas.limits.tree import Quota, Tree
 
 PARENTS = {

@@ -4,8 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from allocations.reconcile import node_uses
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.domain.objects import Ref, Seen, View
+from allocations.reconcile import node_usage
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.node_room import Room
 from quotas.catalog.node_shares import NodeShare
@@ -30,7 +30,7 @@ def claim(name: str, *devices: str, allocation: str = "", **more: Any) -> Seen:
 
 def rooms(found: Discovered, *seen: Seen, metered: tuple[str, ...] = ()) -> Room:
     shares = {flavor.name: flavor.per_card for flavor in found.flavors}
-    (room,) = node_uses.rooms(View(seen), found, metered, shares).values()
+    (room,) = node_usage.rooms(View(seen), found, metered, shares).values()
     return room
 
 
@@ -93,6 +93,6 @@ def test_parts_of_cards_that_are_cut_on_demand_have_a_part_of_the_share() -> Non
 
 def test_the_node_is_told_its_problem_and_stays_offered() -> None:
     room = rooms(L40S, pod("big", "l40s-0", 32))
-    (node,) = node_uses.with_rooms(L40S, {"l40s-0": room}).nodes
+    (node,) = node_usage.with_rooms(L40S, {"l40s-0": room}).nodes
     assert (node.flavor, node.blocked) == ("l40s", room.blocked)
     assert "ask for 32 of 64 CPU here, so 2 of 4 GPUs have their share of CPU" in node.problem

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from allocations.claims import spec
+from allocations.cluster.backends import dra
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import dra, own_claim, project
-from allocations.reconcile.facts import Ref, Seen, View
+from allocations.cluster.manifests import own_claim, project
+from allocations.domain.objects import Ref, Seen, View
 from tests import asked
 from tests.unit.claims import claim, words
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.placing import Card, Cards, Piece
+from allocations.capacity.packing import Card, Cards, Piece
 from quotas.catalog import layouts
 from quotas.catalog.mig_tables import TABLES
 

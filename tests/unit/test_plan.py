@@ -6,8 +6,8 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocations.reconcile.facts import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.plan import AS_MADE, DELETED, Action, Apply, Delete, Wanted, digest, plan
+from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
+from allocations.reconcile.engine.plan import AS_MADE, DELETED, Action, Apply, Delete, Wanted, digest, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.preflight import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
-from allocations.preflight_facts import Expected, Flow, Gathered, Guard, Refused, Right, Status
+from allocations.cluster.preflight.checks import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
+from allocations.cluster.preflight.facts import Expected, Flow, Gathered, Guard, Refused, Right, Status
 
 GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-gpu-taints", rules=1)
 BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-gpu-taints")

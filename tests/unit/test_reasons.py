@@ -2,8 +2,8 @@
 
 import pytest
 
-from allocations import reasons
-from allocations.reasons import EVICTED, FINISHED, QUEUED, explain
+from allocations.domain import reasons
+from allocations.domain.reasons import EVICTED, FINISHED, QUEUED, explain
 
 DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
 PREEMPTED = (

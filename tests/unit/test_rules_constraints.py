@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.rules import Ask, bindings, fits, most_possible
+from allocations.requests.rules import Ask, bindings, fits, most_possible
 
 SEVEN = Ask(
     offering="h100/mig-1g.10gb",

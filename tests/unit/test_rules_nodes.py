@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.rules import Ask, bindings, fits, more_than_a_node, most_possible
+from allocations.requests.rules import Ask, bindings, fits, more_than_a_node, most_possible
 
 WIDE = Ask(
     offering="h100/whole",

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from allocations.states import PHASES, Ending, Facts, LeaseFacts, Outcome, Phase, derive, failed_start, outcome
+from allocations.domain.phases import PHASES, Ending, Facts, LeaseFacts, Outcome, Phase, derive, failed_start, outcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

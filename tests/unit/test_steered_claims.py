@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from allocations.cluster.manifests import dra
-from allocations.reconcile import wants
-from allocations.reconcile.facts import Applied, Ref, Seen, View
-from allocations.reconcile.plan import DELETED, Apply, Delete, Wanted, digest, plan
+from allocations.cluster.backends import dra
+from allocations.domain.objects import Applied, Ref, Seen, View
+from allocations.lifecycle.modes import hold
+from allocations.reconcile.engine.plan import DELETED, Apply, Delete, Wanted, digest, plan
 from tests import asked
 from tests.unit.test_wants import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
@@ -25,10 +25,10 @@ def holder(**facts: Any) -> Seen:
     return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
 
 
-def wanted(request: Any, *seen: Seen) -> tuple[wants.Situation, Wanted]:
+def wanted(request: Any, *seen: Seen) -> tuple[hold.Situation, Wanted]:
     view = View([lease(ready=False), *seen])
-    situation = wants.assess(request, wants.Intent(), view, {}, at(1), DEADLINES)
-    return situation, wants.wanted(request, situation, view, {})
+    situation = hold.assess(request, hold.Intent(), view, {}, at(1), DEADLINES)
+    return situation, hold.wanted(request, situation, view, {})
 
 
 def kinds(found: Wanted) -> list[str]:
@@ -76,8 +76,8 @@ def test_the_plan_needs_to_know_nothing_of_it():
 
     def steps(*seen: Seen, synced: int = 0) -> list[Any]:
         view = View([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
-        situation = wants.assess(GIVEN_UP, wants.Intent(), view, done, at(1), DEADLINES)
-        actions = plan(wants.wanted(GIVEN_UP, situation, view, done), view, done)
+        situation = hold.assess(GIVEN_UP, hold.Intent(), view, done, at(1), DEADLINES)
+        actions = plan(hold.wanted(GIVEN_UP, situation, view, done), view, done)
         return [action for action in actions if not (isinstance(action, Apply) and action.ref == LEASE)]
 
     assert steps(old, at_first) == [Delete(HOLDER, "u-holder")]

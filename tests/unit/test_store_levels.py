@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 from allocations.cluster.client import _as_cluster_error
 from allocations.cluster.errors import ClusterRefused, ClusterStoreFull
 from allocations.cluster.store_size import largest
-from allocations.store_levels import Level, Store
+from allocations.domain.etcd_usage import Level, Store
 
 GIB = 1024**3
 SERVED = b"""# HELP apiserver_storage_size_bytes [STABLE] Size of the storage database file.

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from allocations.reconcile import wants
-from allocations.reconcile.facts import Ref, Request, Seen, View
-from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted
-from allocations.states import Phase, derive
+from allocations.domain.objects import Ref, Request, Seen, View
+from allocations.domain.phases import Phase, derive
+from allocations.lifecycle.modes import hold
+from allocations.reconcile.engine.plan import ReleaseReservation, SetPodsReady, Wanted
 from tests.asked import L40S, NOW, WHOLE
 
-DEADLINES = wants.Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
+DEADLINES = hold.Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
 LEASE = Ref("Workload", "vision-train", "train-lease")
 CLAIM = Ref("ResourceClaim", "vision-train", "train")
 HOLDER = Ref("Pod", "vision-train", "train-holder")
@@ -62,10 +62,10 @@ def pod() -> Seen:
 
 def look(
     seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any
-) -> tuple[wants.Situation, Wanted]:
-    view, meant = View(seen), wants.Intent(**intent)
-    situation = wants.assess(request, meant, view, {}, at(now_s), DEADLINES)
-    return situation, wants.wanted(request, situation, view, {})
+) -> tuple[hold.Situation, Wanted]:
+    view, meant = View(seen), hold.Intent(**intent)
+    situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
+    return situation, hold.wanted(request, situation, view, {})
 
 
 def kinds(wanted: Wanted) -> list[str]:
@@ -82,7 +82,7 @@ class TestEviction:
         assert situation.is_granted
         assert kinds(wanted) == ["Workload", "ResourceClaim", "Pod"]
         assert wanted.unwanted == []
-        assert wants.wake_at(WHOLE, wants.Intent(), situation) == at(160)
+        assert hold.wake_at(WHOLE, hold.Intent(), situation) == at(160)
 
     def test_then_pods_go_before_the_holder_and_the_claim_and_the_lease_stays(self) -> None:
         situation, wanted = look(self.HELD, 160)
@@ -130,7 +130,7 @@ class TestStart:
     def test_it_must_hold_within_the_deadline_from_when_it_began_to_start(self) -> None:
         situation, _ = look(self.WAITING, 30, phase=Phase.STARTING, phase_since=at(5))
         assert situation.start_by == at(125)
-        assert wants.wake_at(WHOLE, wants.Intent(), situation) == at(125)
+        assert hold.wake_at(WHOLE, hold.Intent(), situation) == at(125)
 
     def test_a_start_that_was_just_seen_has_all_its_time(self) -> None:
         """Nobody looked for a while: that is not the scheduler's fault."""
@@ -194,7 +194,7 @@ class TestRelease:
         situation, wanted = look([lease(), other], 10, request=L40S, released=True)
         assert wanted.unwanted[0] == []
         assert not situation.facts.nothing_left
-        assert wants.wake_at(L40S, wants.Intent(released=True), situation) == at(15)
+        assert hold.wake_at(L40S, hold.Intent(released=True), situation) == at(15)
 
 
 class TestGuard:
@@ -223,14 +223,14 @@ class TestGuard:
     def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
         half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]
         assert not look(half, 10, request=self.SPREAD)[0].is_usable
-        assert wants.charged(self.SPREAD, View(half)) == ()
+        assert hold.charged(self.SPREAD, View(half)) == ()
 
     def test_one_spread_holder_that_is_lost_shuts_out_nobody_and_is_charged_on(self) -> None:
         lost = [lease(), self.BOUND, self.OPEN, *self.part(0), self.part(1)[0]]
         situation, _ = look(lost, 10, request=self.SPREAD)
         assert not situation.held
         assert situation.is_usable
-        assert len(wants.charged(self.SPREAD, View(lost))) == 2
+        assert len(hold.charged(self.SPREAD, View(lost))) == 2
 
     def test_nothing_is_usable_when_none_of_it_is_held(self) -> None:
         assert not look([lease(), self.BOUND, self.OPEN, claim(devices=0)], 10)[0].is_usable

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from allocations.cluster import cel, names
 from allocations.cluster.manifests import gpu_config
-from allocations.reconcile.facts import Manifest, Request
+from allocations.domain.objects import Manifest, Request
 
 PARENT = "gpu.nvidia.com/parentUUID"
 CARD = "gpu.nvidia.com/uuid"

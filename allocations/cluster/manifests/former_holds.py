@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from allocations.cluster import names
-from allocations.reconcile.facts import Ref, Request, Seen, View, has_finished
+from allocations.domain.objects import Ref, Request, Seen, View, has_finished
 
 
 def quota_ref(request: Request) -> Ref:

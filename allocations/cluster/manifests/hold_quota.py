@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
-from allocations.reconcile.facts import Manifest, Ref, Request, Seen, View
+from allocations.domain.objects import Manifest, Ref, Request, Seen, View
 from quotas.catalog.node_shares import NodeShare
 
 

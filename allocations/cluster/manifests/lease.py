@@ -6,10 +6,10 @@ Kueue reads requests from the pod template × count (facts on Workloads: kueue.x
 
 from datetime import datetime
 
-from allocations import reasons
 from allocations.cluster import names
-from allocations.reconcile.facts import Manifest, Ref, Request, Seen
-from allocations.states import LeaseFacts
+from allocations.domain import reasons
+from allocations.domain.objects import Manifest, Ref, Request, Seen
+from allocations.domain.phases import LeaseFacts
 
 KIND = "Workload"
 PAUSE = "registry.k8s.io/pause:3.10"

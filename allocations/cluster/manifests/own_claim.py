@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from allocations.reconcile.facts import Manifest
+from allocations.domain.objects import Manifest
 
 
 def spec(stored: Mapping[str, Any]) -> Manifest:
-    """``stored`` as ``allocations.own_claims`` keeps it."""
+    """``stored`` as ``allocations.requests.custom_claims`` keeps it."""
     return dict(stored["built"]["spec"])
 
 

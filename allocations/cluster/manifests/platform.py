@@ -1,7 +1,7 @@
 """What belongs to no project: people's service accounts and the hold classes of flavors."""
 
 from allocations.cluster import names
-from allocations.reconcile.facts import Manifest
+from allocations.domain.objects import Manifest
 
 LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 

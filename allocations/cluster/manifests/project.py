@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota
-from allocations.reconcile.facts import Manifest
+from allocations.domain.objects import Manifest
 from portal.tenants.object_limits import CONFIG_KIB, quota
 
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}

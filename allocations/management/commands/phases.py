@@ -1,10 +1,11 @@
 from django.core.management.base import BaseCommand
 
-from allocations import states
+from allocations.domain import phases
 
 PAGE = """# Phases of an allocation
 
-Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them (`allocations/states.py`).
+Written by `python manage.py phases > docs/guide/phases.md` from the list that decides them
+(`allocations/domain/phases.py`).
 The first line that is true gives the phase. Charged from held until seen gone, so `releasing` too; nothing else.
 
 {table}
@@ -18,4 +19,4 @@ class Command(BaseCommand):
     help = "Print the guide's page on phases."
 
     def handle(self, *args: object, **options: object) -> None:
-        self.stdout.write(PAGE.format(table=states.table()), ending="")
+        self.stdout.write(PAGE.format(table=phases.table()), ending="")

@@ -8,11 +8,11 @@ import yaml
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from allocations import preflight
-from allocations.cluster import preflight as cluster
 from allocations.cluster.client import connect
-from allocations.preflight_facts import Finding
-from allocations.reconcile.facts import Seen
+from allocations.cluster.preflight import checks
+from allocations.cluster.preflight import collect as cluster
+from allocations.cluster.preflight.facts import Finding
+from allocations.domain.objects import Seen
 from allocations.reconcile.inventory import node_fact, slice_fact
 from portal.core import clock
 from quotas.catalog.discovery import discover
@@ -42,13 +42,13 @@ class Command(BaseCommand):
         seen = cluster.gather(client, rights, catalogue, clock.now())
         if file := options["kueue_config"]:
             seen = replace(seen, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
-        findings = preflight.examine(seen, expected)
+        findings = checks.examine(seen, expected)
         if options["output"] == "json":
-            document = {"ready": preflight.is_ready(findings), "checks": [asdict(f) for f in findings]}
+            document = {"ready": checks.is_ready(findings), "checks": [asdict(f) for f in findings]}
             self.stdout.write(json.dumps(document, indent=2))
         else:
             self.stdout.write(table(findings))
-        if not preflight.is_ready(findings):
+        if not checks.is_ready(findings):
             sys.exit(1)
 
 

@@ -10,8 +10,9 @@ from allocations.cluster import watcher
 from allocations.cluster.client import connect
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation
-from allocations.reconcile import lease_check, watch_epoch
-from allocations.reconcile.observe import record_list, record_observations, record_sync
+from allocations.reconcile import watch_epoch
+from allocations.reconcile.enforcement import lease_check
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
 from portal.core import due, heartbeat
 from portal.tenants.models import Project
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from allocations import services
 from allocations.models import Allocation
+from allocations.requests import services
 from portal.core.errors import Problem
 from portal.tenants.models import Project, User
 from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object

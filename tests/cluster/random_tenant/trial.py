@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from allocations import services
 from allocations.models import Allocation
+from allocations.requests import services
 from portal.tenants.models import Project
 from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
 from tests.cluster.random_tenant import invariants

@@ -1,0 +1,1 @@
+"""What GPUs there are, what is held of them, and what fits."""

@@ -1,0 +1,50 @@
+"""How many allocations a project, and each person in it, may have: live ones, and apart from them scheduled ones.
+
+A live allocation has a number of the project's. A scheduled one has none before its start, so it takes no live one's
+place.
+"""
+
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Count, Q
+
+from allocations.models import Allocation
+from allocations.requests.rules import LIVE_PER_PROJECT, AllocationLimit
+from portal.tenants.models import Project, User
+
+Limits = tuple[AllocationLimit, ...]
+
+
+class Applying(NamedTuple):
+    """The limits on one more allocation: on one that starts now, and on one that starts later."""
+
+    live: Limits
+    scheduled: Limits
+
+
+def applying(project: Project, user: User) -> Applying:
+    """The limits of the project and of the person in it, with what is used of each. One query.
+
+    Whoever acts upon them holds the advisory lock ``live`` of the project.
+    """
+    rows = Allocation.objects.filter(project=project, ended_at=None).order_by()
+    live, own = Q(number__isnull=False), Q(requested_by=user)
+    used = rows.aggregate(
+        live=Count("pk", filter=live),
+        own_live=Count("pk", filter=live & own),
+        scheduled=Count("pk", filter=~live),
+        own_scheduled=Count("pk", filter=~live & own),
+    )
+    return Applying(
+        live=(
+            AllocationLimit("project", is_scheduled=False, limit=LIVE_PER_PROJECT, used=used["live"]),
+            AllocationLimit("member", is_scheduled=False, limit=settings.LIVE_PER_MEMBER, used=used["own_live"]),
+        ),
+        scheduled=(
+            AllocationLimit("project", is_scheduled=True, limit=settings.SCHEDULED_PER_PROJECT, used=used["scheduled"]),
+            AllocationLimit(
+                "member", is_scheduled=True, limit=settings.SCHEDULED_PER_MEMBER, used=used["own_scheduled"]
+            ),
+        ),
+    )

@@ -1,0 +1,161 @@
+"""The cards of flavors by DRA, with what is held of them now, in a fixed number of queries.
+
+What claims have is read from the mirror, whoever made them; so it is neither late nor blind to others' use.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache, partial
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models.fields.json import KT
+
+from allocations.capacity.packing import Card, Cards, Piece, card_of
+from allocations.models import MirrorObject
+from quotas.catalog import geometry, published
+from quotas.catalog.models import Device, Flavor, Offering
+
+DRIVER = "gpu.nvidia.com"
+CARD = "gpu"
+"""Name of a card that stands for others."""
+PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
+CLIQUE = "nvidia.com/gpu.clique"
+ATTRIBUTES = tuple(f"attributes__{name}" for name in ("type", "profile", "parentUUID", PCIE_ROOT))
+TAKEN = """
+    SELECT device ->> 'pool' AS node, device ->> 'device' AS device
+    FROM allocations_mirrorobject AS claim, jsonb_array_elements(claim.facts -> 'devices') AS device,
+         generate_series(1, coalesce((device -> 'consumed' ->> 'shares')::int, 1))
+    WHERE claim.kind = 'ResourceClaim' AND device ->> 'driver' = %(driver)s
+"""
+# Names without their card's, so that cards of one state are alike: gpu-3-mig-1g10gb-19-0 is 1g10gb-19-0, gpu-3 is "".
+# What is published and what is taken are put together by grouping: PostgreSQL cannot guess how many devices claims
+# have, and would join them row by row.
+ALIKE = f"""
+    WITH taken AS ({TAKEN}), part AS (
+        SELECT device.flavor_id, node.name AS node, node.blocked_gpus, device.name AS device, device.attributes,
+               false AS is_taken
+        FROM catalog_device AS device JOIN catalog_node AS node ON node.id = device.node_id
+        WHERE device.flavor_id = ANY(%(flavors)s) AND device.healthy AND device.present
+          AND node.ready AND node.present AND node.tainted
+        UNION ALL SELECT NULL, node, 0, device, NULL, true FROM taken
+    ), card AS (
+        SELECT max(flavor_id) AS flavor_id, max(blocked_gpus) AS blocked_gpus,
+               CASE WHEN max(blocked_gpus) > 0 THEN node ELSE '' END AS node,
+               coalesce(jsonb_object_agg(split_part(device, '-mig-', 2), attributes ->> 'profile')
+                        FILTER (WHERE attributes ->> 'type' = 'mig'), '{{}}') AS parts,
+               coalesce(array_agg(split_part(device, '-mig-', 2) ORDER BY device)
+                        FILTER (WHERE is_taken), '{{}}') AS taken
+        FROM part GROUP BY part.node, split_part(device, '-mig-', 1)
+    )
+    SELECT flavor_id, parts::text, taken, node, blocked_gpus, count(*)
+    FROM card WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3, 4, 5
+"""  # noqa: S608 (put together of constants)
+
+
+def piece(offering: Offering) -> Piece:
+    """A slice of the offering; needs the flavor."""
+    return Piece(offering.kind, offering.profile, offering.replicas)
+
+
+def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, Cards]:
+    """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
+
+    Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.
+    """
+    by_id = {flavor.pk: flavor for flavor in flavors}
+    alike, each = cache(lambda: _alike(by_id)), cache(lambda: _each(by_id, cliques=cliques))
+    return {
+        pk: Cards(
+            lambda pk=pk: each()[pk],  # type: ignore[misc]  # mypy does not take a default for a parameter
+            published.from_document(flavor.geometry),
+            alike=lambda pk=pk: alike()[pk],  # type: ignore[misc]
+            part_of=partial(_part_of, flavor),
+        )
+        for pk, flavor in by_id.items()
+    }
+
+
+def _part_of(flavor: Flavor, profile: str) -> Fraction:
+    return geometry.profile_part(flavor.product, profile, flavor.memory_mib)
+
+
+def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
+    """By flavor id a card for each state, and how many are in it."""
+    found: dict[int, list[tuple[Card, int]]] = {pk: [] for pk in flavors}
+    with connection.cursor() as cursor:
+        cursor.execute(ALIKE, {"driver": DRIVER, "flavors": list(found)})
+        for flavor, parts, taken, node, blocked, count in cursor.fetchall():
+            profiles = {_device(name): profile for name, profile in json.loads(parts).items()}
+            there = tuple(map(_device, taken))
+            found[flavor].append((Card(node, CARD, "", taken=there, parts=profiles, blocked=Fraction(blocked)), count))
+    return found
+
+
+def _device(part: str) -> str:
+    return f"{CARD}-mig-{part}" if part else CARD
+
+
+def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
+    taken = _taken()
+    clique_of = _cliques() if cliques else {}
+    found: dict[int, list[Card]] = {pk: [] for pk in flavors}
+    # Of the attributes only what decides, as text: to read all of every card took longer than everything else here.
+    rows = Device.objects.filter(
+        flavor__in=list(found), healthy=True, present=True, node__ready=True, node__present=True, node__tainted=True
+    ).values_list("flavor_id", "node__name", "node__blocked_gpus", "name", "uuid", *map(KT, ATTRIBUTES))
+    parts: dict[tuple[int, str, str], list[_Published]] = defaultdict(list)
+    blocked: dict[str, Fraction] = {}
+    for flavor, node, blocked_gpus, *published_ in rows.order_by():
+        one = _Published(*published_)
+        blocked[node] = Fraction(blocked_gpus)
+        parts[flavor, node, card_of(one.name)].append(one)
+    for (flavor, node, name), devices in parts.items():
+        first = min(devices)
+        found[flavor].append(
+            Card(
+                node=node,
+                name=name,
+                uuid=first.parent_uuid or first.uuid,
+                pcie_root=first.pcie_root or "",
+                clique=clique_of.get(node, ""),
+                taken=tuple(sorted(taken.get((node, name), ()))),
+                parts={one.name: one.profile or "" for one in devices if one.type == "mig"},
+                blocked=blocked[node],
+            )
+        )
+    return found
+
+
+class _Published(NamedTuple):
+    """A device of a card; what it does not publish is None."""
+
+    name: str
+    uuid: str
+    type: str | None
+    profile: str | None
+    parent_uuid: str | None
+    pcie_root: str | None
+
+
+def _taken() -> dict[tuple[str, str], list[str]]:
+    """Devices that claims have, by node and card."""
+    taken: dict[tuple[str, str], list[str]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(TAKEN, {"driver": DRIVER})
+        for node, device in cursor.fetchall():
+            taken[node, card_of(device)].append(device)
+    return taken
+
+
+def clique_of(nodes: Iterable[str]) -> str:
+    """The clique that the nodes are in; "" where none says."""
+    known = _cliques()
+    return next((known[node] for node in sorted(nodes) if node in known), "")
+
+
+def _cliques() -> dict[str, str]:
+    nodes = MirrorObject.objects.filter(kind="Node").values_list("name", "facts__labels")
+    return {name: labels[CLIQUE] for name, labels in nodes if labels and labels.get(CLIQUE)}

@@ -1,0 +1,237 @@
+"""Reads from a cluster what ``allocations.cluster.preflight.checks`` examines.
+
+Writes nothing; what is refused is told, not raised.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import yaml
+
+from allocations.cluster import names, store_size
+from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
+from allocations.cluster.manifests.project import OBJECT_QUOTA
+from allocations.cluster.preflight.checks import GUARD_KINDS, KUEUE_KINDS
+from allocations.cluster.preflight.facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
+from allocations.cluster.store_size import database_bytes
+from allocations.domain.objects import Seen
+from portal.tenants import object_limits
+from quotas.catalog.quantities import value
+
+T = TypeVar("T")
+P = ParamSpec("P")
+KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
+ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
+Raw = dict[str, Any]
+Catalogue = Callable[[Iterable[Seen], Iterable[Seen]], tuple[Mapping[str, str], Iterable[str]]]
+"""Nodes and ResourceSlices → what keeps each GPU node from being offered, and the flavors found."""
+
+
+def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: datetime) -> Gathered:
+    """All facts of one look at the cluster. Raises nothing that the API server answers."""
+    nodes, slices = (_asked(_seen, client, kind, at) for kind in ("Node", "ResourceSlice"))
+    problems: Mapping[str, str] | Refused
+    flavors: Iterable[str] = ()
+    if isinstance(nodes, Refused) or isinstance(slices, Refused):
+        problems = nodes if isinstance(nodes, Refused) else Refused(slices)
+    else:
+        problems, flavors = catalogue(nodes, slices)
+    visible = _asked(client.json, "GET", "/apis/visibility.kueue.x-k8s.io/v1beta2")
+    return Gathered(
+        version=_asked(_version, client),
+        served=_asked(_served, client),
+        crds={name: _asked(_versions, client, name) for name in _definitions()},
+        visibility=visible if isinstance(visible, Refused) else "",
+        kueue=_asked(_kueue, client),
+        guards=_asked(_guards, client),
+        holder_class=_asked(_one, client, KINDS["PriorityClass"].path(name=names.HOLDER_CLASS)),
+        roles={role: _asked(_is_role, client, role) for role in ROLES},
+        flows=_asked(_flows, client),
+        classes=_asked(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),
+        uses_dra=not isinstance(slices, Refused) and bool(slices),
+        rights={right: _asked(_may, client, right) is True for right in rights},
+        nodes=problems,
+        flavors=tuple(flavors),
+        store_bytes=_asked(database_bytes, client),
+        stored_kib=_stored(client),
+    )
+
+
+def expected(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Expected:
+    """What this release needs; ``policies`` is the folder of its guards."""
+    documents = (yaml.safe_load_all(path.read_text()) for path in sorted(policies.glob("*.yaml")))
+    shipped = [guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
+    return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s, etcd_quota_bytes, project_store_mib)
+
+
+def guard(raw: Raw) -> Guard:
+    """A policy or binding of admissionregistration.k8s.io/v1."""
+    spec = raw["spec"]
+    if raw["kind"].endswith("Binding"):
+        denies = raw["kind"].startswith("Mutating") or "Deny" in spec.get("validationActions", ())
+        return Guard(raw["kind"], raw["metadata"]["name"], fails_closed=denies)
+    rules = len(spec.get("validations") or spec.get("mutations") or ())
+    return Guard(raw["kind"], raw["metadata"]["name"], rules, spec.get("failurePolicy", "Fail") == "Fail")
+
+
+def needed() -> tuple[Right, ...]:
+    """Verb by verb what ``deploy/cluster/roles`` gives and the portal uses."""
+    found: list[Right] = []
+    for kind in KINDS.values():
+        group = kind.api_version.rpartition("/")[0]
+        where = kind.only_in
+        verbs = ("list", "watch") if kind.name in INVENTORY else ("get", "list", "watch", "create", "patch", "delete")
+        found += [Right(verb, group, kind.plural, where) for verb in verbs]
+    found += [Right(verb, "kueue.x-k8s.io", "workloads/status") for verb in ("patch", "update")]
+    found += [Right(verb, "batch", "jobs") for verb in ("list", "delete")]
+    found += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
+    found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
+    found += [Right(verb, "", "events") for verb in ("create", "patch")]
+    found.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
+    found.append(Right("get", "", store_size.PATH))
+    found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
+    return tuple(found)
+
+
+UNWANTED = (
+    Right("list", "", "secrets"),
+    Right("impersonate", "", "users"),
+    Right("create", "", "pods/exec"),
+    Right("create", "", "serviceaccounts/token"),
+    Right("patch", "", "nodes"),
+    Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
+    Right("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+    Right("bind", "rbac.authorization.k8s.io", "clusterroles", name="cluster-admin"),
+    Right("patch", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    Right("*", "*", "*"),
+)
+"""With any of these, whoever takes the portal takes the cluster."""
+
+
+def _asked(look: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Refused:
+    try:
+        return look(*args, **kwargs)
+    except (ClusterRefused, ClusterUnavailable) as error:
+        return Refused(error)
+
+
+def _version(client: Client) -> str:
+    return str(client.json("GET", "/version")["gitVersion"])
+
+
+def _one(client: Client, path: str) -> Raw | None:
+    try:
+        return client.json("GET", path)
+    except ClusterRefused as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _seen(client: Client, kind: str, at: datetime) -> list[Seen]:
+    observed, _ = client.list(KINDS[kind], lambda raw: observe(KINDS[kind], raw, at=at, live=False))
+    return [Seen(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
+
+
+def _served(client: Client) -> frozenset[str]:
+    groups = client.json("GET", "/apis")["groups"]
+    versions = {version["groupVersion"] for group in groups for version in group["versions"]}
+    resources = (_one(client, GUARDS_API) or {}).get("resources", ())
+    guards = {f"admissionregistration.k8s.io/v1/{r['name']}" for r in resources}
+    return frozenset(versions | guards)
+
+
+def _definitions() -> list[str]:
+    return ["gpuprojects.gpu-portal.io", *(f"{plural}.kueue.x-k8s.io" for plural in KUEUE_KINDS)]
+
+
+def _versions(client: Client, name: str) -> tuple[str, ...]:
+    raw = _one(client, f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    return tuple(v["name"] for v in raw["spec"]["versions"] if v["served"]) if raw else ()
+
+
+def _kueue(client: Client) -> Document | Refused:
+    raw = _one(client, KUEUE_CONFIG)
+    if raw is None:
+        return Refused("there is no ConfigMap kueue-system/kueue-manager-config")
+    configuration: Document = yaml.safe_load(raw.get("data", {}).get("controller_manager_config.yaml", "")) or {}
+    return configuration
+
+
+def _guards(client: Client) -> tuple[Guard, ...]:
+    kinds = {"validating": "Validating", "mutating": "Mutating"}
+    found: list[Guard] = []
+    for plural in (*GUARD_KINDS, *(f"{kind.removesuffix('ies')}ybindings" for kind in GUARD_KINDS)):
+        prefix = kinds[plural.partition("admission")[0]]
+        kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
+        items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
+        found += [guard({**item, "kind": kind}) for item in items]
+    return tuple(found)
+
+
+def _flows(client: Client) -> tuple[Flow, ...]:
+    found = []
+    for raw in client.json("GET", FLOWS).get("items") or []:
+        rules = [rule for rule in raw["spec"].get("rules") or [] if rule.get("resourceRules")]
+        groups = tuple(s["group"]["name"] for rule in rules for s in rule["subjects"] if s["kind"] == "Group")
+        level = raw["spec"]["priorityLevelConfiguration"]["name"]
+        found.append(Flow(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
+    return tuple(found)
+
+
+def _stored(client: Client) -> dict[str, int]:
+    """Return what each project's objects take at most, in KiB, by its quota; none where they may not be read."""
+    keys = {kind.quota_key for kind in object_limits.OBJECT_KINDS.values()}
+    sizes = {space["metadata"]["name"]: _config_kib(space) for space in _items(client, "Namespace", labelSelector=OURS)}
+    stored = {}
+    for quota in _items(client, "ResourceQuota", fieldSelector=f"metadata.name={OBJECT_QUOTA}"):
+        used = (quota.get("status") or {}).get("used") or {}
+        counts = {key: int(value(number)) for key, number in used.items() if key in keys}
+        namespace = quota["metadata"]["namespace"]
+        stored[namespace] = object_limits.used_kib(counts, sizes.get(namespace, object_limits.CONFIG_KIB))
+    return stored
+
+
+def _items(client: Client, kind: str, **query: str) -> list[Raw]:
+    found = _asked(client.json, "GET", KINDS[kind].path(), query=query)
+    return [] if isinstance(found, Refused) else found.get("items") or []
+
+
+def _config_kib(namespace: Raw) -> int:
+    told = (namespace["metadata"].get("labels") or {}).get(names.CONFIG_SIZE, "")
+    return int(told) if told.isdecimal() else object_limits.CONFIG_KIB
+
+
+def _is_role(client: Client, role: str) -> bool:
+    return _one(client, f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}") is not None
+
+
+def _names(client: Client, path: str) -> tuple[str, ...]:
+    return tuple(item["metadata"]["name"] for item in client.json("GET", path).get("items") or [])
+
+
+def _may(client: Client, right: Right) -> bool:
+    """By SelfSubjectAccessReview (authorization.k8s.io/v1)."""
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    path = {"verb": right.verb, "path": right.resource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"nonResourceAttributes": path} if right.is_path else {"resourceAttributes": attributes},
+    }
+    answer = client.json("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=review)
+    return bool(answer["status"]["allowed"])

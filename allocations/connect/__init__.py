@@ -1,0 +1,1 @@
+"""How people use what they hold: kubeconfig, and a sample pod."""

@@ -1,0 +1,111 @@
+"""How a person uses what is held: the label, a pod that runs as it is, the lines to paste, and a kubeconfig.
+
+The kubeconfig's token is the person's own, lives an hour at most, and is minted anew by each call; it is kept nowhere.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import yaml
+from django.conf import settings
+
+from allocations.cluster import names, people
+from allocations.cluster.client import connect as cluster_client
+from allocations.cluster.errors import ClusterRefused
+from allocations.connect import sample_pod
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
+from allocations.requests.audit import note
+from portal.core.errors import Busy, Forbidden, Refused
+from portal.tenants import access
+from portal.tenants.models import Membership, User
+
+USABLE = (Phase.ACTIVE, Phase.LEAVING)
+
+
+@dataclass(frozen=True)
+class Label:
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Connection:
+    """``kubectl`` are shell lines, one below the other; ``pod_yaml`` and ``kubeconfig`` are whole files."""
+
+    label: Label
+    pod_yaml: str
+    kubectl: str
+    kubeconfig: str
+    expires_at: datetime
+
+
+def connect(user: User, row: Allocation) -> Connection:
+    """What ``user`` needs to run pods on the slices of ``row``.
+
+    Raises Forbidden (role below member, or no member of the team), Refused ``wrong_phase`` unless the slices are
+    held, Busy while the person's account is not yet on the cluster, and the client's errors.
+    """
+    access.require(user, "allocation.connect", row.project.team)
+    if row.phase not in USABLE:
+        raise Refused(
+            "wrong_phase",
+            f"{row.name} is {row.phase}; it can be used once it is active.",
+            "Ask for a new one." if row.phase in (Phase.RELEASING, Phase.ENDED) else "Wait until its phase is active.",
+        )
+    token = _mint(user, row)
+    namespace = row.project.namespace
+    note(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
+    return Connection(
+        label=Label(names.ALLOCATION, row.name),
+        pod_yaml=pod_yaml(row),
+        kubectl=kubectl(row),
+        kubeconfig=people.kubeconfig(
+            cluster_client(),
+            settings.KUBERNETES_PUBLIC_URL,
+            settings.CLUSTER_NAME,
+            user.username,
+            namespace,
+            token.token,
+        ),
+        expires_at=token.expires_at,
+    )
+
+
+def pod_yaml(row: Allocation) -> str:
+    """A pod that runs on the allocation's slices as it is; needs the relations of ``spec_of_row.rows()``."""
+    pod = sample_pod.build(spec_of_row.of(row))
+    head = "# The label is what gives it the slices. Put your own image and command in.\n"
+    if names.POD_SLICES in pod["metadata"].get("annotations", {}):
+        head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
+    return head + yaml.safe_dump(pod, sort_keys=False)
+
+
+def kubectl(row: Allocation) -> str:
+    pod = names.example(row.name)
+    return "\n".join(
+        [
+            "# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the pod as pod.yaml:",
+            "export KUBECONFIG=$PWD/gpu-portal.kubeconfig",
+            f"kubectl get gpuprojects {names.GUARD}",
+            "kubectl apply -f pod.yaml",
+            f"kubectl get pod {pod} -o wide",
+            f"kubectl delete pod {pod}",
+        ]
+    )
+
+
+def _mint(user: User, row: Allocation) -> people.PersonToken:
+    try:
+        return people.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
+    except ClusterRefused as error:
+        if error.status != 404:
+            raise
+        if Membership.objects.filter(user=user, team=row.project.team).exists():
+            raise Busy("Your account on the cluster is being made.", hint="Try again in a moment.") from error
+        raise Forbidden(
+            "member",
+            detail="Only members of the team have an account on the cluster.",
+            hint="Use your own credentials of the cluster, or have yourself added to the team.",
+        ) from error

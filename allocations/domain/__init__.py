@@ -1,0 +1,1 @@
+"""What everything in ``allocations`` speaks of: pure types and the rules of phases."""

@@ -1,0 +1,143 @@
+"""Use beyond a lease: what pods and claims use that nothing reserves, from what is seen on the cluster. Pure.
+
+Used is what bound pods ask of device plugins, and the devices that claims have, however many pods share them. Reserved
+is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess: Kueue gives
+the quota of a deleted or evicted Job back before its pods have ended.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from allocations.cluster import names
+from allocations.domain.objects import Ref, Seen, View, is_on_node
+
+DEVICES = "devices"
+"""Stands for the resource where devices of claims are counted."""
+
+
+class HolderKind(StrEnum):
+    ALLOCATION = "allocation"
+    JOB = "job"
+    POD = "pod"
+    CLAIM = "claim"
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES: None for
+    as many as the claim was given, which is a person's own. ``stands``: whether it may stand without its lease."""
+
+    id: str
+    name: str
+    namespace: str
+    number: int | None
+    amounts: Mapping[str, int | None] = field(default_factory=dict)
+    stands: bool = False
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who uses: an allocation or a queued Job; else the pod or the claim itself, which belongs to neither."""
+
+    kind: HolderKind
+    namespace: str
+    id: str
+    name: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Excess:
+    holder: Holder
+    resource: str
+    used: int
+    reserved: int
+    pods: tuple[Ref, ...] = ()
+    """The bound pods that use it and are not ending."""
+    late: int = 0
+    """How many pods besides are past their grace period and not gone."""
+
+    @property
+    def sentence(self) -> str:
+        subject = {
+            HolderKind.ALLOCATION: "Allocation {} uses",
+            HolderKind.JOB: "The Job {} uses",
+            HolderKind.POD: "The pod {} has neither an allocation nor a queued Job, and uses",
+            HolderKind.CLAIM: "The ResourceClaim {} belongs to no allocation, and has",
+        }[self.holder.kind].format(self.holder.name)
+        late = {0: "", 1: "; 1 pod is past its grace period"}.get(
+            self.late, f"; {self.late} pods are past their grace period"
+        )
+        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
+
+
+def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
+    """Each holder's use beyond its reservation, by resource. ``view`` has pods, claims with devices, and Workloads of
+    the namespaces in question."""
+    by_name = {(hold.namespace, hold.name): hold for hold in holds}
+    by_class = {(hold.namespace, names.hold_slot(hold.number)): hold for hold in by_name.values()}
+    used: dict[Holder, Counter[str]] = defaultdict(Counter)
+    pods: dict[Holder, list[Seen]] = defaultdict(list)
+    for pod in view.of("Pod"):
+        if not _uses(pod, now):
+            continue
+        namespace, labelled = pod.ref.namespace, by_name.get((pod.ref.namespace, pod.allocation))
+        holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
+        used[holder] += Counter(pod.facts["gpus"])
+        pods[holder].append(pod)
+    counted = {pod.uid for pod in view.of("Pod")}
+    for claim in view.of("ResourceClaim"):
+        devices = len(claim.facts.get("devices", ()))
+        if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
+            used[_holder(claim, by_name.get((claim.ref.namespace, claim.allocation)))][DEVICES] += devices
+    reserved = _reserved(view, by_name.values())
+    found = []
+    for holder, amounts in used.items():
+        for resource, amount in sorted(amounts.items()):
+            least = reserved.get(holder, {}).get(resource, 0)
+            if least is not None and amount > least:
+                users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
+                going = tuple(pod.ref for pod in users if not pod.deleting)
+                found.append(Excess(holder, resource, amount, least, going, len(users) - len(going)))
+    return found
+
+
+def _uses(pod: Seen, now: datetime) -> bool:
+    """Whether it is bound, has not finished, and is not ending within its grace period."""
+    facts = pod.facts
+    if not is_on_node(facts) or not facts.get("gpus"):
+        return False
+    return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
+
+
+def _holder(seen: Seen, hold: Hold | None) -> Holder:
+    namespace, job = seen.ref.namespace, seen.facts.get("job")
+    if hold is not None:
+        return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
+    if job:
+        return Holder(HolderKind.JOB, namespace, job, seen.facts.get("job_name", job))
+    kind = HolderKind.CLAIM if seen.ref.kind == "ResourceClaim" else HolderKind.POD
+    return Holder(kind, namespace, seen.uid, seen.ref.name)
+
+
+def reserving(view: View) -> set[tuple[str, str]]:
+    """Namespace and name of the allocations whose lease has a reservation."""
+    leases = (one for one in view.of("Workload") if one.allocation and one.facts.get("cluster_queue"))
+    return {(lease.ref.namespace, lease.allocation) for lease in leases}
+
+
+def _reserved(view: View, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, int | None]]:
+    leases = reserving(view)
+    found: dict[Holder, Mapping[str, int | None]] = {
+        Holder(HolderKind.ALLOCATION, hold.namespace, hold.id, hold.name): hold.amounts
+        for hold in holds
+        if hold.stands or (hold.namespace, hold.name) in leases
+    }
+    for workload in view.of("Workload", ""):
+        job = workload.facts.get("job")
+        if job and workload.facts.get("cluster_queue"):
+            holder = Holder(HolderKind.JOB, workload.ref.namespace, job["uid"], job["name"])
+            found[holder] = sum(map(Counter, workload.facts["usage"].values()), Counter())
+    return found

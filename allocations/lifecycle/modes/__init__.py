@@ -1,0 +1,1 @@
+"""The desired objects of an allocation, one module for each mode. Pure."""

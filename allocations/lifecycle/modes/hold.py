@@ -1,0 +1,245 @@
+"""What an allocation should have on the cluster at this moment, from what was asked and what is seen. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from allocations.cluster import names
+from allocations.cluster.backends import registry
+from allocations.cluster.manifests import hold_quota, lease
+from allocations.domain.objects import Applied, Ref, Request, Slice, View, has_finished
+from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
+from allocations.reconcile.engine.plan import ReleaseReservation, SetPodsReady, Wanted, nothing_left
+
+LOOK_AGAIN = timedelta(seconds=5)
+NUMBER_RETRY = timedelta(seconds=60)
+"""How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What people and deadlines decided, as the row has it."""
+
+    released: bool = False
+    not_before: datetime | None = None
+    asks_owner: bool = False
+    phase: str = Phase.QUEUED
+    phase_since: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    number_wait: str = ""
+    """Why it was given no number at its start."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    start: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The allocation on the cluster, as everything else here needs it."""
+
+    facts: Facts
+    lease: LeaseFacts
+    held: tuple[Slice, ...]
+    occupied: tuple[Slice, ...]
+    users: tuple[Ref, ...]
+    queues: bool
+    """Whether it is to have a lease now: nobody released it, and nothing has to be waited for first."""
+    is_granted: bool
+    """Whether it may hold slices now: Kueue has admitted it, and nothing takes them back."""
+    is_usable: bool
+    """Whether tenants' pods may use it, so that its entry stands in the project's guard: never before it is charged."""
+    keeps_quota: bool
+    """Whether its hold quota has its slices: as long as a pod of its class is there."""
+    start_by: datetime | None
+    evict_at: datetime | None
+    view: View
+
+    def opened(self) -> "Situation":
+        """The same, once the guard lets its pods in."""
+        return replace(self, facts=replace(self.facts, listed=True))
+
+    def revision(self, ref: Ref) -> str:
+        """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
+        seen = self.view.get(ref)
+        return str(seen.resource_version) if seen else ""
+
+
+def users(request: Request, view: View) -> tuple[Ref, ...]:
+    """Tenants' pods of the allocation that could still use it, those that are ending included."""
+    own = set(own_refs(request))
+    pods = hold_quota.pods(request, view)
+    return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
+
+
+def is_class_used(request: Request, view: View) -> bool:
+    """Whether any pod that has not finished carries the class, whatever its labels say."""
+    hold_class = names.hold_slot(request.number)
+    pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
+    return not all(has_finished(seen.facts) for seen in pods)
+
+
+def own_refs(request: Request) -> list[Ref]:
+    return [ref for group in registry.of(request).leftovers(request) for ref in group] + [lease.ref(request)]
+
+
+def assess(
+    request: Request,
+    intent: Intent,
+    view: View,
+    applied: Mapping[Ref, Applied],
+    now: datetime,
+    deadlines: Deadlines,
+) -> Situation:
+    path = registry.of(request)
+    the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
+    held, occupied, pods = path.held(request, view), path.occupied(request, view), users(request, view)
+    in_use = bool(pods) or is_class_used(request, view)
+    evict_at = _evict_at(the_lease, bool(occupied), deadlines)
+    later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
+    gives_back = intent.reason in FAILED_STARTS and bool(occupied)
+    is_numbered = request.number is not None
+    queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
+    is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
+    start_by = None
+    if is_granted and not held and the_lease.admitted_at is not None:
+        since = intent.phase_since if intent.phase == Phase.STARTING and intent.phase_since else now
+        start_by = max(since, the_lease.admitted_at) + deadlines.start
+    facts = Facts(
+        now=now,
+        released=intent.released,
+        nothing_left=not in_use and not occupied and nothing_left(own_refs(request), view, applied),
+        starts_at=request.starts_at,
+        number_wait=intent.number_wait,
+        not_before=intent.not_before,
+        gives_back=gives_back,
+        asks_owner=intent.asks_owner,
+        lease=the_lease,
+        held=bool(held),
+        listed=is_listed(request, view),
+        claim_deleted=path.is_claim_deleted(request, view),
+        leaving_until=evict_at,
+        start_by=None if registry.of(request).quota(request) else start_by,
+        start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
+        start_message=intent.message if intent.reason in FAILED_STARTS else "",
+    )
+    return Situation(
+        facts=facts,
+        lease=the_lease,
+        held=held,
+        occupied=occupied,
+        users=pods,
+        queues=queues,
+        is_granted=is_granted,
+        is_usable=is_granted and hold_quota.is_shown(request, view) and is_held_open(request, view),
+        keeps_quota=is_granted or (hold_quota.is_listed(request, view) and in_use),
+        start_by=start_by,
+        evict_at=evict_at,
+        view=view,
+    )
+
+
+def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> datetime | None:
+    """When an evicted hold is taken back: after the notice where something is held, at once where nothing is.
+
+    A lease that was deleted and made again while its slices are held gets the same time to be admitted again.
+    """
+    if the_lease.evicted_at is not None:
+        return the_lease.evicted_at + deadlines.grace if occupied else the_lease.evicted_at
+    if occupied and not the_lease.admitted and the_lease.created_at is not None:
+        return the_lease.created_at + deadlines.grace
+    return None
+
+
+def is_listed(request: Request, view: View) -> bool:
+    """Whether the project's guard lets pods of the allocation in."""
+    guard = view.get(Ref("GpuProject", request.namespace, names.GUARD))
+    return guard is not None and request.name in guard.facts.get("allocations", ())
+
+
+def is_held_open(request: Request, view: View) -> bool:
+    """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
+    is lost shuts out no pod of the others."""
+    path = registry.of(request)
+    return bool(path.held(request, view)) or (is_listed(request, view) and bool(path.occupied(request, view)))
+
+
+def charged(request: Request, view: View) -> tuple[Slice, ...]:
+    """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
+    given, since they could use it."""
+    path = registry.of(request)
+    return path.held(request, view) or (path.occupied(request, view) if is_listed(request, view) else ())
+
+
+def needs_project(request: Request, situation: Situation, view: View) -> bool:
+    """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
+    if is_listed(request, view) != situation.is_usable:
+        return True
+    if not situation.keeps_quota:
+        return hold_quota.is_listed(request, view)
+    return not hold_quota.is_complete(request, registry.of(request).quota(request), view)
+
+
+def status_ref(request: Request) -> Ref:
+    """Where the answer to our last status write is remembered, so that one in flight is not written twice."""
+    return Ref("Workload/status", request.namespace, names.lease(request.name))
+
+
+def wanted(request: Request, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
+    """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
+    path = registry.of(request)
+    taking_back = [list(situation.users), *path.leftovers(request)]
+    the_lease = lease.build(request)
+    if not situation.queues:
+        # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
+        last = [] if situation.occupied else [[lease.ref(request)]]
+        return Wanted(unwanted=[*taking_back, *last])
+    if situation.is_granted:
+        going = [list(situation.users)] if situation.facts.claim_deleted else []
+        if situation.facts.claim_deleted:
+            going += path.leftovers(request)[:1]
+        else:
+            going += path.outdated(request, view)
+        return Wanted(
+            objects=[the_lease, *path.objects(request, view)],
+            unwanted=going,
+            status=_pods_ready(request, situation, view, applied),
+        )
+    clear = (
+        not situation.users
+        and not situation.occupied
+        and nothing_left([ref for group in path.leftovers(request) for ref in group], view, applied)
+    )
+    if situation.lease.reserved and situation.lease.evicted_at is not None and clear:
+        release = ReleaseReservation(
+            lease.ref(request), situation.lease.evicted_reason, situation.lease.evicted_message
+        )
+        return Wanted(objects=[the_lease], status=[release])
+    return Wanted(objects=[the_lease], unwanted=taking_back)
+
+
+def _pods_ready(
+    request: Request, situation: Situation, view: View, applied: Mapping[Ref, Applied]
+) -> list[SetPodsReady | ReleaseReservation]:
+    seen, written = view.get(lease.ref(request)), applied.get(status_ref(request))
+    ready = bool(situation.held)
+    if seen is None or not situation.lease.reserved or situation.lease.pods_ready == ready:
+        return []
+    if written is not None and written.uid == seen.uid and seen.resource_version < written.resource_version:
+        return []
+    return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
+
+
+def wake_at(request: Request, intent: Intent, situation: Situation) -> datetime | None:
+    """The next moment at which time alone changes something."""
+    now = situation.facts.now
+    if intent.released:
+        # A pod that has its class and another label is not found by its changes.
+        return now + LOOK_AGAIN if is_class_used(request, situation.view) else None
+    moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
+    if intent.number_wait:
+        moments.append(now + NUMBER_RETRY)
+    return min((moment for moment in moments if moment is not None and moment > now), default=None)

@@ -1,0 +1,171 @@
+"""The only writer of an allocation's derived columns and of its timeline.
+
+Every function changes the row by compare-and-swap and appends a Transition in the same transaction; one that finds
+the row already changed does nothing and says so.
+"""
+
+from contextlib import nullcontext
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Min
+
+from allocations.cluster.manifests import lease
+from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
+from allocations.lifecycle import slot_numbers, spec_of_row
+from allocations.lifecycle.modes.hold import Situation
+from allocations.models import Allocation, Transition
+from portal.core import clock
+from portal.core.locks import advisory_lock
+from quotas.limits import counting
+from quotas.metering.models import UsageInterval
+
+START_TRIES = 3
+
+
+def append(
+    row: Allocation,
+    type_: str,
+    *,
+    actor: str,
+    to_phase: str = "",
+    reason: str = "",
+    message: str = "",
+    at: datetime | None = None,
+    evidence: dict[str, Any] | None = None,
+) -> Transition:
+    now = clock.now()
+    return Transition.objects.create(
+        allocation=row,
+        at=at or now,
+        recorded_at=now,
+        type=type_,
+        from_phase=row.phase if type_ != "requested" else "",
+        to_phase=to_phase or row.phase,
+        reason=reason,
+        message=message[:1000],
+        actor=actor,
+        evidence=evidence or {},
+    )
+
+
+def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
+    """Decide that the allocation ends. False when that was decided before: the first decision stands."""
+    with transaction.atomic():
+        held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
+        if ending is Ending.EXPIRED:
+            held = held.filter(ends_at=row.ends_at)  # extended since it was read, it has not expired
+        changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value, generation=row.generation + 1)
+        if not changed:
+            return False
+        append(row, "end", actor=actor, reason=reason, message=message)
+    row.desired, row.ending, row.generation = Allocation.Desired.RELEASED, ending.value, row.generation + 1
+    return True
+
+
+def start_failed(row: Allocation, reason: str, words: str) -> bool:
+    """It was admitted and could not start, for a reason of FAILED_STARTS: back off, twice as long each time; after the
+    third the owner is asked. ``words``: what the cluster said."""
+    failures = row.start_failures + 1
+    asks = failures >= START_TRIES
+    wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
+    message = f"{failed_start(reason, words)} (try {failures} of {START_TRIES}): {words}"
+    with transaction.atomic():
+        changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
+            start_failures=failures,
+            asks_owner=asks,
+            not_before=clock.now() + wait,
+            reason=reason,
+            message=message[:1000],
+        )
+        if changed:
+            append(row, "start_failed", actor="portal", reason=reason, message=message)
+    row.refresh_from_db(fields=["start_failures", "asks_owner", "not_before", "reason", "message"])
+    return bool(changed)
+
+
+def record_phase(row: Allocation, situation: Situation) -> None:
+    """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
+    verdict = derive(situation.facts)
+    held_at = row.held_at
+    ended = verdict.phase is Phase.ENDED
+    # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
+    if held_at is None and (situation.occupied or ended):
+        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
+    # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
+    is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
+    is_end = ended and row.ended_at is None
+    says_more = not ended and row.ended_at is None and verdict.message[:1000] != row.message
+    until = None if row.ended_at or ended else verdict.until
+    if not (is_new or is_end or says_more or held_at != row.held_at or until != row.phase_until):
+        return
+    now = clock.now()
+    changes: dict[str, Any] = {"held_at": held_at, "phase_until": until}
+    if says_more:
+        changes["message"] = verdict.message[:1000]
+    if verdict.phase is Phase.ACTIVE:
+        changes["start_failures"] = 0
+    if is_new:
+        changes |= {"phase": verdict.phase.value, "reason": verdict.reason, "message": verdict.message[:1000]}
+        if verdict.phase != row.phase:
+            changes["phase_since"] = now
+    elif is_end:
+        last = row.transitions.filter(type="end").last()
+        changes |= {
+            "phase": Phase.ENDED.value,
+            "phase_since": now,
+            "ended_at": now,
+            "outcome": outcome(Ending(row.ending), was_held=held_at is not None).value,
+            "reason": last.reason if last else "",
+            "message": last.message if last else "",
+        }
+    counted = advisory_lock("limits", shared=True) if is_end else nullcontext()  # as who asks and who sets a limit
+    with transaction.atomic(), counted:
+        changed = Allocation.objects.filter(
+            pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
+        ).update(**changes)
+        if changed and is_end:
+            counting.give_back(row.pk)
+            if row.number is not None:
+                slot_numbers.wake_waiting(row.project)
+        if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
+            _admitted_meanwhile(row, situation)
+        if changed and (is_new or is_end):
+            append(
+                row,
+                "phase",
+                actor="portal",
+                to_phase=changes["phase"],
+                reason=changes["reason"],
+                message=changes["message"],
+                at=held_at if verdict.phase is Phase.ACTIVE and row.held_at is None else None,
+                evidence=_evidence(row, situation),
+            )
+    if changed:
+        for field, value in changes.items():
+            setattr(row, field, value)
+
+
+def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
+    """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
+    at = situation.lease.admitted_at
+    ref = lease.ref(spec_of_row.of(row))
+    append(
+        row,
+        "phase",
+        actor="portal",
+        to_phase=Phase.STARTING.value,
+        reason="admitted",
+        message="Admitted by Kueue.",
+        at=max(at, row.phase_since) if at else None,
+        evidence={"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)},
+    )
+    row.phase = Phase.STARTING.value
+
+
+def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
+    shown = situation.held or situation.occupied
+    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.of(row))
+    return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}

@@ -1,0 +1,1 @@
+"""Projects on the cluster: adopted, moved to another team, archived."""

@@ -1,0 +1,1 @@
+"""What waits in the queues of teams, and what they lend to each other."""

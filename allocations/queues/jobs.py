@@ -1,0 +1,223 @@
+"""Tenants' own queued Jobs, as Kueue's workloads and the ledger show them.
+
+The portal makes none of them and keeps no row: what is here is what the mirror has, so a Job that was deleted on the
+cluster is only in the costs.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Max, Q, QuerySet
+from django.db.models.fields.json import KT
+
+from allocations.cluster import events
+from allocations.cluster.client import connect
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.domain import reasons
+from allocations.lifecycle.lease_excess import HolderKind
+from allocations.models import LeaseExcess, MirrorObject
+from portal.tenants import access
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Kind, Offering
+from quotas.limits import names as queue_names
+from quotas.metering.models import UsageInterval
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    ADMITTED = "admitted"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+ORDER = ("created", "job_uid")
+ENDED = (State.FINISHED, State.FAILED)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
+
+    It is ``running`` while pods of it use GPUs, and ``admitted`` while it has them reserved and none does."""
+
+    uid: UUID
+    name: str
+    project: Project
+    workload: str
+    state: State
+    reason: str
+    message: str
+    helps: str
+    asks: Mapping[str, int]
+    offering: str
+    priority: int
+    created_at: datetime
+
+    @property
+    def gpus(self) -> int:
+        return sum(self.asks.values())
+
+
+class Unfinished(NamedTuple):
+    """What order and sums need of a Job that has not ended."""
+
+    uid: UUID
+    namespace: str
+    workload: str
+    state: State
+    asks: Mapping[str, int]
+    priority: int
+    created_at: datetime
+
+
+def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
+    """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
+    seen = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=projects.values("namespace"))
+    named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
+    return named.order_by(*(f"-{name}" for name in ORDER))
+
+
+def read(seen: Collection[MirrorObject]) -> list[Job]:
+    """The Jobs of these rows, in their order, in a fixed number of queries."""
+    if not seen:
+        return []
+    there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
+    by_namespace = {project.namespace: project for project in there}
+    taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
+    offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
+    inactive = _inactive({project.team.slug for project in by_namespace.values()})
+    ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
+    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    return [
+        _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
+    ]
+
+
+def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
+    """The projects' Jobs that have not ended, in few columns; two queries."""
+    finished = "facts__conditions__Finished__status"
+    there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
+    fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
+    seen = [
+        (UUID(uid), namespace, name, dict(zip(fields, facts, strict=True)))
+        for uid, namespace, name, *facts in there.values_list(
+            "job_uid", "namespace", "name", *(f"facts__{field}" for field in fields)
+        )
+    ]
+    running = UsageInterval.objects.filter(allocation__in=[uid for uid, *_ in seen], end=None, unused=False)
+    in_use = set(running.order_by().values_list("allocation", flat=True))
+    found = [
+        Unfinished(
+            uid=uid,
+            namespace=namespace,
+            workload=name,
+            state=_state(facts, uid in in_use),
+            asks=facts["asks"],
+            priority=facts["priority"],
+            created_at=datetime.fromisoformat(facts["created_at"]),
+        )
+        for uid, namespace, name, facts in seen
+    ]
+    return [job for job in found if job.state not in ENDED]
+
+
+def visible(user: User, uid: UUID) -> Job | None:
+    """The Job, if it is in a project that the person may see."""
+    found = read(rows(access.visible_projects(user)).filter(facts__job__uid=str(uid)))
+    return found[0] if found else None
+
+
+def refusals(job: Job) -> list[str] | None:
+    """Why pods of it were refused, as the cluster says now; None when it does not answer."""
+    try:
+        return events.refusals(connect(), job.project.namespace, str(job.uid))
+    except (ClusterUnavailable, ClusterRefused):
+        return None
+
+
+def _job(
+    row: MirrorObject,
+    project: Project,
+    taken: Mapping[UUID, tuple[str, bool]],
+    offerings: Mapping[tuple[str, str], str],
+    inactive: Mapping[str, str],
+) -> Job:
+    facts, uid = row.facts, UUID(row.facts["job"]["uid"])
+    reserved = bool(facts["cluster_queue"])
+    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive.get(project.team.slug, ""))
+    offering, is_running = taken.get(uid, ("", False))
+    state = _state(facts, is_running)
+    if state is State.RUNNING and why.reason == "admitted":
+        why = reasons.Reason("running", *reasons.ADMITTED["running"])
+    assigned = ((flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
+    return Job(
+        uid=uid,
+        name=facts["job"]["name"],
+        project=project,
+        workload=row.name,
+        state=state,
+        reason=why.reason,
+        message=why.message,
+        helps=why.helps,
+        asks=facts["asks"],
+        offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
+        priority=facts["priority"],
+        created_at=datetime.fromisoformat(facts["created_at"]),
+    )
+
+
+def _state(facts: Mapping[str, Any], is_running: bool) -> State:
+    finished = facts["conditions"].get("Finished", {})
+    if finished.get("status") == "True":
+        return State.FINISHED if finished["reason"] == "Succeeded" else State.FAILED
+    if is_running:
+        return State.RUNNING
+    reserved = bool(facts["cluster_queue"])
+    if reasons.is_deactivated(facts["conditions"], reserved=reserved):
+        return State.FAILED
+    return State.ADMITTED if reserved else State.QUEUED
+
+
+def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
+    """Offering that each was billed for last, and whether pods use it now."""
+    found: dict[UUID, tuple[str, bool]] = {}
+    rows = UsageInterval.objects.filter(allocation__in=list(uids)).order_by().values_list("allocation", "offering")
+    in_use = Count("key", filter=Q(end=None, unused=False))
+    for uid, offering, _last, n in rows.annotate(last=Max("start"), n=in_use).order_by("last", "offering"):
+        found[uid] = (offering, found.get(uid, ("", False))[1] or n > 0)
+    return found
+
+
+def _offerings() -> Iterable[tuple[str, str, str]]:
+    """Flavor, resource and key of the offerings that are counted in one resource of Kubernetes."""
+    for flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
+        "flavor__name", "requests", "key"
+    ):
+        if list(requests.values()) == [1]:
+            yield flavor, *requests, key
+
+
+def _with_reason(job: Job, why: reasons.Reason) -> Job:
+    return replace(job, reason=why.reason, message=why.message, helps=why.helps)
+
+
+def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
+    """What there is to say of the Jobs that the portal ended since they used more than their quota."""
+    rows = LeaseExcess.objects.filter(holder_kind=HolderKind.JOB, holder__in=uids, actions__gt=0).order_by("pk")
+    helps = "Submit it again. The platform team can see in the audit log how it came about."
+    return {
+        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", helps)
+        for uid, message in rows.values_list("holder", "message")
+    }
+
+
+def _inactive(teams: set[str]) -> dict[str, str]:
+    """Why the queues of teams admit nothing, by team; absent where they do."""
+    by_queue = {queue_names.cluster_queue(team): team for team in teams}
+    rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
+    return {by_queue[name]: why for name, why in rows.values_list("name", "facts__inactive")}

@@ -1,0 +1,119 @@
+"""Where an allocation's claims are steered: chosen before they are made, given up when the scheduler cannot follow.
+
+The scheduler takes the first card that fits. A MIG slice is therefore asked of the card on which it does the least
+harm (``allocations.capacity.packing``). The choice is a wish: between it and the claim somebody else may take
+the card, so a holder that finds no device has its claim made again without it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from allocations.capacity import flavor_devices, packing
+from allocations.cluster.backends import dra
+from allocations.cluster.manifests import lease
+from allocations.domain.objects import Applied, Request, View
+from allocations.domain.phases import Phase
+from allocations.lifecycle.modes.hold import Situation
+from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.mirror import MirrorStale
+from portal.core.locks import advisory_lock
+from quotas.catalog.models import Flavor
+
+log = structlog.get_logger(__name__)
+GIVEN_UP = "given_up"
+
+
+def settle(row: Allocation, asked: Request, view: View, situation: Situation) -> bool:
+    """Bring the row's ``steer`` along; whether it changed.
+
+    ``{"cards": [UUID or "" per slice]}``, ``{"given_up": true}``, beside either ``"clique"``; empty while nothing is
+    asked of the cluster. Raises MirrorStale while it cannot be known what an adopted allocation has.
+    """
+    if not is_steerable(row):
+        return False
+    steer = _settled(row, asked, view, situation)
+    if steer == row.steer:
+        return False
+    log.info("steer", allocation=str(row.pk), steer=steer)
+    Allocation.objects.filter(pk=row.pk).update(steer=steer)
+    row.steer = dict(steer)
+    return True
+
+
+def is_steerable(row: Allocation) -> bool:
+    """MIG slices that are cut on demand, and whatever has to share an NVLink clique."""
+    flavor = row.offering.flavor
+    cuts = row.offering.kind == "mig" and flavor.partitionable
+    return flavor.path == "dra" and (cuts or bool(row.constraints.get(packing.SAME_CLIQUE)))
+
+
+def _settled(row: Allocation, asked: Request, view: View, situation: Situation) -> Mapping[str, Any]:
+    parts = dra.parts(asked)
+    seen = [view.get(part.claim) for part in parts]
+    there = [claim for claim in seen if claim is not None]
+    if not situation.is_granted:
+        return row.steer if there else {}
+    if not row.steer:
+        if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
+            chosen: dict[str, Any] = {"cards": [card for part in parts for card in dra.steered(part, view)]}
+            if packing.SAME_CLIQUE in asked.constraints:  # "" where nothing is held: a start that fails is chosen anew
+                chosen["clique"] = flavor_devices.clique_of({one.node for one in situation.occupied})
+            return chosen
+        if row.recovered:
+            _require_claims_seen(asked, view)
+        return _chosen(row, asked)
+    if "cards" in row.steer and len(there) == len(seen) and not situation.occupied and dra.finds_no_device(asked, view):
+        return {GIVEN_UP: True, **{k: v for k, v in row.steer.items() if k == "clique"}}
+    return row.steer
+
+
+def _require_claims_seen(asked: Request, view: View) -> None:
+    """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
+    held = view.get(lease.ref(asked))
+    revision = held.resource_version if held else 0
+    for part in dra.parts(asked):
+        if not view.is_gone(Applied(part.claim, "", revision, "", "")):
+            raise MirrorStale(f"claim {part.claim.name} of an adopted allocation was not looked for yet")
+
+
+def _chosen(row: Allocation, asked: Request) -> dict[str, Any]:
+    """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
+    flavor, offering = row.offering.flavor, row.offering
+    with advisory_lock("steer", flavor.name):
+        found = flavor_devices.of([flavor], cliques=packing.SAME_CLIQUE in asked.constraints)[flavor.pk]
+        found = _with_what_is_under_way(row, flavor, found)
+        wanted: dict[str, Any] = {}
+        if packing.SAME_CLIQUE in asked.constraints:
+            wanted["clique"] = found.clique(
+                flavor_devices.piece(offering), asked.count, asked.constraints, spread=asked.spread
+            )
+            found = found.only(wanted["clique"])
+        if offering.kind == "mig" and flavor.partitionable:
+            chosen = found.steer(offering.profile, asked.count, asked.constraints, spread=asked.spread)
+            wanted |= {"cards": [card.uuid for card in chosen]} if chosen else {GIVEN_UP: True}
+        # Within the lock: whoever chooses next has to see it.
+        Allocation.objects.filter(pk=row.pk).update(steer=wanted)
+    return wanted
+
+
+def _with_what_is_under_way(row: Allocation, flavor: Flavor, found: packing.Cards) -> packing.Cards:
+    """The cards as they will be once the claims that are steered to them, and have nothing yet, are allocated."""
+    others = Allocation.objects.filter(
+        offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
+    ).filter(steer__has_key="cards")
+    wanted = list(
+        others.exclude(pk=row.pk)
+        .order_by("created_at")
+        .values_list("project__namespace", "name", "offering__profile", "steer")
+    )
+    claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
+    there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
+    return found.expecting(
+        (profile, uuid)
+        for namespace, name, profile, steer in wanted
+        if (namespace, name) not in there
+        for uuid in steer["cards"]
+        if uuid
+    )

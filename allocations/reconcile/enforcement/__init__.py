@@ -1,0 +1,1 @@
+"""The controller that ends use beyond a lease."""

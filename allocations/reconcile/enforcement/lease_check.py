@@ -1,0 +1,133 @@
+"""Whether anything uses more than its lease, and what is done about it: the net under every guard.
+
+1. What the mirror shows beyond a lease is noted as a sighting (``allocations.lifecycle.lease_excess``).
+2. A sighting that is there still once the mirror of pods, claims and Workloads has moved on past it is asked of the API
+   server itself: the same rule, over objects read live.
+3. What the API server confirms is ended (``termination``), with an event, and an entry in timeline and audit log.
+4. A sighting that is over is closed.
+5. What is reserved and not charged is looked at by whoever charges it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+
+import structlog
+from django.db.models import Q
+
+from allocations.cluster.client import Client
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.kinds import KINDS, observe
+from allocations.domain.objects import Seen, View
+from allocations.lifecycle import lease_excess
+from allocations.lifecycle.lease_excess import Excess
+from allocations.models import LeaseExcess, MirrorObject, WatchState
+from allocations.reconcile import mirror
+from allocations.reconcile.enforcement import holds, termination
+from allocations.reconcile.metering import unbilled
+from portal.core import clock
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Project
+
+log = structlog.get_logger(__name__)
+TARGET = "leases"
+WATCHED = ("Pod", "ResourceClaim", "Workload")
+
+
+def check_leases(client: Client) -> None:
+    """Look once at all projects. The watcher has it done again and again, since it knows that the mirror has moved on.
+
+    Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
+    """
+    with advisory_lock(TARGET):
+        mirror.require_recent()
+        now, failed = clock.now(), None
+        live: dict[str, View] = {}
+        sightings, moved_on_at = sight(now), _moved_on_at()
+        for sighting, excess in sightings:
+            if sighting.seen_at >= moved_on_at:
+                continue
+            try:
+                if sighting.namespace not in live:
+                    live[sighting.namespace] = _read(client, sighting.namespace, now)
+                if _confirm(client, sighting, excess, live[sighting.namespace]):
+                    del live[sighting.namespace]
+            except (ClusterRefused, ClusterUnavailable) as error:
+                # What cannot be ended now must not keep all else from being ended.
+                log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
+                failed = error
+        unbilled.mark()
+    if isinstance(failed, ClusterUnavailable):
+        raise failed
+
+
+def sight(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
+    lease."""
+    view = _seen()
+    return _note(lease_excess.find(view, holds.holds(view, now), now), now)
+
+
+def _seen() -> View:
+    """What the rule reads, of projects' namespaces; one query."""
+    rows = MirrorObject.objects.filter(namespace__in=Project.objects.values("namespace"))
+    bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
+    given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
+    reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
+    return View(map(mirror.seen, rows.filter(bound | given | reserving)))
+
+
+def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """Write down what is new, close what is over; returns what is open, each with what was found of it now."""
+    there = {(row.holder_kind, row.holder, row.resource): row for row in LeaseExcess.objects.filter(over_at=None)}
+    open_now = []
+    for excess in found:
+        holder = excess.holder
+        row = there.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
+            holder_kind=holder.kind.value,
+            holder=holder.id,
+            name=holder.name,
+            namespace=holder.namespace,
+            resource=excess.resource,
+            seen_at=now,
+        )
+        if row.pk is None or (row.used, row.reserved) != (excess.used, excess.reserved):
+            row.used, row.reserved, row.message = excess.used, excess.reserved, excess.sentence
+            row.save()
+            log.warning("lease.excess", holder=f"{holder.kind}/{holder.id}", message=row.message)
+        open_now.append((row, excess))
+    LeaseExcess.objects.filter(pk__in=[row.pk for row in there.values()]).update(over_at=now)
+    return open_now
+
+
+def _moved_on_at() -> datetime:
+    """Up to when the mirror of every kind that counts is complete."""
+    return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
+
+
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) -> bool:
+    """End what the API server shows beyond the lease too; whether anything was ended. ``view`` is the namespace as read
+    from it."""
+    now = clock.now()
+    live = lease_excess.find(view, holds.holds(view, now, project__namespace=sighting.namespace), now)
+    same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
+    if same is None:
+        return False
+    if sighting.confirmed_at is None:
+        sighting.confirmed_at = now
+        sighting.save(update_fields=["confirmed_at"])
+    return termination.end(client, sighting, same)
+
+
+def _read(client: Client, namespace: str, now: datetime) -> View:
+    """Pods, claims and Workloads of a namespace, as they are now."""
+    found = []
+    for name in WATCHED:
+        kind = KINDS[name]
+        observed, _ = client.list(kind, partial(observe, kind, at=now, live=True), namespace)
+        found += [
+            Seen(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
+            for o in observed
+            if o
+        ]
+    return View(found)

@@ -1,0 +1,120 @@
+"""plan(): the difference between what should be and what is, as a list of actions. Pure and generic.
+
+It knows nothing of slices: a slice path says which objects should be and which should not, in which order
+(``allocations.cluster.manifests``), and the same difference serves allocations, projects and the platform.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
+
+AS_MADE = frozenset({"ResourceClaim", "Pod"})
+"""Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
+DELETED = "deleted"
+"""Stands as the intent of an object whose deletion was answered."""
+
+
+@dataclass(frozen=True)
+class Apply:
+    manifest: Manifest
+    why: str
+
+    @property
+    def ref(self) -> Ref:
+        return Ref.of(self.manifest)
+
+
+@dataclass(frozen=True)
+class Delete:
+    ref: Ref
+    uid: str
+
+
+@dataclass(frozen=True)
+class SetPodsReady:
+    """Tell Kueue whether the slices of a lease are held."""
+
+    ref: Ref
+    ready: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class ReleaseReservation:
+    """The second step of an eviction: clear ``status.admission`` so that Kueue gives the quota back."""
+
+    ref: Ref
+    reason: str
+    message: str
+
+
+Action = Apply | Delete | SetPodsReady | ReleaseReservation
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
+    a group is deleted only when all groups before it are known to be gone."""
+
+    objects: Sequence[Manifest] = ()
+    unwanted: Sequence[Sequence[Ref]] = ()
+    status: Sequence[SetPodsReady | ReleaseReservation] = ()
+
+
+def digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
+
+
+def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
+    """Why an object must be applied, or nothing.
+
+    An object that was applied as it should be and is not yet seen, or is seen at an earlier revision, is in flight:
+    nothing is known of it yet, so nothing is done. One that is being deleted is made again once it is gone.
+    """
+    if applied is None:
+        return "missing"
+    seen = view.get(applied.ref)
+    if seen is not None and seen.deleting:
+        return ""
+    is_changed = digest(manifest) != applied.intent
+    if is_changed and (applied.intent == DELETED or applied.ref.kind not in AS_MADE):
+        return "changed"
+    if seen is None:
+        return "deleted" if view.is_gone(applied) else ""
+    if seen.resource_version < applied.resource_version:
+        return ""
+    if seen.uid != applied.uid:
+        return "replaced"
+    return "edited" if seen.digest != applied.digest and not is_changed else ""
+
+
+def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
+    return view.get(ref) is None and (applied is None or view.is_gone(applied))
+
+
+def _is_deleted(seen: Seen, applied: Applied | None) -> bool:
+    """Whether its deletion is under way: seen so, or answered so and in flight."""
+    return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
+
+
+def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Action]:
+    """The actions that bring the cluster from ``view`` to ``wanted``. Applied to its own result it is empty."""
+    actions: list[Action] = []
+    for manifest in wanted.objects:
+        if why := why_apply(manifest, view, applied.get(Ref.of(manifest))):
+            actions.append(Apply(manifest, why))
+    keep = {Ref.of(manifest) for manifest in wanted.objects}
+    for group in wanted.unwanted:
+        left = [ref for ref in group if ref not in keep and not is_gone(ref, view, applied.get(ref))]
+        going = [(seen, applied.get(ref)) for ref in left if (seen := view.get(ref)) is not None]
+        actions += [Delete(seen.ref, seen.uid) for seen, known in going if not _is_deleted(seen, known)]
+        if left:
+            break
+    return actions + list(wanted.status)
+
+
+def nothing_left(refs: Iterable[Ref], view: View, applied: Mapping[Ref, Applied]) -> bool:
+    return all(is_gone(ref, view, applied.get(ref)) for ref in refs)

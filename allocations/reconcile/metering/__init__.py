@@ -1,0 +1,1 @@
+"""From what is held and reserved to the usage ledger."""

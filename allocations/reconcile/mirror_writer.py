@@ -1,0 +1,278 @@
+"""record_observations: the watcher's one door. Writes the mirror, the ledger, and what has to be looked at.
+
+Everything of a batch is one transaction: either the mirror shows an object in its new form and the ledger and the
+due list follow from it, or nothing happened and the list that follows a fault brings it again. Observations carry the
+object's revision, so an old or repeated one changes nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
+from allocations.domain.objects import Ref, is_on_node
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
+from allocations.reconcile import mirror
+from allocations.reconcile.metering import job_ledger, ledger
+from portal.core import clock, due
+from quotas.metering.services import SlotHeld
+
+log = structlog.get_logger(__name__)
+PART = 500
+"""Objects of a list that are recorded at once."""
+SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
+"""Kinds by which a slice is seen held or gone (``allocations.cluster.manifests``); a lease only reserves."""
+
+
+def record_observations(observations: Sequence[Observation]) -> int:
+    """Record a batch in its order; returns how many changed what anyone reads."""
+    if not observations:
+        return 0
+    with transaction.atomic():
+        known = _rows(o.ref for o in observations)
+        observations = list(_carried(observations, known))
+        changes = [Change(o, known.get(o.ref)) for o in observations]
+        holders = _holders(changes)
+        targets: set[str] = set()
+        news: list[Change] = []
+        for observation in observations:
+            change = Change(observation, known.get(observation.ref))
+            if change.is_stale or not (change.is_news or observation.managed):
+                continue
+            known[observation.ref] = _write(change)
+            if change.is_news:
+                news.append(change)
+                job_ledger.record(observation, change.old)
+                targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
+        targets |= _keepers(news)
+        due.mark(*targets)
+    return len(news)
+
+
+def record_sync(*places: tuple[Kind, int, datetime]) -> None:
+    """The mirror of each kind is complete up to this revision, at this moment."""
+    WatchState.objects.bulk_create(
+        [WatchState(kind=kind.name, resource_version=revision, synced_at=at) for kind, revision, at in places],
+        update_conflicts=True,
+        unique_fields=["kind"],
+        update_fields=["resource_version", "synced_at"],
+    )
+
+
+def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
+    """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting.
+
+    A list of an earlier revision than the last one means that etcd came back from a backup: what was seen or answered
+    at later revisions is no longer taken for newer.
+
+    All in one transaction, part by part: the rows that a list meets need not be in memory all at once.
+    """
+    with transaction.atomic():
+        state = WatchState.objects.filter(kind=kind.name).first()
+        last_sighting = state.synced_at if state else listed_at
+        if state is not None and resource_version < state.resource_version:
+            _start_anew(kind, state.resource_version, resource_version)
+        there = {o.ref for o in observations}
+        known = MirrorObject.objects.filter(kind=kind.name).only("namespace", "name", "uid", "allocation")
+        missing = [
+            Observation(
+                ref=ref,
+                uid=row.uid,
+                resource_version=resource_version,
+                at=last_sighting,
+                live=False,
+                gone=True,
+                allocation=row.allocation,
+            )
+            for row in known.iterator()
+            if (ref := Ref(kind.name, row.namespace, row.name)) not in there
+        ]
+        record_observations(missing)
+        for start in range(0, len(observations), PART):
+            record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
+        record_sync((kind, resource_version, listed_at))
+        due.mark(*_keepers_of_unseen(kind, there, resource_version))
+
+
+def _start_anew(kind: Kind, before: int, now: int) -> None:
+    log.warning("watch.revisions_went_back", kind=kind.name, before=before, now=now)
+    MirrorObject.objects.filter(kind=kind.name).update(resource_version=0)
+    AppliedObject.objects.filter(kind__in=[kind.name, f"{kind.name}/status"]).update(resource_version=0)
+
+
+@dataclass(frozen=True)
+class Change:
+    """An observation beside the row it meets."""
+
+    new: Observation
+    old: MirrorObject | None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.old is not None and self.new.resource_version < self.old.resource_version
+
+    @property
+    def is_news(self) -> bool:
+        """Whether what anyone reads of the object changed (revisions move for much that nobody reads)."""
+        old, new = self.old, self.new
+        if old is None:
+            return not new.gone
+        return new.gone or (old.uid, old.digest, old.deleting, old.allocation, old.facts) != (
+            new.uid,
+            new.digest,
+            new.deleting,
+            new.allocation,
+            new.facts,
+        )
+
+    @property
+    def allocations(self) -> set[str]:
+        """Names of the allocations that the object speaks of: by its label, or by the list in a hold quota."""
+        names = {self.new.allocation, self.old.allocation if self.old else ""}
+        return (names | set(self._slices_before) | set(self._slices_after)) - {""}
+
+    @property
+    def certainly_touched(self) -> set[str]:
+        """Those of them whose entry in the hold quota went, changed, or is shown by the quota's status from now on."""
+        before, after = self._slices_before, self._slices_after
+        entries = {name for name in before if before[name] != after.get(name)}
+        if self._shown(self.new.facts) and (before != after or not self._shown(self.old.facts if self.old else None)):
+            entries |= set(after)
+        return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
+
+    @staticmethod
+    def _shown(facts: Mapping[str, object] | None) -> bool:
+        return bool((facts or {}).get("shown"))
+
+    @property
+    def _slices_before(self) -> Mapping[str, object]:
+        return self.old.facts.get("slices", {}) if self.old else {}
+
+    @property
+    def _slices_after(self) -> Mapping[str, object]:
+        return {} if self.new.gone else (self.new.facts or {}).get("slices", {})
+
+
+def _rows(refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
+    wanted = set(refs)
+    rows = MirrorObject.objects.filter(kind__in={r.kind for r in wanted}, name__in={r.name for r in wanted})
+    return {ref: row for row in rows if (ref := Ref(row.kind, row.namespace, row.name)) in wanted}
+
+
+def _carried(observations: Iterable[Observation], known: Mapping[Ref, MirrorObject | None]) -> Iterator[Observation]:
+    """Each with what its kind carries on from the facts before it, in the mirror or in the batch itself."""
+    last = {ref: (row.uid, row.resource_version, row.facts) for ref, row in known.items() if row is not None}
+    for observation in observations:
+        uid, revision, facts = last.get(observation.ref, ("", 0, {}))
+        if observation.facts is not None and not observation.gone and observation.resource_version >= revision:
+            before = facts if observation.uid == uid else {}
+            observation = replace(observation, facts=KINDS[observation.ref.kind].carry(before, observation.facts))
+            last[observation.ref] = (observation.uid, observation.resource_version, observation.facts or {})
+        yield observation
+
+
+def _holders(changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
+    """Allocations by namespace and name, for all that the batch speaks of, in one query."""
+    pairs = {(c.new.ref.namespace, name) for c in changes if c.is_news for name in c.allocations}
+    if not pairs:
+        return {}
+    rows = spec_of_row.rows().filter(
+        project__namespace__in={namespace for namespace, _ in pairs}, name__in={name for _, name in pairs}
+    )
+    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in pairs}
+
+
+def _write(change: Change) -> MirrorObject | None:
+    new, row = change.new, change.old
+    if new.gone:
+        if row is not None:
+            row.delete()
+        return None
+    row = row or MirrorObject(kind=new.ref.kind, namespace=new.ref.namespace, name=new.ref.name)
+    # Change.old must keep its form for the questions asked after this, so the new one is another instance.
+    written = MirrorObject(
+        pk=row.pk,
+        kind=row.kind,
+        namespace=row.namespace,
+        name=row.name,
+        uid=new.uid,
+        resource_version=new.resource_version,
+        digest=new.digest,
+        allocation=new.allocation,
+        deleting=new.deleting,
+        facts=new.facts or {},
+        seen_at=clock.now(),
+    )
+    written.save(force_insert=row.pk is None, force_update=row.pk is not None)
+    return written
+
+
+def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+    """Bring the ledger along, and name the allocations that have to be looked at."""
+    namespace = change.new.ref.namespace
+    rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
+    if not rows:
+        return set()
+    moved: set[UUID] = set()
+    if change.new.ref.kind in SHOW_HOLDS:
+        view = mirror.of_allocations(namespace, rows)
+        old = mirror.seen(change.old) if change.old else None
+        before = view.with_form(change.new.ref, old) if change.new.live else None
+        try:
+            moved = ledger.sync(rows, view, before, at=change.new.at)
+        except SlotHeld as error:
+            log.warning("ledger.slot_held", error=str(error))
+            moved = {row.pk for row in rows}
+    touched = change.certainly_touched
+    return {f"allocation:{row.pk}" for row in rows if row.pk in moved or row.name in touched}
+
+
+def _keepers(changes: Iterable[Change]) -> set[str]:
+    """Whoever keeps an object that was deleted or edited by someone else."""
+    last = {c.new.ref: c.new for c in changes}
+    rows = AppliedObject.objects.filter(kind__in={r.kind for r in last}, name__in={r.name for r in last})
+    return {
+        row.target
+        for row in rows
+        if (new := last.get(Ref(row.kind, row.namespace, row.name)))
+        and new.resource_version >= row.resource_version
+        and (new.gone or new.deleting or (new.uid, new.digest) != (row.uid, row.digest))
+    }
+
+
+def _keepers_of_unseen(kind: Kind, there: set[Ref], resource_version: int) -> set[str]:
+    """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
+    applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
+    rows = applied.values_list("target", "kind", "namespace", "name").iterator()
+    return {target for target, *ref in rows if Ref(*ref) not in there}
+
+
+def _inventory(change: Change) -> set[str]:
+    """What there is changed, or what nobody allocated uses of it."""
+    new = change.new
+    facts = new.facts or (change.old.facts if change.old else {})  # a list does not say how what it lacks looked
+    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus") or _takes_otherwise(change))
+    return {"inventory"} if new.ref.kind in INVENTORY or uses else set()
+
+
+def _takes_otherwise(change: Change) -> bool:
+    """Whether a pod takes more or less of a node than before."""
+    old, new = change.old.facts if change.old else {}, {} if change.new.gone else change.new.facts or {}
+    return change.new.ref.kind == "Pod" and _taken(old) != _taken(new)
+
+
+def _taken(pod: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
+
+
+def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+    """A lease of ours without a row: the database was restored to before its request."""
+    new = change.new
+    is_lease = new.ref.kind == "Workload" and bool(new.allocation) and not new.gone
+    return {"adoption"} if is_lease and (new.ref.namespace, new.allocation) not in holders else set()

@@ -1,0 +1,92 @@
+"""reconcile_adoption: a lease of ours without a row becomes a row again.
+
+After a restore of the database to an earlier moment the cluster still has what was asked since. Nothing of it is
+deleted blindly: the lease carries the whole request, so the allocation is made again from it, flagged ``recovered``.
+"""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from allocations.domain.phases import Phase
+from allocations.lifecycle import slot_numbers, transitions
+from allocations.limits import services as limit_services
+from allocations.models import Allocation, MirrorObject
+from portal.core import clock, due
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
+
+log = structlog.get_logger(__name__)
+TARGET = "adoption"
+
+
+def reconcile_adoption() -> datetime | None:
+    """Adopt every lease in the mirror that no row belongs to. Returns None: the next one marks itself due."""
+    namespaces = MirrorObject.objects.filter(kind="Workload").values_list("namespace", flat=True).distinct()
+    for namespace in namespaces.order_by():
+        adopt(namespace)
+    return None
+
+
+def adopt(namespace: str) -> None:
+    """Adopt what a namespace has; what has a lease, and was scheduled in the backup, gets the lease's number.
+    Whoever writes what the namespace shares does this first, or it would leave out slices that are held."""
+    leases = MirrorObject.objects.filter(kind="Workload", namespace=namespace, deleting=False).exclude(allocation="")
+    known = Allocation.objects.filter(project__namespace=namespace).values_list("name", flat=True)
+    for lease in leases.exclude(allocation__in=known):
+        _adopt(lease)
+    scheduled = Allocation.objects.filter(project__namespace=namespace, ended_at=None, number=None)
+    for row in scheduled.filter(name__in=leases.values("allocation")).select_related("project", "requested_by"):
+        slot_numbers.assign(row)
+
+
+def _adopt(lease: MirrorObject) -> None:
+    try:
+        record: dict[str, Any] = json.loads(lease.facts.get("record") or "{}")
+        project = Project.objects.get(slug=record["project"], namespace=lease.namespace)
+        offering = Offering.objects.get(key=record["offering"])
+        person = User.objects.get(username=record["requested_by"])
+    except (ValueError, KeyError, Project.DoesNotExist, Offering.DoesNotExist, User.DoesNotExist) as error:
+        log.warning("adoption.impossible", namespace=lease.namespace, lease=lease.name, error=repr(error))
+        return
+    now = clock.now()
+    times = {
+        k: datetime.fromisoformat(record[k]) if record[k] else None for k in ("created_at", "starts_at", "ends_at")
+    }
+    with transaction.atomic(), advisory_lock("live", project.slug):
+        row, made = Allocation.objects.get_or_create(
+            id=record["id"],
+            defaults={
+                "name": record["name"],
+                "number": slot_numbers.of_adopted(project, record.get("number")),
+                "project": project,
+                "offering": offering,
+                "requested_by": person,
+                "mode": record["mode"],
+                "count": record["count"],
+                "constraints": record.get("constraints", {}),
+                "sharing": record.get("sharing", {}),
+                "claim": record.get("claim"),
+                "priority": record["priority"],
+                "purpose": record["purpose"],
+                "requeue": record["requeue"],
+                **times,
+                "phase": Phase.QUEUED.value,
+                "phase_since": now,
+                "recovered": True,
+            },
+        )
+        if made:
+            evidence = {
+                "kind": "Workload",
+                "name": lease.name,
+                "resource_version": str(lease.resource_version),
+            }
+            message = "Made again from its lease: the database had lost it."
+            limit_services.recount_those_of(row)
+            transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
+            due.mark(f"allocation:{row.pk}", f"project:{project.slug}")

@@ -1,0 +1,1 @@
+"""What people do with requests for GPUs: ask, preview, extend, release, read."""

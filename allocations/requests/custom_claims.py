@@ -1,0 +1,192 @@
+"""A person's own DRA request as an allocation: read, permitted, counted, and judged by what could hold it.
+
+What was understood is kept beside the words, under ``built``: the spec, which is immutable on the cluster, the units of
+its lease and its part of a node's CPU and memory, which must not follow the fleet when that changes.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from allocations.capacity import device_inventory
+from allocations.capacity.snapshot import Part, Stock
+from allocations.claims import card_parts, fit, spec, units, why_not
+from allocations.claims.fit import Answer
+from allocations.claims.model import Claim
+from allocations.claims.parse import LONGEST_CEL, parse
+from allocations.claims.units import Draw, Uncountable
+from allocations.cluster import dry_run
+from allocations.requests import rules
+from allocations.requests.rules import Binding
+from portal.core.errors import Forbidden, Invalid, Refused
+from portal.tenants import access
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Kind, Offering
+
+BUILT = "built"
+MOST_RECORDED = 128 * 1024
+"""Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """``stored`` is for the row; ``draw`` the most it takes; ``now`` whether devices are free for it; ``never`` why it
+    cannot be held even when all are."""
+
+    stored: Mapping[str, Any]
+    draw: Draw
+    now: Answer
+    never: why_not.Never | None
+
+
+def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
+    """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
+    site = device_inventory.of(offering.flavor)
+    if not site.words.products:
+        raise Refused(
+            "never_fits",
+            f"No device of {offering.flavor.name} is published now.",
+            "Ask again when its nodes are back, or choose another flavor.",
+        )
+    claim = parse(document, site.words)
+    _permit(user, project, claim)
+    _check_sharing(claim, offering, site.words.shareable)
+    try:
+        draw = units.most(claim, site.fleet.devices, site.draws)
+    except Uncountable as error:
+        raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
+    built = spec.build(claim, site.words.products)
+    _check_length(claim, document, built)
+    if claim.has_raw_cel:
+        _try(claim, project, built)
+    part = card_parts.least(claim, site.fleet.devices, site.draws)
+    kept = {"spec": built, "units": dict(draw.amounts), "gpus": str(draw.share), "card_part": str(part)}
+    return Prepared({**document, BUILT: kept}, draw, fit.fits(claim, site.now), why_not.never(claim, site.fleet))
+
+
+def _permit(user: User, project: Project, claim: Claim) -> None:
+    if not (claim.has_raw_cel or claim.has_admin_access):
+        return
+    field = "cel" if claim.has_raw_cel else "admin_access"
+    if not access.can(user, "claim.raw", None):
+        raise Forbidden(
+            "operator",
+            detail=f"{field} is for operators only.",
+            hint="Say it with attributes and capacities; GET /offerings/{id}/vocabulary lists them.",
+        )
+    if claim.has_admin_access and not project.admin_access:
+        raise Refused(
+            "wrong_phase",
+            f"The project {project.slug} is not marked for admin access.",
+            "Mark it in the admin (admin access), or ask in a project that is.",
+        )
+
+
+def _check_sharing(claim: Claim, offering: Offering, is_shareable: bool) -> None:
+    """MPS excludes dynamic MIG and consumable shares: NVIDIA's driver refuses to prepare such claims."""
+    if not (offering.flavor.partitionable or is_shareable):
+        return
+    words = "The DRA driver has no MPS where it cuts cards on demand or shares them. Use strategy TimeSlicing."
+    wrong = [index for index, each in enumerate(claim.config) if each.sharing and each.sharing.strategy == "MPS"]
+    if wrong:
+        raise Invalid({f"claim.config[{index}].sharing.strategy": [words] for index in wrong})
+
+
+def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str, Any]) -> None:
+    """What the API server takes of CEL in one selector, and of a record in the lease's annotation."""
+    for request, asked in zip(claim.requests, built["devices"]["requests"], strict=True):
+        chosen = asked.get("firstAvailable") or [asked["exactly"]]
+        for choice, of in zip(request.choices, chosen, strict=True):
+            if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
+                raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
+    if len(json.dumps([document, built])) > MOST_RECORDED:
+        raise Invalid({"claim": [f"It is too long. Say it in less than {MOST_RECORDED // 1024} KiB, CEL included."]})
+
+
+def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
+    """Have the API server read an operator's CEL; nothing is written."""
+    words = dry_run.of_claim(project.namespace, built)
+    errors: dict[str, list[str]] = {}
+    for field, sentence in words:
+        errors.setdefault(_path(claim, field), []).append(sentence)
+    if errors:
+        raise Invalid(errors)
+
+
+def _path(claim: Claim, field: str) -> str:
+    """Where the document says what the API server names by the spec's path."""
+    place = dry_run.place(field)
+    if place is None or place.request >= len(claim.requests):
+        return "claim"
+    request = claim.requests[place.request]
+    choice = request.choices[place.choice if request.is_list else 0]
+    first = 1 + len(choice.conditions)  # the product, then the conditions
+    if place.selector is None or place.selector < first:
+        return choice.path
+    return f"{choice.path}.cel[{place.selector - first}]"
+
+
+def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The document as it was asked."""
+    return None if stored is None else {name: value for name, value in stored.items() if name != BUILT}
+
+
+def bindings(stock: Stock, project: Project, ask: rules.Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
+    """What keeps the claim from ever being held: cards, or the team's quota of any pool it draws on."""
+    found = rules.bindings(ask, (rules.offering_is_hidden,))
+    if never := prepared.never:
+        found.append(
+            Binding(
+                "never_fits",
+                f"node:{offering.key}",
+                never.most,
+                0,
+                never.asked,
+                f"{never.path}: {never.detail}",
+                never.hint,
+            )
+        )
+    parts = stock.parts(project.team, offering, prepared.draw.amounts)
+    return found + [_over_quota(project.team, part) for part in parts if part.asked > part.limit]
+
+
+def _over_quota(team: Team, part: Part) -> Binding:
+    is_own = part.bound is not None and part.bound < part.asked
+    holder, limit = ("team", part.bound or 0) if is_own else ("department", part.limit)
+    return Binding(
+        "quota_exceeded",
+        f"{holder}:{part.pool}",
+        limit,
+        min(part.used, limit),
+        part.asked,
+        f"Team {team.slug} may hold {limit} of {part.pool} at once, and the claim can take {part.asked}: the lease "
+        "counts the largest devices that meet it.",
+        f"Ask for fewer or smaller devices, or have an operator raise the {holder}'s limit.",
+    )
+
+
+def fits(stock: Stock, project: Project, offering: Offering, prepared: Prepared, found: list[Binding]) -> str:
+    """``never`` when something binds, ``now`` when devices and quota are free, else ``queue``."""
+    if found:
+        return "never"
+    parts = stock.parts(project.team, offering, prepared.draw.amounts)
+    is_free = prepared.now is Answer.YES and all(part.used + part.asked <= part.limit for part in parts)
+    return "now" if is_free else "queue"
+
+
+def problems(
+    offering: Offering, count: int, claim: Mapping[str, Any] | None, *, is_constrained: bool
+) -> dict[str, list[str]]:
+    """What does not go together, by field."""
+    if offering.kind != Kind.CLAIM:
+        words = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
+        return {} if claim is None else {"claim": [words]}
+    errors: dict[str, list[str]] = {}
+    if claim is None:
+        errors["claim"] = ['Say which devices you need: {"requests": [{"device": "gpu", "count": 1}]}.']
+    if count != 1:
+        errors["count"] = ["The claim itself says how many devices; leave count out."]
+    if is_constrained:
+        errors["constraints"] = ["The claim has constraints of its own; say it there."]
+    return errors

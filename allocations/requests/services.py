@@ -1,0 +1,334 @@
+"""The only doors to change an allocation from outside: request, preview, release, extend, retry.
+
+Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
+transaction. Nothing here talks to the cluster, except to try an operator's own CEL
+(``allocations.requests.custom_claims``).
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from allocations.capacity import allocation_limits, packing
+from allocations.capacity.snapshot import Stock
+from allocations.cluster import names
+from allocations.domain.isolation import Isolation, of_allocation, of_slice
+from allocations.domain.phases import Ending, Phase
+from allocations.lifecycle import slot_numbers, transitions
+from allocations.models import Allocation
+from allocations.requests import advice, alternatives, custom_claims, forecast, rules, validation
+from allocations.requests.alternatives import Alternative, Near
+from allocations.requests.audit import asked, note
+from portal.core import clock, due, money
+from portal.core.errors import Busy, Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.core.locks import advisory_lock
+from portal.tenants import access
+from portal.tenants.models import Project, User
+from quotas.catalog.models import Offering
+from quotas.costs import selectors as costs
+from quotas.limits import counting
+from quotas.limits.models import Limit
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours.
+    ``spread`` lets slices by DRA be on several nodes; by device plugin they may be anyway. ``constraints`` are names of
+    ``allocations.capacity.packing.CONSTRAINTS``; ``sharing`` is how pods share the devices
+    (``manifests.gpu_config``)."""
+
+    project: str
+    offering: str
+    count: int = 1
+    mode: str = "hold"
+    name: str = ""
+    hours: Decimal | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    priority: str = "normal"
+    purpose: str = ""
+    requeue: bool = True
+    spread: bool = False
+    constraints: tuple[str, ...] = ()
+    sharing: Mapping[str, Any] = field(default_factory=dict)
+    claim: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Advised:
+    """Of a request that is allowed. ``alternative`` is what would serve it better, None where nothing is to be had."""
+
+    reason: str
+    detail: str
+    hint: str
+    alternative: Alternative | None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price; those of a
+    ``claim`` are of the most it can take. The claim is as the row keeps it (``custom_claims``); ``drawn`` is what
+    counts against ``limits``, which the portal keeps itself."""
+
+    project: Project
+    offering: Offering
+    wish: Wish
+    starts_at: datetime | None
+    ends_at: datetime
+    fits: str
+    bindings: list[rules.Binding]
+    price_per_hour: Fraction | None
+    price_total: Fraction | None
+    currency: str
+    isolation: Isolation
+    drawn: counting.Draw
+    limits: list[Limit]
+    alternatives: list[Alternative] = field(default_factory=list)
+    warnings: list[Advised] = field(default_factory=list)
+    claim: Mapping[str, Any] | None = None
+
+
+def preview(user: User, wish: Wish) -> Preview:
+    """What the wish would come to, by the very rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
+    project = access.project_for(user, wish.project)
+    access.require(user, "allocation.request", project.team)
+    offering = _offering(wish.offering)
+    now = clock.now()
+    span = _period(wish, now)
+    _check(user, project, offering, wish)
+    stock = Stock([project.team], user=user, project=project, cliques=packing.SAME_CLIQUE in wish.constraints)
+    bounds = allocation_limits.applying(project, user)
+    applying = bounds.scheduled if span.starts_at else bounds.live
+    own = custom_claims.prepare(user, project, offering, wish.claim) if wish.claim is not None else None
+    drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
+    ask = stock.ask(
+        project,
+        offering,
+        wish.count,
+        allocation_limits=applying,
+        spread=wish.spread,
+        constraints=wish.constraints,
+        drawn=drawn,
+    )
+    found = rules.bindings(ask) if own is None else custom_claims.bindings(stock, project, ask, offering, own)
+    hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
+    apart = _isolation(offering, wish)
+    warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
+    prices = costs.prices_per_hour(stock.offerings(), now)
+    near = Near(project, offering, wish.count, hours, applying, wish.spread, wish.constraints)
+    better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
+    price = prices.get(offering.key)
+    if price is not None:
+        price *= wish.count if own is None else own.draw.share
+    fits = rules.fits(ask) if own is None else custom_claims.fits(stock, project, offering, own, found)
+    instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
+    others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
+    is_schedulable = span.starts_at is None and not any(one.is_full for one in bounds.scheduled)
+    if fits == "queue" and own is None and is_schedulable:
+        freed = forecast.after(stock, project.team, offering, wish.count, forecast.ends(now))
+        others += [alternatives.later(near, freed.at, prices)] if freed else []
+    return Preview(
+        project=project,
+        offering=offering,
+        wish=wish,
+        starts_at=span.starts_at,
+        ends_at=span.ends_at,
+        fits=fits,
+        bindings=found,
+        price_per_hour=price,
+        price_total=None if price is None else price * hours,
+        currency=costs.currency(),
+        alternatives=others,
+        warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
+        isolation=apart,
+        claim=None if own is None else own.stored,
+        drawn=drawn or counting.draw(offering, wish.count),
+        limits=stock.limits(),
+    )
+
+
+def _isolation(offering: Offering, wish: Wish) -> Isolation:
+    offered = of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
+    return of_allocation(offered, wish.sharing, wish.claim)
+
+
+def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
+    """Ask for slices: the only door. Returns the new allocation, queued (or scheduled).
+
+    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
+    """
+    with (
+        transaction.atomic(),
+        advisory_lock("limits", shared=True),  # a limit that comes meanwhile would miss this allocation
+        advisory_lock("live", wish.project),  # two at once would each find room for one
+    ):
+        seen = preview(user, wish)
+        if seen.project.archived_at is not None:
+            raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")
+        if seen.bindings:
+            raise refusal(seen)
+        row = _create(user, seen)
+        try:
+            counting.take(row.pk, seen.limits, seen.drawn)
+        except counting.NoRoom as error:  # another project of the same member or team was faster
+            again = preview(user, wish)
+            raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
+        transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
+        note(actor or user.username, "request", row, after=asked(row))
+        due.mark(f"allocation:{row.pk}", at=row.starts_at)
+    return row
+
+
+def refusal(seen: Preview) -> Refused:
+    first = seen.bindings[0]
+    return Refused(
+        first.reason,
+        first.detail,
+        first.hint,
+        dimensions=[Dimension(**vars(binding)) for binding in seen.bindings],
+        alternatives=[alternative.document() for alternative in seen.alternatives],
+    )
+
+
+def release(user: User, row: Allocation, reason: str = "") -> Allocation:
+    """Give the slices back. Releasing what is ending or ended already changes nothing."""
+    access.require(user, "allocation.release", row.project.team, row.requested_by)
+    with transaction.atomic():
+        before = {"desired": row.desired}
+        if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
+            note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
+            due.mark(f"allocation:{row.pk}", f"project:{row.project.slug}")
+    return row
+
+
+def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
+    """Let the allocation end later by so many hours. Raises Refused (wrong_phase) when it is ending or ended."""
+    access.require(user, "allocation.extend", row.project.team, row.requested_by)
+    if not 0 < hours <= rules.LONGEST.days * 24:
+        raise Invalid({"hours": [f"Give a number above 0, at most {rules.LONGEST.days * 24}."]}, reason="time_invalid")
+    with transaction.atomic():
+        locked = Allocation.objects.select_for_update().get(pk=row.pk)
+        if locked.desired == Allocation.Desired.RELEASED:
+            raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
+        ends_at = locked.ends_at + timedelta(hours=float(hours))
+        if ends_at - clock.now() > rules.LONGEST:
+            raise Invalid({"hours": [f"It may end at most {rules.LONGEST.days} days from now."]}, reason="time_invalid")
+        Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at, generation=locked.generation + 1)
+        message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
+        transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
+        note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
+        due.mark(f"allocation:{row.pk}")
+    row.refresh_from_db()
+    return row
+
+
+def retry(user: User, row: Allocation) -> Allocation:
+    """Let an allocation whose start failed too often queue again. Raises Refused (wrong_phase) when it does not ask."""
+    access.require(user, "allocation.release", row.project.team, row.requested_by)
+    with transaction.atomic():
+        changed = Allocation.objects.filter(pk=row.pk, asks_owner=True, desired=Allocation.Desired.HELD).update(
+            asks_owner=False, start_failures=0, not_before=None
+        )
+        if not changed:
+            raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
+        transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
+        note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
+        due.mark(f"allocation:{row.pk}")
+    row.refresh_from_db()
+    return row
+
+
+def _offering(key: str) -> Offering:
+    row = Offering.objects.select_related("flavor", "pool__use").filter(key=key).first()
+    if row is None:
+        raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+    return row
+
+
+def _period(wish: Wish, now: datetime) -> rules.Period:
+    span = rules.period(now, settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at)
+    if isinstance(span, dict):
+        raise Invalid(span, reason="time_invalid")
+    return span
+
+
+def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None:
+    errors: dict[str, list[str]] = validation.problems(
+        offering, wish.count, spread=wish.spread, constraints=wish.constraints, sharing=wish.sharing
+    )
+    is_constrained = wish.spread or bool(wish.constraints)
+    errors |= custom_claims.problems(offering, wish.count, wish.claim, is_constrained=is_constrained)
+    if not 1 <= wish.count <= rules.MOST_SLICES:
+        errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
+    if wish.mode != "hold":
+        errors["mode"] = [f"'{wish.mode}' is not offered; use 'hold'."]
+    if wish.priority not in rules.PRIORITIES:
+        errors["priority"] = [f"Use one of {', '.join(rules.PRIORITIES)}."]
+    if wish.name and not names.is_allocation_name(wish.name):
+        errors["name"] = [
+            f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."
+        ]
+    if len(wish.purpose) > 500:
+        errors["purpose"] = ["Use at most 500 characters."]
+    if errors:
+        raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
+    if wish.priority == "critical" and not access.can(user, "allocation.approve", project.team):
+        raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
+
+
+def draft(user: User, seen: Preview) -> Allocation:
+    """The row that the wish would become, not written; named as given, or with a name made for it."""
+    wish, now = seen.wish, clock.now()
+    return Allocation(
+        name=wish.name or names.suggest(wish.offering, secrets.token_hex(3)),
+        project=seen.project,
+        offering=seen.offering,
+        requested_by=user,
+        mode=wish.mode,
+        count=wish.count,
+        constraints=dict.fromkeys((*(["spread"] if wish.spread else []), *wish.constraints), True),
+        sharing=dict(wish.sharing),
+        claim=None if seen.claim is None else dict(seen.claim),
+        priority=wish.priority,
+        purpose=wish.purpose,
+        requeue=wish.requeue,
+        created_at=now,
+        starts_at=seen.starts_at,
+        ends_at=seen.ends_at,
+        phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
+        phase_since=now,
+        phase_until=seen.starts_at,
+    )
+
+
+def _create(user: User, seen: Preview) -> Allocation:
+    row = draft(user, seen)
+    row.number = None if row.starts_at else slot_numbers.free(seen.project)
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        if "allocation_name_unique_in_project" not in str(error):
+            raise
+        raise Refused(
+            "name_taken",
+            f"The project {seen.wish.project} has, or had, an allocation named {row.name}.",
+            "Choose another name, or leave it out and one is made.",
+        ) from error
+    return row
+
+
+def _sentence(seen: Preview) -> str:
+    wish = seen.wish
+    return f"{wish.count} × {wish.offering} until {seen.ends_at:%Y-%m-%d %H:%M} UTC" + (
+        f": {wish.purpose}" if wish.purpose else "."
+    )
