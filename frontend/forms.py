@@ -9,7 +9,8 @@ from django import forms
 from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
-from allocations.requests.rules import LONGEST, MOST_SLICES, PRIORITIES
+from allocations.domain.admission import PRIORITIES
+from allocations.requests.rules import LONGEST, MOST_SLICES
 from allocations.requests.services import Wish
 from frontend import claim_form
 from portal.core.errors import Problem

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db.models import Count, Q
 
+from allocations.domain.admission import LIVE_PER_PROJECT, AllocationLimit
 from allocations.models import Allocation
-from allocations.requests.rules import LIVE_PER_PROJECT, AllocationLimit
 from portal.tenants.models import Project, User
 
 Limits = tuple[AllocationLimit, ...]

@@ -8,9 +8,9 @@ from fractions import Fraction
 from django.db.models import Sum
 
 from allocations.capacity import flavor_devices
+from allocations.domain.admission import AllocationLimit, Ask, Counted
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
-from allocations.requests.rules import AllocationLimit, Ask, Counted
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering, Pool
 from quotas.catalog.selectors import room, units

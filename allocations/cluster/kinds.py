@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 
 from allocations.cluster import names, owned_fields, projectors
+from allocations.domain.actions import digest
 from allocations.domain.objects import Ref
-from allocations.reconcile.engine.plan import digest
 
 log = structlog.get_logger(__name__)
 Raw = Mapping[str, Any]

@@ -10,8 +10,8 @@ from django.db import transaction
 
 from allocations.capacity import allocation_limits
 from allocations.cluster import names
+from allocations.domain.admission import AllocationLimit
 from allocations.models import Allocation, MirrorObject
-from allocations.requests.rules import AllocationLimit
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project

@@ -8,10 +8,10 @@ from django.db.models import QuerySet
 
 from allocations.capacity.node_shares import node_share
 from allocations.capacity.packing import CONSTRAINTS
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.objects import Request
-from allocations.lifecycle.modes.hold import Deadlines, Intent
+from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
-from allocations.requests.rules import PRIORITIES
 
 
 def rows() -> QuerySet[Allocation]:

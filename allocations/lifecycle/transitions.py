@@ -13,9 +13,9 @@ from django.db import transaction
 from django.db.models import Min
 
 from allocations.cluster.manifests import lease
+from allocations.domain.observed import Situation
 from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
 from allocations.lifecycle import slot_numbers, spec_of_row
-from allocations.lifecycle.modes.hold import Situation
 from allocations.models import Allocation, Transition
 from portal.core import clock
 from portal.core.locks import advisory_lock

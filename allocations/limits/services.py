@@ -3,23 +3,21 @@
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
+from allocations.capacity import counted as counted_limits
 from allocations.capacity.snapshot import RESERVING, Stock
-from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.core.errors import NotVisible
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Cluster, Flavor, Offering, Pool
-from quotas.limits import counting, differences, names, selectors, services
-from quotas.limits.models import KEPT_BY_KUEUE, Limit
+from quotas.limits import differences, names, selectors, services
+from quotas.limits.models import Limit
 from quotas.limits.services import Holder, Scope
 
 
@@ -89,7 +87,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
     require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
-        uses = _uses(Stock(), holder) if counted else []
+        uses = counted_limits.uses(Stock(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
 
 
@@ -104,7 +102,11 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     row = Limit(**services.who(holder), **services.what(scope), **vars(terms))
     known = Limit.objects.filter(**services.key(row)).first()
     stock = Stock()
-    counts = [(one, counted) for one in _live(holder) if (counted := draw_of(stock, one).of(row))]
+    counts = [
+        (one, counted)
+        for one in counted_limits.live_allocations(holder)
+        if (counted := counted_limits.draw_of(stock, one).of(row))
+    ]
     before = Terms(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):
         # kept by Kueue: what waits counts once it is admitted, and tenants' own Jobs count too
@@ -128,41 +130,6 @@ def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
     )
 
 
-def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
-    """What an allocation counts; needs its offering's pool."""
-    if row.claim is None:
-        return counting.draw(row.offering, row.count)
-    built: dict[str, Any] = row.claim["built"]
-    return stock.draw_of_claim(row.offering, built["units"], Fraction(built["gpus"]))
-
-
-def recount_departments() -> None:
-    """Count anew what binds departments: a team, or another department, has come or gone."""
-    counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
-    _recount(counted.select_related("department", "pool", "offering", "flavor"))
-
-
-def recount_those_of(row: Allocation) -> None:
-    """Count anew what binds an allocation that is there without having been asked for."""
-    team = row.project.team
-    with transaction.atomic(), advisory_lock("limits"):
-        _recount(counting.applying([team], selectors.terms().above([team]), row.requested_by, row.project))
-
-
-def _recount(limits: QuerySet[Limit]) -> None:
-    rows = list(limits)
-    if not rows:
-        return
-    stock = Stock()
-    for limit in rows:
-        counting.recount(limit, _uses(stock, services.parties(limit)[0]))
-
-
-def _uses(stock: Stock, holder: Holder) -> list[tuple[UUID, counting.Draw]]:
-    """What each of the holder's allocations draws."""
-    return [(row.pk, draw_of(stock, row)) for row in _live(holder)]
-
-
 def unit(scope: Scope) -> str:
     """In the plural."""
     match scope:
@@ -177,19 +144,6 @@ def unit(scope: Scope) -> str:
 def text(amount: Fraction) -> str:
     """At most two decimals, none where it is whole."""
     return f"{round(Decimal(amount.numerator) / amount.denominator, 2).normalize():f}"
-
-
-def _live(holder: Holder) -> list[Allocation]:
-    rows = spec_of_row.rows().select_related("offering__pool").filter(ended_at=None).order_by("created_at")
-    match holder:
-        case Membership():
-            return list(rows.filter(project__team=holder.team, requested_by=holder.user))
-        case Project():
-            return list(rows.filter(project=holder))
-        case Team():
-            return list(rows.filter(project__team=holder))
-        case Department():
-            return list(rows.filter(project__team__department__in=selectors.below(holder)))
 
 
 def _queues(holder: Holder) -> list[str]:

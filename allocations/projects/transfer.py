@@ -8,9 +8,9 @@ they began, so old costs stay where they were.
 
 from django.db import transaction
 
+from allocations.capacity.counted import recount_departments
 from allocations.cluster import namespaces
 from allocations.cluster.client import connect
-from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
@@ -43,14 +43,14 @@ def move_team(team: Team, department: Department, *, actor: str) -> None:
     """Have the team lend to and borrow from another department; limits that the portal counts are counted anew."""
     with transaction.atomic(), advisory_lock("limits"):
         structure.move_team(team, department, actor=actor)
-        limit_services.recount_departments()
+        recount_departments()
 
 
 def move_department(department: Department, parent: Department | None, *, actor: str) -> None:
     """Have the department, with all below it, stand in `parent`, or alone. Raises Invalid where it cannot."""
     with transaction.atomic(), advisory_lock("limits"):
         structure.set_parent(department, parent, actor=actor)
-        limit_services.recount_departments()
+        recount_departments()
 
 
 def _refuse_while(what: str, project: Project, names: list[str], do: str) -> None:

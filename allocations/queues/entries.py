@@ -7,10 +7,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from allocations.cluster import names
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.queues import jobs
-from allocations.requests.rules import PRIORITIES
 from portal.tenants.models import Project
 
 ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)

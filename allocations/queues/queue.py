@@ -15,6 +15,7 @@ from allocations.cluster import names, queue
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.domain import reasons
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
@@ -22,7 +23,6 @@ from allocations.queues import entries as queue_entries
 from allocations.queues import jobs
 from allocations.queues.entries import Standing
 from allocations.queues.jobs import Job
-from allocations.requests.rules import PRIORITIES
 from portal.tenants.models import Project, Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors

@@ -10,7 +10,9 @@ from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
+from allocations.domain.actions import is_gone
 from allocations.domain.objects import Applied, Ref, Request, View
+from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -18,7 +20,7 @@ from allocations.models import Allocation
 from allocations.reconcile import device_affinity, mirror
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import is_gone, plan
+from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.metering import ledger
 from allocations.reconcile.project import reconcile_project
 from portal.core import clock
@@ -79,7 +81,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
-def _enter(row: Allocation, situation: hold.Situation, view: View) -> bool:
+def _enter(row: Allocation, situation: Situation, view: View) -> bool:
     """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
 
     What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
@@ -108,15 +110,15 @@ def _number(row: Allocation) -> str:
     return slot_numbers.assign(row)
 
 
-def _intent(row: Allocation, number_wait: str) -> hold.Intent:
+def _intent(row: Allocation, number_wait: str) -> Intent:
     return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> hold.Situation:
+def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
     return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: Request, situation: hold.Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -133,7 +135,7 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: hold.Si
     return False
 
 
-def _took_more(row: Allocation, situation: hold.Situation) -> bool:
+def _took_more(row: Allocation, situation: Situation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
     if row.claim is None or not is_new or not situation.occupied:
@@ -142,7 +144,7 @@ def _took_more(row: Allocation, situation: hold.Situation) -> bool:
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 
-def _start_refused(row: Allocation, situation: hold.Situation, error: ClusterRefused) -> bool:
+def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused) -> bool:
     """Count the refusal of what would hold it as a failed start: at once where the API server names the field that is
     wrong, else (a policy, a quota of the namespace) at the start deadline."""
     if situation.start_by is None:

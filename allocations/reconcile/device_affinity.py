@@ -14,8 +14,8 @@ from allocations.capacity import flavor_devices, packing
 from allocations.cluster.backends import dra
 from allocations.cluster.manifests import lease
 from allocations.domain.objects import Applied, Request, View
+from allocations.domain.observed import Situation
 from allocations.domain.phases import Phase
-from allocations.lifecycle.modes.hold import Situation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.mirror import MirrorStale
 from portal.core.locks import advisory_lock
@@ -53,9 +53,10 @@ def _settled(row: Allocation, asked: Request, view: View, situation: Situation) 
     parts = dra.parts(asked)
     seen = [view.get(part.claim) for part in parts]
     there = [claim for claim in seen if claim is not None]
+    stored: Mapping[str, Any] = row.steer
     if not situation.is_granted:
-        return row.steer if there else {}
-    if not row.steer:
+        return stored if there else {}
+    if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
             chosen: dict[str, Any] = {"cards": [card for part in parts for card in dra.steered(part, view)]}
             if packing.SAME_CLIQUE in asked.constraints:  # "" where nothing is held: a start that fails is chosen anew
@@ -64,9 +65,9 @@ def _settled(row: Allocation, asked: Request, view: View, situation: Situation) 
         if row.recovered:
             _require_claims_seen(asked, view)
         return _chosen(row, asked)
-    if "cards" in row.steer and len(there) == len(seen) and not situation.occupied and dra.finds_no_device(asked, view):
-        return {GIVEN_UP: True, **{k: v for k, v in row.steer.items() if k == "clique"}}
-    return row.steer
+    if "cards" in stored and len(there) == len(seen) and not situation.occupied and dra.finds_no_device(asked, view):
+        return {GIVEN_UP: True, **{k: v for k, v in stored.items() if k == "clique"}}
+    return stored
 
 
 def _require_claims_seen(asked: Request, view: View) -> None:

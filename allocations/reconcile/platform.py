@@ -10,13 +10,14 @@ from allocations.cluster import names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
+from allocations.domain.actions import Action, Wanted, is_gone
+from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import Manifest, Ref
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import Action, Wanted, is_gone, plan
-from allocations.requests.rules import LIVE_PER_PROJECT
+from allocations.reconcile.engine.plan import plan
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from quotas.catalog.models import Cluster

@@ -8,6 +8,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
+from allocations.domain.actions import Wanted, is_gone
 from allocations.domain.objects import Applied, Ref, View
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
@@ -16,7 +17,7 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror, teardown
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import Wanted, is_gone, plan
+from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.recovery import adopt
 from portal.core import clock, due
 from portal.core.locks import advisory_lock

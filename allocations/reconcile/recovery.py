@@ -11,9 +11,9 @@ from typing import Any
 import structlog
 from django.db import transaction
 
+from allocations.capacity.counted import recount_those_of
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, transitions
-from allocations.limits import services as limit_services
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
@@ -87,6 +87,6 @@ def _adopt(lease: MirrorObject) -> None:
                 "resource_version": str(lease.resource_version),
             }
             message = "Made again from its lease: the database had lost it."
-            limit_services.recount_those_of(row)
+            recount_those_of(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
             due.mark(f"allocation:{row.pk}", f"project:{project.slug}")

@@ -11,10 +11,11 @@ from allocations.cluster import namespaces
 from allocations.cluster.client import Client
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
 from allocations.cluster.names import LEFT_BEHIND
+from allocations.domain.actions import Wanted, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, View
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied, apply, forget
-from allocations.reconcile.engine.plan import Wanted, is_gone, nothing_left, plan
+from allocations.reconcile.engine.plan import plan
 from portal.core import clock
 from portal.tenants.models import Project
 

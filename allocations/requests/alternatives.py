@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from allocations.capacity.snapshot import Stock
+from allocations.domain.admission import AllocationLimit, Ask
 from allocations.requests import rules
 from portal.core import money
 from portal.tenants.models import Project
@@ -52,7 +53,7 @@ class Near:
     offering: Offering
     count: int
     hours: Fraction
-    allocation_limits: tuple[rules.AllocationLimit, ...]
+    allocation_limits: tuple[AllocationLimit, ...]
     spread: bool
     constraints: tuple[str, ...]
 
@@ -108,7 +109,7 @@ def isolated(stock: Stock) -> list[Offering]:
     return [o for o in stock.offerings() if o.isolation != Isolation.NONE and o.kind != "claim"]
 
 
-def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> rules.Ask:
+def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> Ask:
     constraints = near.constraints if candidate.flavor.path == "dra" else ()
     return stock.ask(
         near.project,

@@ -17,8 +17,8 @@ from allocations.claims.model import Claim
 from allocations.claims.parse import LONGEST_CEL, parse
 from allocations.claims.units import Draw, Uncountable
 from allocations.cluster import dry_run
+from allocations.domain.admission import Ask, Binding
 from allocations.requests import rules
-from allocations.requests.rules import Binding
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
 from portal.tenants.models import Project, Team, User
@@ -132,7 +132,7 @@ def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if stored is None else {name: value for name, value in stored.items() if name != BUILT}
 
 
-def bindings(stock: Stock, project: Project, ask: rules.Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
+def bindings(stock: Stock, project: Project, ask: Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
     """What keeps the claim from ever being held: cards, or the team's quota of any pool it draws on."""
     found = rules.bindings(ask, (rules.offering_is_hidden,))
     if never := prepared.never:

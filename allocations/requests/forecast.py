@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from allocations.capacity.counted import draw_of
 from allocations.capacity.snapshot import RESERVING, Stock
 from allocations.domain.phases import Phase
-from allocations.limits import services as limit_services
 from allocations.models import Allocation
 from portal.tenants.models import Team
 from quotas.catalog.models import Offering
@@ -56,7 +56,7 @@ def after(stock: Stock, team: Team, offering: Offering, count: int, among: Itera
         return None
     for end in among:
         row = end.allocation
-        drawn = limit_services.draw_of(stock, row)
+        drawn = draw_of(stock, row)
         for bound in bounds:
             if _counts(stock, bound.limit, row):
                 bound.left += drawn.of(bound.limit)

@@ -19,6 +19,7 @@ from django.db import IntegrityError, transaction
 from allocations.capacity import allocation_limits, packing
 from allocations.capacity.snapshot import Stock
 from allocations.cluster import names
+from allocations.domain.admission import PRIORITIES, Binding
 from allocations.domain.isolation import Isolation, of_allocation, of_slice
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, transitions
@@ -85,7 +86,7 @@ class Preview:
     starts_at: datetime | None
     ends_at: datetime
     fits: str
-    bindings: list[rules.Binding]
+    bindings: list[Binding]
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
@@ -271,8 +272,8 @@ def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None
         errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
     if wish.mode != "hold":
         errors["mode"] = [f"'{wish.mode}' is not offered; use 'hold'."]
-    if wish.priority not in rules.PRIORITIES:
-        errors["priority"] = [f"Use one of {', '.join(rules.PRIORITIES)}."]
+    if wish.priority not in PRIORITIES:
+        errors["priority"] = [f"Use one of {', '.join(PRIORITIES)}."]
     if wish.name and not names.is_allocation_name(wish.name):
         errors["name"] = [
             f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 from rest_framework import serializers
 
 from allocations.capacity.packing import CONSTRAINTS
-from allocations.requests.rules import LONGEST, MOST_SLICES, PRIORITIES
+from allocations.domain.admission import PRIORITIES
+from allocations.requests.rules import LONGEST, MOST_SLICES
 from allocations.requests.services import Wish
 from portal.api.claims_in import ClaimField
 from portal.api.strict import Amount, Body, Flag, Moment, Text, Whole

@@ -10,6 +10,7 @@ import pytest
 from django.db import connections
 
 from allocations.cluster import names
+from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import View
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -17,7 +18,6 @@ from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import recovery
 from allocations.requests import services
-from allocations.requests.rules import LIVE_PER_PROJECT
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import Due

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
+from allocations.capacity.counted import recount_those_of
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
 from portal.tenants import services as tenants
@@ -150,7 +151,7 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
     services.set_limit("operator", team, whole.pool, 4)
     row = asked(person(team), project, count=2)
     counting.give_back(row.pk)  # as a database of before it was asked for
-    limit_services.recount_those_of(row)
+    recount_those_of(row)
     assert used(limit) == 2
 
 

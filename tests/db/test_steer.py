@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.observed import Deadlines
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.lifecycle.modes import hold
@@ -25,7 +26,7 @@ from tests.mig_facts import cut_card, device
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
-DEADLINES = hold.Deadlines(timedelta(seconds=120), timedelta(seconds=60))
+DEADLINES = Deadlines(timedelta(seconds=120), timedelta(seconds=60))
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from allocations.requests.rules import Ask, Counted, bindings, fits
+from allocations.domain.admission import Ask, Counted
+from allocations.requests.rules import bindings, fits
 from quotas.limits.tree import Quota, Tree
 
 PARENTS = {

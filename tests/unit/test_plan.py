@@ -6,8 +6,9 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocations.domain.actions import Action, Apply, Delete, Wanted, digest
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.engine.plan import AS_MADE, DELETED, Action, Apply, Delete, Wanted, digest, plan
+from allocations.reconcile.engine.plan import AS_MADE, DELETED, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")

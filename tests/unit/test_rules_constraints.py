@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.requests.rules import Ask, bindings, fits, most_possible
+from allocations.domain.admission import Ask
+from allocations.requests.rules import bindings, fits, most_possible
 
 SEVEN = Ask(
     offering="h100/mig-1g.10gb",

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.requests.rules import Ask, bindings, fits, more_than_a_node, most_possible
+from allocations.domain.admission import Ask
+from allocations.requests.rules import bindings, fits, more_than_a_node, most_possible
 
 WIDE = Ask(
     offering="h100/whole",

@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from allocations.cluster.backends import dra
+from allocations.domain.actions import Apply, Delete, Wanted, digest
 from allocations.domain.objects import Applied, Ref, Seen, View
+from allocations.domain.observed import Intent, Situation
 from allocations.lifecycle.modes import hold
-from allocations.reconcile.engine.plan import DELETED, Apply, Delete, Wanted, digest, plan
+from allocations.reconcile.engine.plan import DELETED, plan
 from tests import asked
 from tests.unit.test_wants import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
@@ -25,9 +27,9 @@ def holder(**facts: Any) -> Seen:
     return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
 
 
-def wanted(request: Any, *seen: Seen) -> tuple[hold.Situation, Wanted]:
+def wanted(request: Any, *seen: Seen) -> tuple[Situation, Wanted]:
     view = View([lease(ready=False), *seen])
-    situation = hold.assess(request, hold.Intent(), view, {}, at(1), DEADLINES)
+    situation = hold.assess(request, Intent(), view, {}, at(1), DEADLINES)
     return situation, hold.wanted(request, situation, view, {})
 
 
@@ -76,7 +78,7 @@ def test_the_plan_needs_to_know_nothing_of_it():
 
     def steps(*seen: Seen, synced: int = 0) -> list[Any]:
         view = View([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
-        situation = hold.assess(GIVEN_UP, hold.Intent(), view, done, at(1), DEADLINES)
+        situation = hold.assess(GIVEN_UP, Intent(), view, done, at(1), DEADLINES)
         actions = plan(hold.wanted(GIVEN_UP, situation, view, done), view, done)
         return [action for action in actions if not (isinstance(action, Apply) and action.ref == LEASE)]
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
 from allocations.domain.objects import Ref, Request, Seen, View
+from allocations.domain.observed import Deadlines, Intent, Situation
 from allocations.domain.phases import Phase, derive
 from allocations.lifecycle.modes import hold
-from allocations.reconcile.engine.plan import ReleaseReservation, SetPodsReady, Wanted
 from tests.asked import L40S, NOW, WHOLE
 
-DEADLINES = hold.Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
+DEADLINES = Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
 LEASE = Ref("Workload", "vision-train", "train-lease")
 CLAIM = Ref("ResourceClaim", "vision-train", "train")
 HOLDER = Ref("Pod", "vision-train", "train-holder")
@@ -60,10 +61,8 @@ def pod() -> Seen:
     return Seen(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
 
 
-def look(
-    seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any
-) -> tuple[hold.Situation, Wanted]:
-    view, meant = View(seen), hold.Intent(**intent)
+def look(seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any) -> tuple[Situation, Wanted]:
+    view, meant = View(seen), Intent(**intent)
     situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
     return situation, hold.wanted(request, situation, view, {})
 
@@ -82,7 +81,7 @@ class TestEviction:
         assert situation.is_granted
         assert kinds(wanted) == ["Workload", "ResourceClaim", "Pod"]
         assert wanted.unwanted == []
-        assert hold.wake_at(WHOLE, hold.Intent(), situation) == at(160)
+        assert hold.wake_at(WHOLE, Intent(), situation) == at(160)
 
     def test_then_pods_go_before_the_holder_and_the_claim_and_the_lease_stays(self) -> None:
         situation, wanted = look(self.HELD, 160)
@@ -130,7 +129,7 @@ class TestStart:
     def test_it_must_hold_within_the_deadline_from_when_it_began_to_start(self) -> None:
         situation, _ = look(self.WAITING, 30, phase=Phase.STARTING, phase_since=at(5))
         assert situation.start_by == at(125)
-        assert hold.wake_at(WHOLE, hold.Intent(), situation) == at(125)
+        assert hold.wake_at(WHOLE, Intent(), situation) == at(125)
 
     def test_a_start_that_was_just_seen_has_all_its_time(self) -> None:
         """Nobody looked for a while: that is not the scheduler's fault."""
@@ -194,7 +193,7 @@ class TestRelease:
         situation, wanted = look([lease(), other], 10, request=L40S, released=True)
         assert wanted.unwanted[0] == []
         assert not situation.facts.nothing_left
-        assert hold.wake_at(L40S, hold.Intent(released=True), situation) == at(15)
+        assert hold.wake_at(L40S, Intent(released=True), situation) == at(15)
 
 
 class TestGuard:

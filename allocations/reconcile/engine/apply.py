@@ -9,9 +9,10 @@ import structlog
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, is_ours, our_fields
+from allocations.domain.actions import Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
 from allocations.domain.objects import Applied, Manifest, Ref
 from allocations.models import AppliedObject
-from allocations.reconcile.engine.plan import DELETED, Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
+from allocations.reconcile.engine.plan import DELETED
 from portal.core import clock
 
 log = structlog.get_logger(__name__)

@@ -4,68 +4,15 @@ It knows nothing of slices: a slice path says which objects should be and which 
 (``allocations.cluster.manifests``), and the same difference serves allocations, projects and the platform.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Mapping
 
+from allocations.domain.actions import Action, Apply, Delete, Wanted, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
 
 AS_MADE = frozenset({"ResourceClaim", "Pod"})
 """Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
 DELETED = "deleted"
 """Stands as the intent of an object whose deletion was answered."""
-
-
-@dataclass(frozen=True)
-class Apply:
-    manifest: Manifest
-    why: str
-
-    @property
-    def ref(self) -> Ref:
-        return Ref.of(self.manifest)
-
-
-@dataclass(frozen=True)
-class Delete:
-    ref: Ref
-    uid: str
-
-
-@dataclass(frozen=True)
-class SetPodsReady:
-    """Tell Kueue whether the slices of a lease are held."""
-
-    ref: Ref
-    ready: bool
-    message: str
-
-
-@dataclass(frozen=True)
-class ReleaseReservation:
-    """The second step of an eviction: clear ``status.admission`` so that Kueue gives the quota back."""
-
-    ref: Ref
-    reason: str
-    message: str
-
-
-Action = Apply | Delete | SetPodsReady | ReleaseReservation
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
-    a group is deleted only when all groups before it are known to be gone."""
-
-    objects: Sequence[Manifest] = ()
-    unwanted: Sequence[Sequence[Ref]] = ()
-    status: Sequence[SetPodsReady | ReleaseReservation] = ()
-
-
-def digest(value: object) -> str:
-    return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
 
 
 def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
@@ -91,10 +38,6 @@ def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
     return "edited" if seen.digest != applied.digest and not is_changed else ""
 
 
-def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
-    return view.get(ref) is None and (applied is None or view.is_gone(applied))
-
-
 def _is_deleted(seen: Seen, applied: Applied | None) -> bool:
     """Whether its deletion is under way: seen so, or answered so and in flight."""
     return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
@@ -114,7 +57,3 @@ def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Act
         if left:
             break
     return actions + list(wanted.status)
-
-
-def nothing_left(refs: Iterable[Ref], view: View, applied: Mapping[Ref, Applied]) -> bool:
-    return all(is_gone(ref, view, applied.get(ref)) for ref in refs)

@@ -1,0 +1,66 @@
+"""What allocations count against limits that the portal counts itself, and counting it anew."""
+
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from allocations.capacity.snapshot import Stock
+from allocations.models import Allocation
+from portal.core.locks import advisory_lock
+from portal.tenants.models import Department, Membership, Project, Team
+from quotas.limits import counting, selectors, services
+from quotas.limits.models import KEPT_BY_KUEUE, Limit
+from quotas.limits.services import Holder
+
+RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", "requested_by")
+
+
+def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
+    """What an allocation counts; needs its offering's pool."""
+    if row.claim is None:
+        return counting.draw(row.offering, row.count)
+    built: dict[str, Any] = row.claim["built"]
+    return stock.draw_of_claim(row.offering, built["units"], Fraction(built["gpus"]))
+
+
+def recount_departments() -> None:
+    """Count anew what binds departments: a team, or another department, has come or gone."""
+    counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
+    _recount(counted.select_related("department", "pool", "offering", "flavor"))
+
+
+def recount_those_of(row: Allocation) -> None:
+    """Count anew what binds an allocation that is there without having been asked for."""
+    team = row.project.team
+    with transaction.atomic(), advisory_lock("limits"):
+        _recount(counting.applying([team], selectors.terms().above([team]), row.requested_by, row.project))
+
+
+def _recount(limits: QuerySet[Limit]) -> None:
+    rows = list(limits)
+    if not rows:
+        return
+    stock = Stock()
+    for limit in rows:
+        counting.recount(limit, uses(stock, services.parties(limit)[0]))
+
+
+def uses(stock: Stock, holder: Holder) -> list[tuple[UUID, counting.Draw]]:
+    """What each of the holder's allocations draws."""
+    return [(row.pk, draw_of(stock, row)) for row in live_allocations(holder)]
+
+
+def live_allocations(holder: Holder) -> list[Allocation]:
+    rows = Allocation.objects.select_related(*RELATIONS).filter(ended_at=None).order_by("created_at")
+    match holder:
+        case Membership():
+            return list(rows.filter(project__team=holder.team, requested_by=holder.user))
+        case Project():
+            return list(rows.filter(project=holder))
+        case Team():
+            return list(rows.filter(project__team=holder))
+        case Department():
+            return list(rows.filter(project__team__department__in=selectors.below(holder)))

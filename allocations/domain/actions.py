@@ -1,0 +1,67 @@
+"""What should be on the cluster, the actions that make it so, and whether what should go is gone. Pure."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from allocations.domain.objects import Applied, Manifest, Ref, View
+
+
+@dataclass(frozen=True)
+class Apply:
+    manifest: Manifest
+    why: str
+
+    @property
+    def ref(self) -> Ref:
+        return Ref.of(self.manifest)
+
+
+@dataclass(frozen=True)
+class Delete:
+    ref: Ref
+    uid: str
+
+
+@dataclass(frozen=True)
+class SetPodsReady:
+    """Tell Kueue whether the slices of a lease are held."""
+
+    ref: Ref
+    ready: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class ReleaseReservation:
+    """The second step of an eviction: clear ``status.admission`` so that Kueue gives the quota back."""
+
+    ref: Ref
+    reason: str
+    message: str
+
+
+Action = Apply | Delete | SetPodsReady | ReleaseReservation
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
+    a group is deleted only when all groups before it are known to be gone."""
+
+    objects: Sequence[Manifest] = ()
+    unwanted: Sequence[Sequence[Ref]] = ()
+    status: Sequence[SetPodsReady | ReleaseReservation] = ()
+
+
+def digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
+
+
+def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
+    return view.get(ref) is None and (applied is None or view.is_gone(applied))
+
+
+def nothing_left(refs: Iterable[Ref], view: View, applied: Mapping[Ref, Applied]) -> bool:
+    return all(is_gone(ref, view, applied.get(ref)) for ref in refs)

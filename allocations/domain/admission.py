@@ -1,0 +1,85 @@
+"""What admission decides from, and what it finds: a request beside its limits, and each that is exceeded. Pure."""
+
+from dataclasses import dataclass
+
+PRIORITIES = {"batch": 50, "normal": 100, "critical": 1000}
+LIVE_PER_PROJECT = 250
+"""The guard's data takes 256 allocations (CRD GpuProject, maxProperties)."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A limit that the portal counts itself, in slices of what is asked; ``holder`` is whose it is."""
+
+    dimension: str
+    holder: str
+    limit: int
+    used: int
+
+
+@dataclass(frozen=True)
+class AllocationLimit:
+    """How many allocations ``holder`` (project, or member: one person in the project) may have that are live, or that
+    are scheduled and wait for their start."""
+
+    holder: str
+    is_scheduled: bool
+    limit: int
+    used: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.used >= self.limit
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
+
+    ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it that is gone,
+    ``own`` the team's nominal with what it may borrow (None: without a bound), all in slices of this offering;
+    ``counted`` are limits of member, project and others that the portal counts itself. ``allocation_limits``
+    bound how many allocations there may be; ``spread`` lets slices by DRA be on several nodes. ``together`` is the most
+    that its constraints let one request have when nothing is held, and ``free_together`` the most of it now: None where
+    no device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card is
+    refused by the device plugin.
+    """
+
+    offering: str
+    pool: str
+    kind: str
+    path: str
+    count: int
+    total: int
+    free: int
+    per_node: int
+    quota: int
+    used: int
+    team: str
+    priority: str = "normal"
+    may_be_critical: bool = False
+    hidden: bool = False
+    allocation_limits: tuple[AllocationLimit, ...] = ()
+    spread: bool = False
+    constraints: tuple[str, ...] = ()
+    together: int | None = None
+    free_together: int | None = None
+    one_at_a_time: bool = False
+    replicas: int = 1
+    sharing: str = ""
+    own: int | None = None
+    department: str = ""
+    counted: tuple[Counted, ...] = ()
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One thing that binds. As ``portal.core.errors.Dimension``, without Django."""
+
+    reason: str
+    dimension: str
+    limit: int
+    used: int
+    requested: int
+    detail: str
+    hint: str

@@ -1,0 +1,59 @@
+"""An allocation at one moment: what was decided about it, and what is seen of it on the cluster. Pure."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from allocations.domain.objects import Ref, Slice, View
+from allocations.domain.phases import Facts, LeaseFacts, Phase
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What people and deadlines decided, as the row has it."""
+
+    released: bool = False
+    not_before: datetime | None = None
+    asks_owner: bool = False
+    phase: str = Phase.QUEUED
+    phase_since: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    number_wait: str = ""
+    """Why it was given no number at its start."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    start: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The allocation on the cluster, as everything else here needs it."""
+
+    facts: Facts
+    lease: LeaseFacts
+    held: tuple[Slice, ...]
+    occupied: tuple[Slice, ...]
+    users: tuple[Ref, ...]
+    queues: bool
+    """Whether it is to have a lease now: nobody released it, and nothing has to be waited for first."""
+    is_granted: bool
+    """Whether it may hold slices now: Kueue has admitted it, and nothing takes them back."""
+    is_usable: bool
+    """Whether tenants' pods may use it, so that its entry stands in the project's guard: never before it is charged."""
+    keeps_quota: bool
+    """Whether its hold quota has its slices: as long as a pod of its class is there."""
+    start_by: datetime | None
+    evict_at: datetime | None
+    view: View
+
+    def opened(self) -> "Situation":
+        """The same, once the guard lets its pods in."""
+        return replace(self, facts=replace(self.facts, listed=True))
+
+    def revision(self, ref: Ref) -> str:
+        """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
+        seen = self.view.get(ref)
+        return str(seen.resource_version) if seen else ""
