@@ -71,7 +71,7 @@ class Client:
     ) -> urllib3.BaseHTTPResponse:
         """One call. Raises ClusterUnavailable (try again) or ClusterRefused (the API server's own words)."""
         try:
-            return self._api.call_api(
+            response: urllib3.BaseHTTPResponse = self._api.call_api(
                 path,
                 method,
                 query_params=list((query or {}).items()),
@@ -82,6 +82,7 @@ class Client:
                 _return_http_data_only=True,
                 _request_timeout=timeout,
             )
+            return response
         except ApiException as error:
             raise _as_cluster_error(error) from error
         except (HTTPError, OSError) as error:
@@ -90,7 +91,8 @@ class Client:
     def json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
         response = self.request(method, path, **kwargs)
         try:
-            return json.loads(response.data)
+            body: dict[str, Any] = json.loads(response.data)
+            return body
         except (HTTPError, OSError) as error:
             raise ClusterUnavailable(f"{method} {path}: {error}") from error
         finally:

@@ -122,7 +122,7 @@ def _changed(statement: str, **values: int | UUID) -> bool:
     """Whether the statement wrote a row."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.rowcount == 1
+        return bool(cursor.rowcount == 1)
 
 
 def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
