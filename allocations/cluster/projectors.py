@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import ceil
 from typing import Any
 
-from allocations.cluster import cel, names
+from allocations.cluster import card_selector, names
 from quotas.catalog import quantities
 from quotas.catalog.discovery import GPU_TAINT
 
@@ -136,7 +136,7 @@ def _given(result: Raw) -> dict[str, Any]:
 
 def _steered_to(selectors: Iterable[Raw]) -> str:
     """The parent that one of the selectors names, as ``backends.dra`` writes it."""
-    matches = (cel.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
+    matches = (card_selector.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
     return next((match[1] for match in matches if match), "")
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import yaml
 from django.conf import settings
 
-from allocations.cluster import names, people
+from allocations.cluster import credentials, names
 from allocations.cluster.client import connect as cluster_client
 from allocations.cluster.errors import ClusterRefused
 from allocations.connect import sample_pod
@@ -61,7 +61,7 @@ def connect(user: User, row: Allocation) -> Connection:
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),
         kubectl=kubectl(row),
-        kubeconfig=people.kubeconfig(
+        kubeconfig=credentials.kubeconfig(
             cluster_client(),
             settings.KUBERNETES_PUBLIC_URL,
             settings.CLUSTER_NAME,
@@ -96,9 +96,9 @@ def kubectl(row: Allocation) -> str:
     )
 
 
-def _mint(user: User, row: Allocation) -> people.PersonToken:
+def _mint(user: User, row: Allocation) -> credentials.PersonToken:
     try:
-        return people.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
+        return credentials.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
     except ClusterRefused as error:
         if error.status != 404:
             raise

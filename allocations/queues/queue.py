@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from allocations.cluster import names, queue
+from allocations.cluster import names, pending_workloads
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.domain import reasons
@@ -159,10 +159,10 @@ def _is_queued(row: Allocation | Job) -> bool:
     return (row.state if isinstance(row, Job) else row.phase) == Phase.QUEUED
 
 
-def _told(team: str) -> queue.Pending | None:
+def _told(team: str) -> pending_workloads.Pending | None:
     """What Kueue says; None when it does not answer."""
     try:
-        return queue.pending(connect(), queue_names.cluster_queue(team))
+        return pending_workloads.pending(connect(), queue_names.cluster_queue(team))
     except (ClusterUnavailable, ClusterRefused):
         return None
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from allocations.cluster import store_size
+from allocations.cluster import etcd_size
 from allocations.cluster.client import Client
 from allocations.domain.etcd_usage import STORE_FULL, Store
 from allocations.models import ClusterStore
@@ -24,7 +24,7 @@ def read(client: Client) -> None:
 
     Raises ClusterUnavailable, ClusterRefused.
     """
-    size_bytes = store_size.database_bytes(client)
+    size_bytes = etcd_size.database_bytes(client)
     if size_bytes is not None:
         record(size_bytes)
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from allocations.cluster import people
+from allocations.cluster import credentials
 from allocations.cluster.client import connect
 from deploy.local.runner import Local
 from portal.core import clock, due
@@ -20,19 +20,19 @@ from tests.cluster.waiting import eventually
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
     """The tenant with kubectl and a kubeconfig as the portal hands it out."""
-    token = people.mint(connect(), user.username, 600).token
+    token = credentials.mint(connect(), user.username, 600).token
     file = folder / f"{user.username}.kubeconfig"
-    file.write_text(people.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
+    file.write_text(credentials.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
     return Person(str(local.binaries / "kubectl"), file, namespace)
 
 
 def token_of(user: User) -> Callable[[], str]:
     """The token of the person's kubeconfig, minted again before it expires."""
-    minted: list[people.PersonToken] = []
+    minted: list[credentials.PersonToken] = []
 
     def token() -> str:
         if not minted or minted[-1].expires_at < clock.now() + timedelta(minutes=10):
-            minted.append(people.mint(connect(), user.username, people.LONGEST_S))
+            minted.append(credentials.mint(connect(), user.username, credentials.LONGEST_S))
         return minted[-1].token
 
     return token

@@ -14,7 +14,7 @@ import yaml
 from django.test import Client
 
 from allocations.capacity.snapshot import Stock
-from allocations.cluster import people
+from allocations.cluster import credentials
 from allocations.cluster.client import connect
 from allocations.queues import jobs, queue
 from allocations.queues.jobs import Job, State
@@ -37,9 +37,9 @@ Submit = Callable[..., str]
 @pytest.fixture
 def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
     """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
-    token = people.mint(connect(), member.username, 3600).token
+    token = credentials.mint(connect(), member.username, 3600).token
     file = tmp_path / "kubeconfig"
-    words = people.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
+    words = credentials.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
     file.write_text(words, encoding="utf-8")
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:

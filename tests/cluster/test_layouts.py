@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from allocations.cluster.cel import in_card
+from allocations.cluster.card_selector import in_card
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES

@@ -11,7 +11,7 @@ from celpy.celparser import CELParser
 
 from allocations.claims import cel
 from allocations.claims.model import PRODUCT, Choice, Condition
-from allocations.cluster.cel import in_card
+from allocations.cluster.card_selector import in_card
 from quotas.catalog.cel import text
 from quotas.catalog.dra import product_selector, profile_selector
 from tests.unit.claims import wrong

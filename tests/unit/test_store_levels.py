@@ -7,7 +7,7 @@ from kubernetes.client.exceptions import ApiException
 
 from allocations.cluster.client import _as_cluster_error
 from allocations.cluster.errors import ClusterRefused, ClusterStoreFull
-from allocations.cluster.store_size import largest
+from allocations.cluster.etcd_size import largest
 from allocations.domain.etcd_usage import Level, Store
 
 GIB = 1024**3

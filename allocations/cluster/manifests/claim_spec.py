@@ -3,7 +3,7 @@ share what it gets. It is immutable, so another one means another claim."""
 
 from collections.abc import Sequence
 
-from allocations.cluster import cel, names
+from allocations.cluster import card_selector, names
 from allocations.cluster.manifests import gpu_config
 from allocations.domain.objects import Manifest, Request
 
@@ -29,7 +29,7 @@ def _exactly(request: Request, index: int) -> Manifest:
         "allocationMode": "ExactCount",
         "count": 1,
     }
-    steered = [cel.in_card(card) for card in request.cards[index : index + 1] if card]
+    steered = [card_selector.in_card(card) for card in request.cards[index : index + 1] if card]
     if expressions := [*request.selectors, *steered]:
         exactly["selectors"] = [{"cel": {"expression": expression}} for expression in expressions]
     if request.capacity:

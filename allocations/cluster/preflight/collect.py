@@ -10,14 +10,14 @@ from typing import Any, ParamSpec, TypeVar
 
 import yaml
 
-from allocations.cluster import names, store_size
+from allocations.cluster import etcd_size, names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.etcd_size import database_bytes
 from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
 from allocations.cluster.preflight.checks import GUARD_KINDS, KUEUE_KINDS
 from allocations.cluster.preflight.facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
-from allocations.cluster.store_size import database_bytes
 from allocations.domain.objects import Seen
 from portal.tenants import object_limits
 from quotas.catalog.quantities import value
@@ -94,7 +94,7 @@ def needed() -> tuple[Right, ...]:
     found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
     found += [Right(verb, "", "events") for verb in ("create", "patch")]
     found.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
-    found.append(Right("get", "", store_size.PATH))
+    found.append(Right("get", "", etcd_size.PATH))
     found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
     return tuple(found)
 
