@@ -21,6 +21,7 @@ from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.recovery import adopt
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
+from portal.tenants import object_limits
 from portal.tenants.models import Membership, Project, Role
 from quotas.catalog.dra import VENDOR
 from quotas.catalog.models import Kind, Offering
@@ -81,7 +82,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         pod_security=project.pod_security,
         egress=project.egress,
         exposure=project.exposure,
-        object_limits=project.object_limits,
+        object_quota=object_limits.quota(project.object_limits),
         config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,
         adopted=project.adopted,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from allocations.cluster.manifests.project import ProjectFacts, object_quota
+from portal.tenants import object_limits
 from tests.cluster.attacks.manifests import table as attack_table
 from tests.cluster.rights import __main__ as guide
 from tests.cluster.rights.comparison import compare, compare_rights
@@ -17,7 +18,9 @@ from tests.cluster.rights.table import VERDICTS, entries, fields, tables
 REPOSITORY = Path(__file__).parents[2]
 ATTACKS = {row["attack"]: row["guard"] for row in attack_table("attacks")}
 ENTRIES = [pytest.param(entry, id=entry.names[0]) for entry in entries()]
-PROJECT = ProjectFacts("vision-1", "vision-1", "vision", "research", "vision")
+PROJECT = ProjectFacts(
+    *("vision-1", "vision-1", "vision", "research", "vision"), object_quota=object_limits.quota({}), config_size_kib=128
+)
 
 
 @cache

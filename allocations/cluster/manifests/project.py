@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota
 from allocations.domain.objects import Manifest
-from portal.tenants.object_limits import CONFIG_KIB, quota
 
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
 """From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
@@ -34,9 +33,10 @@ class ProjectFacts:
     pod_security: str = "restricted"
     egress: str = "none"
     exposure: str = "cluster"
-    object_limits: Mapping[str, int] = field(default_factory=dict)
-    """Kind → number of objects, where it differs from the default."""
-    config_size_kib: int = CONFIG_KIB
+    object_quota: Mapping[str, str] = field(kw_only=True)
+    """How many objects of each kind there may be, by key of a ResourceQuota."""
+    config_size_kib: int = field(kw_only=True)
+    """How large a ConfigMap or Secret may be."""
     admin_access: bool = False
     adopted: bool = False
     guard_mode: str = "enforce"
@@ -146,7 +146,7 @@ def object_quota(project: ProjectFacts) -> Manifest:
         OBJECT_QUOTA,
         spec={
             "hard": {
-                **quota(project.object_limits),
+                **project.object_quota,
                 "services.loadbalancers": str(OPEN_SERVICES if "LoadBalancer" in allowed else 0),
                 "services.nodeports": str(OPEN_SERVICES if "NodePort" in allowed else 0),
             }
