@@ -6,9 +6,9 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-from portal.core import source
+from portal.audit import context
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    with source.came_by("command", command=" ".join(sys.argv[1:2])):
+    with context.came_by("command", command=" ".join(sys.argv[1:2])):
         execute_from_command_line(sys.argv)

@@ -17,8 +17,8 @@ from django_htmx.middleware import HtmxDetails
 from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable
-from portal.core.http import AuthenticatedHttpRequest
 from portal.health import EXPECTED
+from portal.http.middleware import AuthenticatedHttpRequest
 
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """The Celery application.
 
-Messages are hints: losing or repeating any of them changes nothing (see `portal.core.due`).
+Messages are hints: losing or repeating any of them changes nothing (see `portal.workqueue.queue`).
 """
 
 import os
@@ -12,7 +12,7 @@ from celery.worker.consumer import Consumer
 from django.db import close_old_connections
 from kombu import Connection
 
-from portal.core import source
+from portal.audit import context
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -33,7 +33,7 @@ class SwiftConsumer(Consumer):
 @task_prerun.connect
 def note_source(task: Task, **_: object) -> None:
     """For the audit log."""
-    source.begin("worker", task=task.name)
+    context.begin("worker", task=task.name)
 
 
 @task_prerun.connect

@@ -17,8 +17,10 @@ from prometheus_client.registry import Collector
 from allocations.domain.etcd_usage import Level, Store
 from allocations.metrics import LeaseMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
-from portal.core import address_limits, clock, counters, due, heartbeat
+from portal.core import clock, heartbeat
 from portal.core.models import Due
+from portal.http import address_limits, counters
+from portal.workqueue import queue as workqueue
 
 EXPECTED = ("worker", "watcher")
 OK = "ok"
@@ -116,11 +118,13 @@ class Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = clock.now()
-        waiting = Due.objects.filter(due_at__lte=due.now()).count()
+        waiting = Due.objects.filter(due_at__lte=workqueue.now()).count()
         failing = Due.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
         yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
-        yield GaugeMetricFamily("gpu_portal_due_lag_seconds", "How long the longest due target waits.", due.lag_s())
+        yield GaugeMetricFamily(
+            "gpu_portal_due_lag_seconds", "How long the longest due target waits.", workqueue.lag_s()
+        )
         ages = GaugeMetricFamily("gpu_portal_heartbeat_age_seconds", "Since a process last worked.", labels=["process"])
         for name, at in heartbeat.last().items():
             ages.add_metric([name], (now - at).total_seconds())

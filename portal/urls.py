@@ -8,7 +8,7 @@ from portal import health
 from portal.tenants.sign_in import admin_sign_in
 from portal.tenants.sign_in_page import SignInPage
 
-handler500 = "portal.api.problems.server_error"
+handler500 = "portal.api.http.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez),
     path("readyz", health.readyz),

@@ -5,7 +5,7 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from portal.chunked import declare_length
+from portal.http.chunked import declare_length
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 

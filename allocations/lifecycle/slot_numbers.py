@@ -12,9 +12,10 @@ from allocations.capacity import allocation_limits
 from allocations.cluster import names
 from allocations.domain.admission import AllocationLimit
 from allocations.models import Allocation, MirrorObject
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
+from portal.workqueue import queue as workqueue
 
 
 def free(project: Project) -> int:
@@ -51,7 +52,7 @@ def wake_waiting(project: Project) -> None:
         project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
     )
     first = waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by")
-    due.mark(*(f"allocation:{pk}" for pk in first.values_list("pk", flat=True)))
+    workqueue.mark(*(f"allocation:{pk}" for pk in first.values_list("pk", flat=True)))
 
 
 def of_adopted(project: Project, number: int | None) -> int:

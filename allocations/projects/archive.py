@@ -17,11 +17,11 @@ from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
 from allocations.requests import selectors
-from portal.core import due
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
 from portal.tenants.models import Project, User
+from portal.workqueue import queue as workqueue
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def archive(user: User, project: Project) -> None:
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
-                due.mark(f"allocation:{row.pk}")
+                workqueue.mark(f"allocation:{row.pk}")
 
 
 def unarchive(user: User, project: Project) -> None:

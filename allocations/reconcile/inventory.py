@@ -9,9 +9,10 @@ from django.conf import settings
 from allocations.domain.objects import Seen, View
 from allocations.reconcile import mirror, node_usage, pool_names
 from allocations.reconcile.metering import job_ledger
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
+from portal.workqueue import queue as workqueue
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.discovery import discover
@@ -48,7 +49,7 @@ def reconcile_inventory() -> datetime | None:
             _, is_blocked = _sync(cluster, view, found, job_ledger.metered(), per_card)
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
-            due.mark("platform", *(f"project:{slug}" for slug in projects))
+            workqueue.mark("platform", *(f"project:{slug}" for slug in projects))
     return clock.now() + LOOK_AGAIN if is_blocked else None
 
 

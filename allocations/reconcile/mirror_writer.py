@@ -20,7 +20,8 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_ledger, ledger
-from portal.core import clock, due
+from portal.core import clock
+from portal.workqueue import queue as workqueue
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
@@ -51,7 +52,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
                 job_ledger.record(observation, change.old)
                 targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
         targets |= _keepers(news)
-        due.mark(*targets)
+        workqueue.mark(*targets)
     return len(news)
 
 
@@ -97,7 +98,7 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         for start in range(0, len(observations), PART):
             record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
         record_sync((kind, resource_version, listed_at))
-        due.mark(*_keepers_of_unseen(kind, there, resource_version))
+        workqueue.mark(*_keepers_of_unseen(kind, there, resource_version))
 
 
 def _start_anew(kind: Kind, before: int, now: int) -> None:

@@ -19,10 +19,11 @@ from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
 from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.recovery import adopt
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
 from portal.tenants.models import Membership, Project, Role
+from portal.workqueue import queue as workqueue
 from quotas.catalog.dra import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
@@ -165,4 +166,4 @@ def _fail_allocations(project: Project) -> None:
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
-        due.mark(f"allocation:{row.pk}")
+        workqueue.mark(f"allocation:{row.pk}")

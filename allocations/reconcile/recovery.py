@@ -15,9 +15,10 @@ from allocations.capacity.counted import recount_those_of
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, transitions
 from allocations.models import Allocation, MirrorObject
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, User
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
 
 log = structlog.get_logger(__name__)
@@ -89,4 +90,4 @@ def _adopt(lease: MirrorObject) -> None:
             message = "Made again from its lease: the database had lost it."
             recount_those_of(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
-            due.mark(f"allocation:{row.pk}", f"project:{project.slug}")
+            workqueue.mark(f"allocation:{row.pk}", f"project:{project.slug}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from allocations.models import Allocation
-from portal.core.audit import audit
+from portal.audit.entries import audit
 
 ASKED = ("mode", "count", "constraints", "sharing", "claim", "priority", "purpose", "requeue", "starts_at", "ends_at")
 

@@ -6,4 +6,4 @@ class ApiConfig(AppConfig):
     label = "api"
 
     def ready(self) -> None:
-        from portal.api import schema  # noqa: F401 (drf-spectacular registers extensions when they are imported)
+        from portal.api.http import openapi  # noqa: F401 (drf-spectacular registers extensions when they are imported)

@@ -3,7 +3,8 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from portal.api import (
+from portal.api.http import problems
+from portal.api.views import (
     allocations,
     audit,
     costs,
@@ -17,7 +18,6 @@ from portal.api import (
     offerings,
     platform,
     prices,
-    problems,
     projects,
     queues,
     structure,

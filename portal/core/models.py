@@ -7,7 +7,7 @@ from django.db import models
 class Due(models.Model):
     """One target that has to be looked at from `due_at` on, by one worker at a time.
 
-    Written by `portal.core.due` only.
+    Written by `portal.workqueue.queue` only.
     """
 
     target = models.CharField(max_length=200, unique=True)
@@ -36,9 +36,9 @@ class Heartbeat(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One thing that somebody did. Written by `portal.core.audit` only, and never changed or deleted.
+    """One thing that somebody did. Written by `portal.audit.entries` only, and never changed or deleted.
 
-    The application's database role may neither (`portal.core.grants`).
+    The application's database role may neither (`portal.audit.grants`).
     """
 
     at = models.DateTimeField(db_index=True)
@@ -49,7 +49,7 @@ class AuditEntry(models.Model):
     project = models.CharField(max_length=40, blank=True, default="")
     before = models.JSONField(null=True, encoder=DjangoJSONEncoder)
     after = models.JSONField(null=True, encoder=DjangoJSONEncoder)
-    source = models.JSONField(default=dict, help_text="As portal.core.source has it.")
+    source = models.JSONField(default=dict, help_text="As portal.audit.context has it.")
     request_id = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
@@ -63,7 +63,7 @@ class AuditEntry(models.Model):
 
 
 class AuditSeal(models.Model):
-    """The place of one entry in the chain. Written by `portal.core.audit_chain` only, and never changed or deleted."""
+    """The place of one entry in the chain. Written by `portal.audit.chain` only, and never changed or deleted."""
 
     position = models.PositiveBigIntegerField(primary_key=True, help_text="From 1, without gaps.")
     entry = models.OneToOneField(AuditEntry, on_delete=models.PROTECT, related_name="seal")

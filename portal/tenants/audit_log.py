@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.core.errors import Forbidden
 from portal.core.models import AuditEntry
 from portal.tenants import access

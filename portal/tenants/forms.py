@@ -5,8 +5,8 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 
-from portal.core import address_limits, counters
 from portal.core.errors import Busy
+from portal.http import address_limits, counters
 from portal.tenants import sign_in
 
 RETRY_UNCOUNTED_S = int(counters.PAUSE_S)

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from portal.audit.entries import audit
 from portal.core import clock
-from portal.core.audit import audit
 from portal.core.errors import Invalid, NotVisible, Refused
 from portal.tenants import access, services
 from portal.tenants.models import Invitation, Membership, Role, Team, User

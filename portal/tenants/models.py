@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.functional import Promise
 
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"

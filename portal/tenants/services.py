@@ -12,8 +12,8 @@ from typing import TypeVar
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 
-from portal.core import clock, due
-from portal.core.audit import audit
+from portal.audit.entries import audit
+from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import structure, tokens
@@ -32,6 +32,7 @@ from portal.tenants.models import (
     Team,
     User,
 )
+from portal.workqueue import queue as workqueue
 
 SYSTEM = "system"
 Row = TypeVar("Row", bound=models.Model)
@@ -44,7 +45,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        due.mark("platform")
+        workqueue.mark("platform")
     return department
 
 
@@ -52,7 +53,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        due.mark("platform")
+        workqueue.mark("platform")
     return team
 
 
@@ -104,7 +105,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        due.mark(f"project:{slug}")
+        workqueue.mark(f"project:{slug}")
     return project
 
 
@@ -265,4 +266,4 @@ def _insert(row: Row) -> Row:
 def _mark_people(team: Team) -> None:
     """Service accounts are the platform's, who may enter a namespace is the project's."""
     slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    due.mark("platform", *(f"project:{slug}" for slug in slugs))
+    workqueue.mark("platform", *(f"project:{slug}" for slug in slugs))

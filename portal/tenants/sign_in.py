@@ -5,7 +5,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.tenants.models import User
 
 NOBODY_KNOWN = "anonymous"

@@ -11,12 +11,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from portal.core import clock, due
-from portal.core.audit import audit
+from portal.audit.entries import audit
+from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits as limits
 from portal.tenants.models import MOST_DEEP, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
+from portal.workqueue import queue as workqueue
 
 NAME_MAX = 100
 
@@ -57,21 +58,21 @@ def set_parent(department: Department, parent: Department | None, *, actor: str)
             parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
-            due.mark("platform")
+            workqueue.mark("platform")
 
 
 def move_team(team: Team, department: Department, *, actor: str) -> None:
     """Have the team lend to and borrow from another department from now on; what was used stays where it was."""
     with transaction.atomic():
         if _change(team, "move", {"department": department}, actor):
-            due.mark("platform", *(f"project:{slug}" for slug in team.projects.values_list("slug", flat=True)))
+            workqueue.mark("platform", *(f"project:{slug}" for slug in team.projects.values_list("slug", flat=True)))
 
 
 def move_project(project: Project, team: Team, *, actor: str) -> None:
     """Give the project, with its namespace, to another team. What it used stays in the books of the old one."""
     with transaction.atomic():
         if _change(project, "move", {"team": team}, actor):
-            due.mark(f"project:{project.slug}")
+            workqueue.mark(f"project:{project.slug}")
 
 
 def configure_project(
@@ -96,7 +97,7 @@ def configure_project(
         changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
         if _change(project, "configure", changes, actor):
-            due.mark(f"project:{project.slug}")
+            workqueue.mark(f"project:{project.slug}")
 
 
 def checked_store(
@@ -125,7 +126,7 @@ def set_guard(project: Project, guard: str, *, actor: str) -> None:
         )
     with transaction.atomic():
         if _change(project, "guard", {"guard": guard}, actor):
-            due.mark(f"project:{project.slug}")
+            workqueue.mark(f"project:{project.slug}")
 
 
 def archive_project(project: Project, *, actor: str) -> bool:
@@ -151,7 +152,7 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
             team, slug = _whose(project)
             values = ({"archived_at": before}, {"archived_at": at})
             audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
-            due.mark(f"project:{project.slug}")
+            workqueue.mark(f"project:{project.slug}")
     return changed
 
 

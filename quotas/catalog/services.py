@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from django.db import models, transaction
 from simple_history.utils import bulk_create_with_history, bulk_update_with_history
 
-from portal.core import due
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
+from portal.workqueue import queue as workqueue
 from quotas.catalog import published, share_settings, shortnames
 from quotas.catalog.facts import (
     Discovered,
@@ -76,7 +76,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
-        due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
+        workqueue.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
     return flavor
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal, InvalidOperation
 
 from django.db import transaction
 
+from portal.audit.entries import audit
 from portal.core import clock
-from portal.core.audit import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from quotas.catalog.models import Flavor

@@ -3,10 +3,10 @@
 from django.db import transaction
 from simple_history.utils import bulk_create_with_history
 
-from portal.core import due
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Team
+from portal.workqueue import queue as workqueue
 from quotas.catalog.selectors import pools
 from quotas.limits.models import Limit
 
@@ -36,5 +36,5 @@ def halve() -> int:
                     team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
-            due.mark("platform")
+            workqueue.mark("platform")
     return len(missing)

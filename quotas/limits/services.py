@@ -9,11 +9,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from portal.core import due
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import counting
 from quotas.limits.models import MOST_UNITS, PARTS, Limit, LimitUse, QueuePolicy, Reclaim, Within
@@ -61,7 +61,7 @@ def set_limit(
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.kept_by_kueue:
-            due.mark("platform")
+            workqueue.mark("platform")
     return row
 
 
@@ -79,7 +79,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        due.mark("platform")
+        workqueue.mark("platform")
 
 
 def set_policy(
@@ -120,7 +120,7 @@ def set_policy(
             before=before,
             after={name: str(value) for name, value in terms.items()},
         )
-        due.mark("platform")
+        workqueue.mark("platform")
     return row
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from portal.core import audit_chain, clock
-from portal.core.audit import audit
+from portal.audit import chain
+from portal.audit.entries import audit
+from portal.core import clock
 from portal.core.models import AuditEntry
 from portal.tenants.models import ApiToken
 from tests.builders import client, person
@@ -35,7 +36,7 @@ def log(other_team, project):
         with clock.frozen(NOON + timedelta(hours=hour)):
             audit(actor, action, target, **more)
     with clock.frozen(clock.now() - timedelta(days=2)):
-        audit_chain.seal()
+        chain.seal()
 
 
 @pytest.fixture

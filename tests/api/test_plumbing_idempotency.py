@@ -7,7 +7,7 @@ from rest_framework.decorators import api_view
 from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory, force_authenticate
 
-from portal.api import idempotency
+from portal.api.http import idempotency
 from portal.api.models import IdempotentReply
 from portal.core import clock
 from portal.core.errors import Invalid

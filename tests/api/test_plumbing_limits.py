@@ -5,7 +5,7 @@ import pytest
 import redis
 from rest_framework.test import APIClient
 
-from portal.core import counters
+from portal.http import counters
 from tests.builders import client, person
 from tests.services import free_port
 
@@ -13,7 +13,7 @@ from tests.services import free_port
 @pytest.fixture(autouse=True)
 def redis_is_believed(monkeypatch):
     monkeypatch.setattr(counters, "_paused_until", 0.0)
-    monkeypatch.setattr("portal.core.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
+    monkeypatch.setattr("portal.http.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
 
 
 @pytest.mark.django_db

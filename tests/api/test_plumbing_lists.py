@@ -3,7 +3,7 @@ import base64
 import pytest
 from rest_framework.test import APIRequestFactory
 
-from portal.api import etag
+from portal.api.http import etag
 from portal.core.errors import Problem
 from portal.tenants import services
 from tests.builders import client, person

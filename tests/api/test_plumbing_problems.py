@@ -8,7 +8,7 @@ from rest_framework.decorators import api_view
 from rest_framework.exceptions import ValidationError
 from rest_framework.test import APIRequestFactory, force_authenticate
 
-from portal.api.problems import as_problem
+from portal.api.http.problems import as_problem
 from portal.core.errors import Retryable
 from portal.tenants.models import ApiToken
 from tests.builders import client, person

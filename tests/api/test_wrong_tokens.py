@@ -6,7 +6,8 @@ from itertools import count
 import pytest
 from rest_framework.test import APIClient
 
-from portal.core import clock, counters
+from portal.core import clock
+from portal.http import counters
 from portal.tenants import services, tokens
 from tests.builders import person
 
@@ -18,7 +19,7 @@ addresses = (f"198.51.100.{number}" for number in count(1))
 def two_a_minute(monkeypatch, settings):
     settings.WRONG_TOKENS_PER_MINUTE = 2
     monkeypatch.setattr(counters, "_paused_until", 0.0)
-    monkeypatch.setattr("portal.core.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
+    monkeypatch.setattr("portal.http.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
 
 
 @pytest.fixture

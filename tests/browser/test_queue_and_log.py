@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from tests.api.queued import job
 from tests.browser.conftest import PHONE, sign_in, with_password
 from tests.builders import person

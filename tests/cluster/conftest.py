@@ -10,9 +10,9 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from deploy.local.runner import Local
-from portal.core import due
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from portal.workqueue import queue as workqueue
 from tests.cluster.asking import release_all
 from tests.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.cluster.waiting import eventually
@@ -79,7 +79,7 @@ def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
-    due.mark(f"project:{slug}")
+    workqueue.mark(f"project:{slug}")
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
     kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")

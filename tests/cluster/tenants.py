@@ -10,9 +10,10 @@ from uuid import uuid4
 from allocations.cluster import credentials
 from allocations.cluster.client import connect
 from deploy.local.runner import Local
-from portal.core import clock, due
+from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from portal.workqueue import queue as workqueue
 from tests.cluster.attacks.stage import Person
 from tests.cluster.conftest import Kubectl
 from tests.cluster.waiting import eventually
@@ -41,7 +42,7 @@ def token_of(user: User) -> Callable[[], str]:
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
     """New projects of the team, their namespaces ready for its members."""
     found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    due.mark(*(f"project:{project.slug}" for project in found))
+    workqueue.mark(*(f"project:{project.slug}" for project in found))
     for project in found:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)

@@ -12,7 +12,7 @@ from django.db import connection
 
 from deploy.local.home import APPLICATION_ROLE, REPOSITORY
 from deploy.local.runner import Local
-from portal.core import grants
+from portal.audit import grants
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from tests.builders import client

@@ -12,8 +12,9 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject
 from allocations.requests import services
 from deploy.local.runner import Local
-from portal.core import clock, due
+from portal.core import clock
 from portal.tenants.models import Project, User
+from portal.workqueue import queue as workqueue
 from quotas.metering.models import UsageInterval
 from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.attacks.stage import Person
@@ -180,11 +181,11 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
         return kubectl("get", "resourcequota", name, *where, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
-    due.mark("platform")
+    workqueue.mark("platform")
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
-    due.mark("platform")
+    workqueue.mark("platform")
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     assert phase(row) == Phase.ACTIVE
     assert [i.end for i in intervals(row)] == [None]

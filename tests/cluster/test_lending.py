@@ -18,9 +18,10 @@ from allocations.domain.phases import Phase
 from allocations.limits.services import text
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import lending
-from portal.core import clock, due
+from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Project, Role, Team, User
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
@@ -106,7 +107,7 @@ def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kub
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
     limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
-    due.mark(f"project:{project.slug}")
+    workqueue.mark(f"project:{project.slug}")
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
     eventually(lambda: _is_ready(team))
     user = tenants.create_user(f"{name}-{tail}", uuid4().hex)

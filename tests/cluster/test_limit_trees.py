@@ -15,9 +15,9 @@ from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused
 from allocations.models import AppliedObject
 from allocations.reconcile.platform import reconcile_platform
-from portal.core import due
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Pool
 from quotas.limits import names
 from quotas.limits import services as limits
@@ -78,7 +78,7 @@ def forget() -> Iterator[Callable[[Department | Team], None]]:
         Limit.objects.filter(**limits.who(holder)).delete()
         QueuePolicy.objects.filter(**limits.who(holder)).delete()
         holder.delete()
-    due.mark("platform")
+    workqueue.mark("platform")
 
 
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)

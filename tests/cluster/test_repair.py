@@ -10,9 +10,10 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.requests import services
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.models import Due
 from portal.tenants.models import Project, User
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
 from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
@@ -59,7 +60,7 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
-        due.mark(f"allocation:{row.pk}")
+        workqueue.mark(f"allocation:{row.pk}")
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -178,7 +179,7 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     limit = limits.set_limit("test", project, row.offering, 2)
     assert limit.units_used == 0
     row.delete()
-    due.mark("adoption")
+    workqueue.mark("adoption")
     eventually(lambda: Allocation.objects.filter(pk=id_).exists())
     again = Allocation.objects.get(pk=id_)
     assert again.recovered
@@ -211,7 +212,7 @@ def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member
     versions = "jsonpath={.items[*].metadata.resourceVersion}"
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     before = kubectl(*shown, "-o", versions)
-    due.mark(f"allocation:{row.pk}", f"project:{project.slug}")
+    workqueue.mark(f"allocation:{row.pk}", f"project:{project.slug}")
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     assert kubectl(*shown, "-o", versions) == before
 

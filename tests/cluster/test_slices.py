@@ -16,10 +16,11 @@ from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.requests import selectors
 from allocations.requests.selectors import HeldDevice
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, Team, User
+from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
 from tests.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.cluster.conftest import Kubectl
@@ -170,7 +171,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
     row.refresh_from_db()
     steer, opened = row.steer, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    due.mark("adoption")
+    workqueue.mark("adoption")
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
     assert row.steer == steer

@@ -9,10 +9,12 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from portal.core import audit_chain, audit_heads, clock
-from portal.core.audit import audit
-from portal.core.audit_heads import Head
-from portal.core.audit_verify import verify
+from portal.audit import chain as audit_chain
+from portal.audit import heads as audit_heads
+from portal.audit.entries import audit
+from portal.audit.heads import Head
+from portal.audit.verify import verify
+from portal.core import clock
 from portal.core.models import AuditEntry, AuditSeal
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -147,7 +149,7 @@ def test_an_end_that_was_cut_off_is_missed(chain):
 
 
 def test_a_walk_takes_as_many_queries_as_it_has_batches(chain, monkeypatch, django_assert_num_queries):
-    monkeypatch.setattr("portal.core.audit_verify.BATCH", 3)
+    monkeypatch.setattr("portal.audit.verify.BATCH", 3)
     with django_assert_num_queries(2 * 3 + 1):
         assert verify().count == 7
 

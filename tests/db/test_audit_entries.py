@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from allocations.requests import services
-from portal.core import source
-from portal.core.audit import audit
+from portal.audit import context
+from portal.audit.entries import audit
 from portal.core.errors import Refused
 from portal.core.models import AuditEntry
 from portal.tenants import services as tenants
@@ -233,7 +233,7 @@ def test_entries_cannot_be_written_in_the_admin(team):
 
 
 def test_the_way_in_is_known_only_during_the_work(db):
-    with source.came_by("command", command="seed"):
+    with context.came_by("command", command="seed"):
         audit("system", "test.write", "x")
     audit("system", "test.write", "y")
     assert AuditEntry.objects.get(target="x").source == {"way": "command", "command": "seed"}

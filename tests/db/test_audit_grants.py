@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import errors, sql
 
-from portal.core import audit_chain, grants
-from portal.core.audit import audit
+from portal.audit import chain, grants
+from portal.audit.entries import audit
 from portal.core.models import AuditEntry, Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ def role() -> Iterator[str]:
     try:
         call_command("grant", ROLE, verbosity=0)
         audit("operator", "test.write", "x")
-        audit_chain.seal()
+        chain.seal()
         yield ROLE
     finally:
         with connection.cursor() as cursor:

@@ -8,8 +8,9 @@ from django.test import Client
 from allocations.cluster.errors import ClusterStoreFull
 from allocations.domain.etcd_usage import STORE_FULL, Level
 from allocations.reconcile import etcd_monitor
-from portal.api.problems import as_problem
-from portal.core import clock, due, heartbeat
+from portal.api.http.problems import as_problem
+from portal.core import clock, heartbeat
+from portal.workqueue import queue as workqueue
 from tests.builders import person
 from tests.db.builders_pages import browser_of, text
 
@@ -27,8 +28,8 @@ def find_full(target):
     def look(_):
         raise ClusterStoreFull(f"500: {STORE_FULL}")
 
-    due.mark(target)
-    due.work(target, look)
+    workqueue.mark(target)
+    workqueue.work(target, look)
 
 
 def scraped():
@@ -37,7 +38,7 @@ def scraped():
 
 def succeed(target):
     with clock.frozen(clock.now() + timedelta(minutes=1)):
-        assert due.work(target, lambda _: None)
+        assert workqueue.work(target, lambda _: None)
 
 
 def test_readyz_is_degraded_when_etcd_is_nearly_full(working):

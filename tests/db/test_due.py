@@ -6,9 +6,11 @@ import pytest
 from celery import current_app
 from kombu.exceptions import OperationalError
 
-from portal.core import clock, due, hints
+from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.models import Due
+from portal.workqueue import queue as workqueue
+from portal.workqueue import wakeups
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -22,7 +24,7 @@ def noon():
 
 @pytest.fixture(autouse=True)
 def broker_is_believed(monkeypatch):
-    monkeypatch.setattr(hints, "_paused_until", 0.0)
+    monkeypatch.setattr(wakeups, "_paused_until", 0.0)
 
 
 @pytest.fixture
@@ -38,23 +40,23 @@ def later(minutes):
 
 
 def test_a_mark_never_moves_a_look_further_away():
-    due.mark("platform", at=later(5))
-    due.mark("platform", at=later(9))
+    workqueue.mark("platform", at=later(5))
+    workqueue.mark("platform", at=later(9))
     assert Due.objects.get().due_at == later(5)
-    due.mark("platform", at=later(2))
+    workqueue.mark("platform", at=later(2))
     assert Due.objects.get().due_at == later(2)
 
 
 def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        due.mark("platform", "inventory", "platform")
+        workqueue.mark("platform", "inventory", "platform")
         assert sent == []
     assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        due.mark("platform", at=later(1))
+        workqueue.mark("platform", at=later(1))
     assert sent == []
 
 
@@ -70,53 +72,53 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
     monkeypatch.setattr(current_app, "send_task", refuse)
     for target in ("platform", "inventory"):
         with django_capture_on_commit_callbacks(execute=True):
-            due.mark(target)
+            workqueue.mark(target)
     assert len(tries) == 1
     assert Due.objects.count() == 2
 
 
 def test_only_one_worker_gets_a_target():
-    due.mark("platform")
-    assert due.take("platform") is not None
-    assert due.take("platform") is None
+    workqueue.mark("platform")
+    assert workqueue.take("platform") is not None
+    assert workqueue.take("platform") is None
 
 
 def test_a_target_that_is_not_due_is_not_taken():
-    due.mark("platform", at=later(1))
-    assert due.take("platform") is None
-    assert due.take("inventory") is None
+    workqueue.mark("platform", at=later(1))
+    assert workqueue.take("platform") is None
+    assert workqueue.take("inventory") is None
 
 
 def test_a_lease_runs_out_when_its_worker_dies(settings):
-    due.mark("platform")
-    due.take("platform")
+    workqueue.mark("platform")
+    workqueue.take("platform")
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        assert due.take("platform") is not None
+        assert workqueue.take("platform") is not None
 
 
 def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
-    due.mark("platform")
-    late = due.take("platform")
+    workqueue.mark("platform")
+    late = workqueue.take("platform")
     assert late is not None
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        taken = due.take("platform")
+        taken = workqueue.take("platform")
         assert taken is not None
-        assert due.finish(taken)
-        due.mark("platform")
-        assert due.finish(late)
-        due.fail(late, Retryable("too late"))
-        assert due.take("platform") is not None
+        assert workqueue.finish(taken)
+        workqueue.mark("platform")
+        assert workqueue.finish(late)
+        workqueue.fail(late, Retryable("too late"))
+        assert workqueue.take("platform") is not None
 
 
 def test_a_finished_look_leaves_nothing():
-    due.mark("platform")
-    assert due.work("platform", lambda target: None)
+    workqueue.mark("platform")
+    assert workqueue.work("platform", lambda target: None)
     assert not Due.objects.exists()
 
 
 def test_a_finished_look_may_name_the_next_one():
-    due.mark("platform")
-    due.work("platform", lambda target: later(30))
+    workqueue.mark("platform")
+    workqueue.work("platform", lambda target: later(30))
     assert Due.objects.get().due_at == later(30)
 
 
@@ -127,10 +129,10 @@ def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
     def look(target):
         looks.append(target)
         if len(looks) == 1:
-            due.mark(target, at=at)
+            workqueue.mark(target, at=at)
 
-    due.mark("platform")
-    due.work("platform", look)
+    workqueue.mark("platform")
+    workqueue.work("platform", look)
     assert len(looks) == 2
     assert not Due.objects.exists()
 
@@ -140,26 +142,26 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
 
     def look(target):
         looks.append(target)
-        due.mark(target)
+        workqueue.mark(target)
 
-    due.mark("platform")
-    due.work("platform", look)
-    assert len(looks) == due.LOOKS_IN_A_ROW
+    workqueue.mark("platform")
+    workqueue.work("platform", look)
+    assert len(looks) == workqueue.LOOKS_IN_A_ROW
     assert sent == [("allocations.reconcile", "platform")]
-    assert due.take("platform") is not None
+    assert workqueue.take("platform") is not None
 
 
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
-    due.mark("platform")
-    taken = due.take("platform")
+    workqueue.mark("platform")
+    taken = workqueue.take("platform")
     assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
-        due.mark("platform")
+        workqueue.mark("platform")
     assert sent == []
-    assert due.take("platform") is None
-    assert due.sweep() == 0
-    assert not due.finish(taken)
-    assert due.take("platform") is not None
+    assert workqueue.take("platform") is None
+    assert workqueue.sweep() == 0
+    assert not workqueue.finish(taken)
+    assert workqueue.take("platform") is not None
 
 
 def fails(target):
@@ -168,10 +170,10 @@ def fails(target):
 
 def test_a_failed_look_comes_back_later_and_later(settings):
     at, waits = NOON, []
-    due.mark("platform")
+    workqueue.mark("platform")
     for _ in range(12):
         with clock.frozen(at):
-            due.work("platform", fails)
+            workqueue.work("platform", fails)
             row = Due.objects.get()
         waits.append((row.due_at - at).total_seconds())
         at = row.due_at
@@ -182,48 +184,48 @@ def test_a_failed_look_comes_back_later_and_later(settings):
 
 
 def test_a_failure_may_say_when_to_try_again():
-    due.mark("platform")
+    workqueue.mark("platform")
 
     def asked(target):
         raise Retryable("busy", after_s=7)
 
-    due.work("platform", asked)
+    workqueue.work("platform", asked)
     assert Due.objects.get().due_at == NOON + timedelta(seconds=7)
 
 
 def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
-    due.mark("platform")
+    workqueue.mark("platform")
 
     def look(target):
         return 1 / 0
 
-    due.work("platform", look)
+    workqueue.work("platform", look)
     assert Due.objects.get().error == "division by zero"
 
 
 def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
-    due.mark("platform")
+    workqueue.mark("platform")
     Due.objects.update(attempts=10)
 
     def look(target):
-        due.mark(target)
+        workqueue.mark(target)
         raise Retryable("not yet")
 
-    due.work("platform", look)
+    workqueue.work("platform", look)
     assert Due.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
 
 
 def test_a_success_forgets_failures():
-    due.mark("platform")
+    workqueue.mark("platform")
     Due.objects.update(attempts=3, error="once upon a time")
-    due.work("platform", lambda target: later(1))
+    workqueue.work("platform", lambda target: later(1))
     assert (Due.objects.get().attempts, Due.objects.get().error) == (0, "")
 
 
 def test_the_sweep_hints_at_what_is_due_longest_first(sent):
-    due.mark("platform", at=NOON - timedelta(minutes=1))
-    due.mark("inventory", at=NOON - timedelta(minutes=2))
-    due.mark("project:later", at=later(1))
-    assert due.sweep() == 2
+    workqueue.mark("platform", at=NOON - timedelta(minutes=1))
+    workqueue.mark("inventory", at=NOON - timedelta(minutes=2))
+    workqueue.mark("project:later", at=later(1))
+    assert workqueue.sweep() == 2
     assert [target for _, target in sent] == ["inventory", "platform"]
-    assert due.lag_s() == 120
+    assert workqueue.lag_s() == 120

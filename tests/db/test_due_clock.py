@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from portal.core import clock, due
+from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.models import Due
+from portal.workqueue import queue as workqueue
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=20)
@@ -32,27 +33,27 @@ def near(at: datetime, other: datetime) -> bool:
 
 
 def test_a_mark_is_due_now_wherever_it_is_made(wrong_clock):
-    due.mark("platform")
+    workqueue.mark("platform")
     assert near(Due.objects.get().due_at, database_now())
-    assert due.lag_s() < SOON.total_seconds()
-    assert [row.target for row in due.waiting()] == ["platform"]
-    assert due.take("platform") is not None
+    assert workqueue.lag_s() < SOON.total_seconds()
+    assert [row.target for row in workqueue.waiting()] == ["platform"]
+    assert workqueue.take("platform") is not None
 
 
 def test_a_lease_lasts_as_long_on_every_machine(wrong_clock, settings):
-    due.mark("platform")
-    taken = due.take("platform")
+    workqueue.mark("platform")
+    taken = workqueue.take("platform")
     assert taken is not None
     assert near(taken.until, database_now() + timedelta(seconds=settings.LEASE_S))
-    assert due.take("platform") is None
+    assert workqueue.take("platform") is None
 
 
 def test_a_failed_look_comes_back_when_it_should(wrong_clock, settings):
     def fails(target):
         raise Retryable("busy", after_s=600)
 
-    due.mark("platform")
-    due.work("platform", fails)
+    workqueue.mark("platform")
+    workqueue.work("platform", fails)
     assert near(Due.objects.get().due_at, database_now() + timedelta(seconds=600))
 
 
@@ -63,8 +64,8 @@ def test_a_look_sees_the_databases_time_and_is_not_repeated(wrong_clock):
         seen.append(clock.now())
         return clock.now() + timedelta(minutes=5)
 
-    due.mark("platform")
-    due.work("platform", look)
+    workqueue.mark("platform")
+    workqueue.work("platform", look)
     assert len(seen) == 1
     assert near(seen[0], database_now())
     assert near(Due.objects.get().due_at, database_now() + timedelta(minutes=5))
@@ -78,14 +79,14 @@ def test_a_look_for_a_time_is_never_made_before_it(wrong_clock):
         seen.append(clock.now() >= begins)
         return None if seen[-1] else begins
 
-    due.mark("platform", at=begins)
-    due.work("platform", look)
+    workqueue.mark("platform", at=begins)
+    workqueue.work("platform", look)
     assert seen == [True]
 
 
 def test_after_the_look_the_machine_has_its_own_clock_again(wrong_clock):
-    due.mark("platform")
-    due.work("platform", lambda target: None)
+    workqueue.mark("platform")
+    workqueue.work("platform", lambda target: None)
     assert near(clock.now(), datetime.now(UTC) + wrong_clock)
 
 
@@ -93,15 +94,15 @@ def test_a_mark_in_a_long_transaction_is_due_from_its_statement_on(transactional
     began = database_now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.2)")
-    due.mark("platform")
+    workqueue.mark("platform")
     assert Due.objects.get().due_at >= began + timedelta(seconds=0.2)
 
 
 def test_each_step_is_one_statement(django_assert_num_queries):
     with django_assert_num_queries(1):
-        due.mark("platform", "inventory")
+        workqueue.mark("platform", "inventory")
     with django_assert_num_queries(1):
-        taken = due.take("platform")
+        taken = workqueue.take("platform")
     assert taken is not None
     with django_assert_num_queries(1):
-        due.fail(taken, Retryable("busy"))
+        workqueue.fail(taken, Retryable("busy"))

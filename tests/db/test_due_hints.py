@@ -8,7 +8,7 @@ import pytest
 import redis as redis_client
 from celery import current_app
 
-from portal.core import hints
+from portal.workqueue import wakeups
 from tests import services
 
 
@@ -19,17 +19,17 @@ def broker(monkeypatch):
     def use(url):
         monkeypatch.setattr(current_app.conf, "broker_url", url)
         monkeypatch.setattr(current_app.conf, "broker_write_url", url)
-        monkeypatch.setattr(hints, "_paused_until", 0.0)
-        hints._connection.cache_clear()
+        monkeypatch.setattr(wakeups, "_paused_until", 0.0)
+        wakeups._connection.cache_clear()
 
     yield use
-    hints._connection.cache_clear()
+    wakeups._connection.cache_clear()
 
 
 def test_a_hint_names_the_task_and_the_target(broker, tmp_path):
     with services.redis(tmp_path) as url:
         broker(url)
-        hints.send(["platform"])
+        wakeups.send(["platform"])
         stored = redis_client.Redis.from_url(url).lindex("celery", 0)
     message = json.loads(stored or "null")
     assert message["headers"]["task"] == "allocations.reconcile"
@@ -43,7 +43,7 @@ def test_a_broker_that_hangs_costs_about_a_second_once(broker):
         broker(f"redis://127.0.0.1:{deaf.getsockname()[1]}/0")
         start = time.monotonic()
         for _ in range(100):
-            hints.send(["platform"])
+            wakeups.send(["platform"])
         assert time.monotonic() - start < 3
 
 
@@ -51,10 +51,10 @@ def test_hints_flow_again_when_the_broker_is_back(broker, tmp_path, monkeypatch)
     port = services.free_port()
     with services.redis(tmp_path, port) as url:
         broker(url)
-        hints.send(["platform"])
-    hints.send(["platform"])
-    assert hints._paused_until > time.monotonic()
-    monkeypatch.setattr(hints, "_paused_until", 0.0)
+        wakeups.send(["platform"])
+    wakeups.send(["platform"])
+    assert wakeups._paused_until > time.monotonic()
+    monkeypatch.setattr(wakeups, "_paused_until", 0.0)
     with services.redis(tmp_path, port) as url:
-        hints.send(["platform", "inventory"])
+        wakeups.send(["platform", "inventory"])
         assert redis_client.Redis.from_url(url).llen("celery") == 2

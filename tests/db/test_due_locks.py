@@ -5,9 +5,9 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from portal.core import due
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock, lock_id
+from portal.workqueue import queue as workqueue
 
 
 @pytest.fixture
@@ -78,12 +78,12 @@ def held_locks():
 
 
 def test_of_eight_workers_one_gets_the_target(transactional_db):
-    due.mark("platform")
+    workqueue.mark("platform")
     start, taken = threading.Barrier(8), []
 
     def work():
         start.wait(10)
-        taken.append(due.take("platform"))
+        taken.append(workqueue.take("platform"))
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(8)]

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from frontend.presenters.audit import Change, changes, source
-from portal.core import audit_chain
-from portal.core.audit import audit
+from portal.audit import chain
+from portal.audit.entries import audit
 from portal.core.models import AuditEntry
 from tests.builders import person
 from tests.db.builders_pages import browser_of, text
@@ -19,7 +19,7 @@ def log(team, other_team):
     AuditEntry.objects.all().delete()
     audit("ada", "limit.set", "vision/l40s/gpu", team="vision", before={"nominal": 4}, after={"nominal": 8})
     audit("cem", "limit.set", "language/l40s/gpu", team="language", after={"note": "<script>alert(1)</script>"})
-    audit_chain.seal()
+    chain.seal()
     audit("olga", "flavor.configure", "h100", before={"title": ""}, after={"title": "H100"})
 
 

@@ -6,8 +6,8 @@ import pytest
 import redis
 from django.test import Client
 
-from portal.core import counters
 from portal.core.models import AuditEntry
+from portal.http import counters
 from portal.tenants import password_hashing, services
 from portal.tenants.password_hashing import Slots
 from tests.builders import client as api_client
@@ -22,7 +22,7 @@ addresses = (f"192.0.2.{number}" for number in count(1))
 @pytest.fixture(autouse=True)
 def one_minute(monkeypatch):
     monkeypatch.setattr(counters, "_paused_until", 0.0)
-    monkeypatch.setattr("portal.core.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
+    monkeypatch.setattr("portal.http.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portal.chunked import declare_length
+from portal.http.chunked import declare_length
 
 LIMIT = 200_000
 

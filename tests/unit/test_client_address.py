@@ -1,6 +1,6 @@
 import pytest
 
-from portal.core.client_address import client_address, network
+from portal.http.client_address import client_address, network
 
 PEER = "10.0.0.1"
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from portal.core import due
 from portal.tenants import seeds
+from portal.workqueue import queue as workqueue
 
 
 class Command(BaseCommand):
@@ -29,4 +29,4 @@ class Command(BaseCommand):
         }
         file.touch(mode=0o600)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        due.mark("platform", *(f"project:{slug}" for slug in made.namespaces))
+        workqueue.mark("platform", *(f"project:{slug}" for slug in made.namespaces))

@@ -13,8 +13,9 @@ from allocations.models import Allocation
 from allocations.reconcile import watch_epoch
 from allocations.reconcile.enforcement import lease_check
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
-from portal.core import due, heartbeat
+from portal.core import heartbeat
 from portal.tenants.models import Project
+from portal.workqueue import queue as workqueue
 
 log = structlog.get_logger(__name__)
 BEAT_S = 5.0
@@ -96,7 +97,7 @@ def mark_everything() -> None:
         *(f"project:{s}" for s in projects),
         *(f"allocation:{i}" for i in live),
     ]
-    due.mark(*targets)
+    workqueue.mark(*targets)
 
 
 class Beat:
@@ -109,5 +110,5 @@ class Beat:
     def __call__(self) -> None:
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
-            due.mark(lease_check.TARGET)
+            workqueue.mark(lease_check.TARGET)
             self._next = time.monotonic() + BEAT_S

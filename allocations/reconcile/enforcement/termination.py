@@ -17,7 +17,7 @@ from allocations.domain.objects import Ref
 from allocations.lifecycle import transitions
 from allocations.lifecycle.lease_excess import Excess, HolderKind
 from allocations.models import Allocation, LeaseExcess, MirrorObject
-from portal.core.audit import audit
+from portal.audit.entries import audit
 from portal.tenants.models import Project
 
 log = structlog.get_logger(__name__)

@@ -9,12 +9,12 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.platform import reconcile_platform
 from allocations.reconcile.project import reconcile_project
 from allocations.reconcile.recovery import reconcile_adoption
-from portal.core import due
+from portal.workqueue import queue as workqueue
 
 
 def reconcile(target: str) -> bool:
     """Look at one target if it is due; False if it was not, or someone else has it."""
-    return due.work(target, look)
+    return workqueue.work(target, look)
 
 
 def look(target: str) -> datetime | None:

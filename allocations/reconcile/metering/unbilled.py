@@ -7,8 +7,8 @@ from django.db.models import Sum
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.reconcile.metering import job_reservations
-from portal.core import due
 from portal.tenants.models import Project
+from portal.workqueue import queue as workqueue
 from quotas.metering.models import UsageInterval
 
 HELD = (Phase.ACTIVE, Phase.LEAVING)
@@ -36,4 +36,4 @@ def jobs() -> set[tuple[str, str]]:
 def mark() -> None:
     """Have those looked at who enter what is missing."""
     targets = [f"allocation:{pk}" for pk in allocations()]
-    due.mark(*targets, *(["inventory"] if jobs() else []))
+    workqueue.mark(*targets, *(["inventory"] if jobs() else []))

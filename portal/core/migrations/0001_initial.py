@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ('project', models.CharField(blank=True, default='', max_length=40)),
                 ('before', models.JSONField(encoder=django.core.serializers.json.DjangoJSONEncoder, null=True)),
                 ('after', models.JSONField(encoder=django.core.serializers.json.DjangoJSONEncoder, null=True)),
-                ('source', models.JSONField(default=dict, help_text='As portal.core.source has it.')),
+                ('source', models.JSONField(default=dict, help_text='As portal.audit.context has it.')),
                 ('request_id', models.CharField(blank=True, default='', max_length=64)),
             ],
             options={

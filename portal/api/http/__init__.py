@@ -1,0 +1,1 @@
+"""REST over HTTP: authentication, pages, ETags, repeated requests, errors and throttling."""

@@ -1,0 +1,159 @@
+"""Input that is what it says: JSON types as they are, no field unknown, every time with its offset.
+
+DRF's own fields are lenient ("2", 2.0 and true pass for a count of 2 or 1); what is guessed wrong here costs money.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+
+from portal.api.http.problems import as_problem
+from portal.core.errors import Invalid
+
+REASONS = {"count": "count_invalid", "hours": "time_invalid", "starts_at": "time_invalid", "ends_at": "time_invalid"}
+
+
+class Parser(JSONParser):
+    """JSON whose depth a parser can follow."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError as error:
+            raise ParseError("The body is nested too deeply.") from error
+
+
+class Text(serializers.CharField):
+    """A string, every character of which counts."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise serializers.ValidationError("Give a whole number, as a JSON number.")
+        return data
+
+
+class Flag(serializers.BooleanField):
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("Give true or false.")
+        return data
+
+
+class Amount(serializers.DecimalField):
+    """A decimal number as JSON string or number."""
+
+    def to_internal_value(self, data: Any) -> Decimal:
+        if isinstance(data, bool) or not isinstance(data, str | int | float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Quantity(serializers.CharField):
+    """An amount as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or a whole number of its base unit; ``in_unit``
+    reads it."""
+
+    def __init__(self, in_unit: Callable[[str], int], **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+        self._in_unit = in_unit
+
+    def to_internal_value(self, data: Any) -> int:  # type: ignore[override]  # text outside, a number inside
+        if isinstance(data, bool) or not isinstance(data, str | int):
+            raise serializers.ValidationError("Give an amount as Kubernetes writes it, such as 500m or 40Gi.")
+        try:
+            return self._in_unit(str(data))
+        except ValueError as error:
+            raise serializers.ValidationError(f"{error}.") from error
+
+
+class Moment(serializers.DateTimeField):
+    """An RFC 3339 time with its offset; in UTC afterwards."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        raise serializers.ValidationError("Give an RFC 3339 time with its offset, as 2026-11-30T18:00:00Z.")
+
+
+class Body(serializers.Serializer):
+    """A JSON object whose fields are all known. ``not_offered`` names fields of the contract that do not work yet,
+    each with what does."""
+
+    not_offered: ClassVar[Mapping[str, str]] = {}
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("Give a JSON object.")
+        errors: dict[str, Any] = {name: [self._why_not(name)] for name in data if self._is_refused(name, data[name])}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            errors = {**error.detail, **errors} if isinstance(error.detail, dict) else errors
+        if errors:
+            raise serializers.ValidationError(errors)
+        return values
+
+    def _is_refused(self, name: str, value: Any) -> bool:
+        return name not in self.fields and not (name in self.not_offered and value is None)
+
+    def _why_not(self, name: str) -> str:
+        known = ", ".join(self.fields) or "none"
+        return self.not_offered.get(name, f"There is no such field. Fields are: {known}.")
+
+
+def read(body: type[Body], request: Request) -> dict[str, Any]:
+    """The checked body of the request; Invalid with all that is wrong, by field."""
+    if not isinstance(request.data, Mapping):
+        raise Invalid({"body": ["Send a JSON object."]})
+    given = body(data=request.data)
+    try:
+        given.is_valid(raise_exception=True)
+    except serializers.ValidationError as error:
+        errors = as_problem(error).errors
+        reason = next((REASONS[field] for field in errors if field in REASONS), "invalid")
+        raise Invalid(errors, reason=reason) from error
+    values: dict[str, Any] = given.validated_data
+    return values
+
+
+def words(request: Request, name: str) -> list[str]:
+    """Values of a query parameter, given once with commas or several times; Invalid for what no name can be."""
+    given = [word for value in request.query_params.getlist(name) for word in value.split(",") if word]
+    if any("\x00" in word for word in given):
+        raise Invalid({name: ["It has a character that no name has."]})
+    return given
+
+
+def word(request: Request, name: str, default: str = "") -> str:
+    """The one value of a query parameter."""
+    value = request.query_params.get(name, default)
+    if "\x00" in value:
+        raise Invalid({name: ["It has a character that no name has."]})
+    return value
+
+
+def flag(request: Request, name: str, default: bool) -> bool:
+    """A query parameter that is ``true`` or ``false``."""
+    value = request.query_params.get(name, str(default)).lower()
+    if value not in ("true", "false"):
+        raise Invalid({name: ["Use true or false."]})
+    return value == "true"

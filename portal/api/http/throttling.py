@@ -1,0 +1,26 @@
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from portal.http import address_limits, counters
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # DRF imports this module while it loads its views
+
+
+class PersonThrottle(BaseThrottle):
+    """`API_REQUESTS_PER_MINUTE` per person; per address for who is not signed in."""
+
+    def __init__(self) -> None:
+        self.wait_s = 0
+
+    def allow_request(self, request: Request, view: "APIView") -> bool:
+        is_known = request.user.is_authenticated
+        who = f"user:{request.user.pk}" if is_known else f"address:{address_limits.network(request)}"
+        self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
+        return self.wait_s == 0
+
+    def wait(self) -> float:
+        return float(self.wait_s)

@@ -1,0 +1,1 @@
+"""REST bodies: what is taken and what is answered."""

@@ -1,0 +1,279 @@
+"""An allocation, its events and manifests as the REST contract has them (design: REST contract).
+
+The serializers describe the answers for the schema; the answers themselves are plain dictionaries.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import yaml
+from rest_framework import serializers
+
+from allocations.capacity import node_shares
+from allocations.capacity.packing import CONSTRAINTS
+from allocations.cluster.kinds import KINDS
+from allocations.connect.connection import Connection
+from allocations.domain.isolation import Isolation
+from allocations.models import Allocation, Transition
+from allocations.queues import queue as team_queue
+from allocations.queues.queue import Place
+from allocations.requests import custom_claims, selectors
+from allocations.requests.selectors import Detail, HeldDevice
+from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.core.money import text
+
+
+class PlaceOut(serializers.Serializer):
+    position = serializers.IntegerField(help_text="From 1.")
+    of = serializers.IntegerField()
+
+
+class PlacementOut(serializers.Serializer):
+    start = serializers.IntegerField(help_text="First memory slice, from 0.")
+    size = serializers.IntegerField(help_text="Memory slices.")
+
+
+class DeviceHeldOut(serializers.Serializer):
+    node = serializers.CharField()
+    device = serializers.CharField()
+    uuid = serializers.CharField(help_text="Empty where the driver publishes none: MIG devices that it cuts on demand.")
+    parent_uuid = serializers.CharField(help_text="Of a MIG device's GPU, else empty.")
+    profile = serializers.CharField(help_text="Of a MIG device, else empty.")
+    placement = PlacementOut(allow_null=True, help_text="Of a MIG device on its GPU.")
+
+
+class CostToDateOut(serializers.Serializer):
+    to_date = serializers.CharField(help_text="Decimal.")
+    per_hour = serializers.CharField(allow_null=True, help_text="Decimal; null without a price.")
+    currency = serializers.CharField()
+
+
+class ObjectOut(serializers.Serializer):
+    apiVersion = serializers.CharField()
+    kind = serializers.CharField()
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+
+
+class ConstraintsOut(serializers.Serializer):
+    spread = serializers.BooleanField(help_text="Slices by DRA may be on several nodes.")
+    same_gpu = serializers.BooleanField()
+    same_pcie_root = serializers.BooleanField()
+    same_clique = serializers.BooleanField()
+    distinct_gpus = serializers.BooleanField()
+
+
+class WarningOut(serializers.Serializer):
+    reason = serializers.CharField()
+    detail = serializers.CharField()
+    hint = serializers.CharField()
+
+
+class SharingOut(serializers.Serializer):
+    strategy = serializers.ChoiceField(["TimeSlicing", "MPS"])
+    interval = serializers.CharField(allow_null=True)
+    active_thread_percentage = serializers.IntegerField(allow_null=True)
+    pinned_memory_limit = serializers.CharField(allow_null=True)
+    per_device_pinned_memory_limit = serializers.DictField(child=serializers.CharField(), allow_null=True)
+
+
+class AllocationOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    phase = serializers.CharField()
+    outcome = serializers.CharField(allow_null=True, help_text="Once ended.")
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    phase_until = serializers.DateTimeField(
+        allow_null=True, help_text="When time alone ends the phase: leaving, starting, scheduled, or a pause."
+    )
+    mode = serializers.CharField()
+    offering = serializers.CharField()
+    count = serializers.IntegerField()
+    project = serializers.CharField()
+    team = serializers.CharField()
+    namespace = serializers.CharField()
+    requested_by = serializers.CharField()
+    priority = serializers.CharField()
+    purpose = serializers.CharField()
+    requeue = serializers.BooleanField()
+    constraints = ConstraintsOut()
+    sharing = SharingOut(allow_null=True, help_text="How pods share its devices, if they do.")
+    claim = serializers.JSONField(allow_null=True, help_text="Its own DRA request, as it was asked.")
+    isolation = serializers.ChoiceField(["full", "hardware", "none"], help_text="none: shared, not isolated.")
+    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    node_share = NodeShareOut(
+        allow_null=True,
+        help_text="CPU, memory and pods of its node that its pods may ask for in all; null where no node has told.",
+    )
+    warnings = WarningOut(many=True)
+    recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
+    created_at = serializers.DateTimeField()
+    starts_at = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField()
+    held_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    queue = PlaceOut(allow_null=True)
+    reservation = serializers.ChoiceField(["device", "node", "count"])
+    devices = DeviceHeldOut(many=True)
+    cost = CostToDateOut()
+    objects = ObjectOut(many=True)
+
+
+class EvidenceOut(serializers.Serializer):
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    resource_version = serializers.CharField()
+
+
+class EventOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    recorded_at = serializers.DateTimeField()
+    type = serializers.CharField()
+    from_phase = serializers.CharField(allow_null=True)
+    to_phase = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    actor = serializers.CharField()
+    evidence = EvidenceOut(allow_null=True)
+
+
+class PlannedOut(serializers.Serializer):
+    apiVersion = serializers.CharField()
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    yaml = serializers.CharField()
+
+
+class ManifestOut(PlannedOut):
+    applied = serializers.BooleanField()
+
+
+class ManifestsOut(serializers.Serializer):
+    results = ManifestOut(many=True)
+
+
+class LabelOut(serializers.Serializer):
+    key = serializers.CharField()
+    value = serializers.CharField()
+
+
+class ConnectionOut(serializers.Serializer):
+    label = LabelOut()  # type: ignore[assignment]  # a field of that name, not the option
+    pod_yaml = serializers.CharField()
+    kubectl = serializers.CharField(help_text="Shell lines.")
+    kubeconfig = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+def many(rows: list[Allocation]) -> list[dict[str, Any]]:
+    """Rows with their relations, in a fixed number of queries."""
+    details, places = selectors.details(rows), team_queue.places(rows)
+    return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
+
+
+def one(row: Allocation) -> dict[str, Any]:
+    """One row; its place in the queue is Kueue's own word."""
+    return _allocation(row, selectors.details([row])[row.pk], team_queue.place(row))
+
+
+def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "phase": row.phase,
+        "outcome": row.outcome or None,
+        "reason": row.reason,
+        "message": row.message,
+        "phase_until": row.phase_until,
+        "mode": row.mode,
+        "offering": row.offering.key,
+        "count": row.count,
+        "project": row.project.slug,
+        "team": row.project.team.slug,
+        "namespace": row.project.namespace,
+        "requested_by": row.requested_by.username,
+        "priority": row.priority,
+        "purpose": row.purpose,
+        "requeue": row.requeue,
+        "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
+        "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
+        "claim": custom_claims.asked(row.claim),
+        **isolation(selectors.isolated(row)),
+        "node_share": node_share(node_shares.node_share(row)),
+        "warnings": [vars(warned) for warned in selectors.warnings(row)],
+        "recovered": row.recovered,
+        "created_at": row.created_at,
+        "starts_at": row.starts_at,
+        "ends_at": row.ends_at,
+        "held_at": row.held_at,
+        "ended_at": row.ended_at,
+        "queue": place._asdict() if place else None,
+        "reservation": selectors.reservation(row),
+        "devices": [_device(held) for held in detail.devices],
+        "cost": {
+            "to_date": text(detail.cost),
+            "per_hour": amount(detail.per_hour),
+            "currency": detail.currency,
+        },
+        "objects": [
+            {"apiVersion": KINDS[kind].api_version, "kind": kind, "namespace": namespace, "name": name}
+            for kind, namespace, name in detail.objects
+        ],
+    }
+
+
+def _device(held: HeldDevice) -> dict[str, Any]:
+    placement = dict(zip(("start", "size"), held.placement, strict=True)) if held.placement else None
+    return {**vars(held), "placement": placement}
+
+
+def isolation(found: Isolation) -> dict[str, str]:
+    return {"isolation": found.level, "isolation_note": found.note}
+
+
+def events(rows: Iterable[Transition]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": row.pk,
+            "at": row.at,
+            "recorded_at": row.recorded_at,
+            "type": row.type,
+            "from_phase": row.from_phase or None,
+            "to_phase": row.to_phase or None,
+            "reason": row.reason,
+            "message": row.message,
+            "actor": row.actor,
+            "evidence": row.evidence or None,
+        }
+        for row in rows
+    ]
+
+
+def manifest(content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": content["apiVersion"],
+        "kind": content["kind"],
+        "name": content["metadata"]["name"],
+        "yaml": yaml.safe_dump(content, sort_keys=False),
+    }
+
+
+def manifests(row: Allocation) -> list[dict[str, Any]]:
+    return [{**manifest(content), "applied": applied} for content, applied in selectors.manifests(row)]
+
+
+def connection(given: Connection) -> dict[str, Any]:
+    return {
+        "label": vars(given.label),
+        "pod_yaml": given.pod_yaml,
+        "kubectl": given.kubectl,
+        "kubeconfig": given.kubeconfig,
+        "expires_at": given.expires_at,
+    }
+
+
+def amount(amount: Fraction | None) -> str | None:
+    return None if amount is None else text(amount)

@@ -1,0 +1,85 @@
+"""What a request would come to, as the REST contract has it (design: REST contract)."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from allocations.capacity.node_shares import of_request
+from allocations.requests.services import Preview
+from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, isolation, manifest
+from portal.api.schemas.node_share_output import NodeShareOut, node_share
+
+
+class BindingOut(serializers.Serializer):
+    reason = serializers.CharField()
+    dimension = serializers.CharField()
+    limit = serializers.IntegerField()
+    used = serializers.IntegerField()
+    requested = serializers.IntegerField()
+    detail = serializers.CharField()
+    hint = serializers.CharField()
+
+
+class AlternativeOut(serializers.Serializer):
+    offering = serializers.CharField()
+    count = serializers.IntegerField()
+    hours = serializers.CharField(help_text="Decimal.")
+    starts_at = serializers.DateTimeField(allow_null=True)
+    price = serializers.CharField(allow_null=True, help_text="Decimal, for all of it.")
+    fits = serializers.ChoiceField(["now", "queue", "never"])
+
+
+class WarningPreviewedOut(WarningOut):
+    alternative = AlternativeOut(allow_null=True, help_text="What would serve it better.")
+
+
+class PriceQuotedOut(serializers.Serializer):
+    per_hour = serializers.CharField(allow_null=True)
+    total = serializers.CharField(allow_null=True)
+    currency = serializers.CharField()
+
+
+class WaitOut(serializers.Serializer):
+    p50_s = serializers.IntegerField(allow_null=True)
+    p90_s = serializers.IntegerField(allow_null=True)
+
+
+class PreviewOut(serializers.Serializer):
+    fits = serializers.ChoiceField(["now", "queue", "never"])
+    reasons = BindingOut(many=True)
+    alternatives = AlternativeOut(many=True)
+    warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
+    isolation = serializers.ChoiceField(["full", "hardware", "none"])
+    isolation_note = serializers.CharField()
+    node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that go with all of it.")
+    price = PriceQuotedOut()
+    wait = WaitOut()
+    manifests = PlannedOut(many=True)
+    starts_at = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField()
+
+
+NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
+
+
+def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "fits": seen.fits,
+        "reasons": [vars(binding) for binding in seen.bindings],
+        "alternatives": [alternative.document() for alternative in seen.alternatives],
+        "warnings": [
+            {**vars(warned), "alternative": warned.alternative.document() if warned.alternative else None}
+            for warned in seen.warnings
+        ],
+        **isolation(seen.isolation),
+        "node_share": node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
+        "price": {
+            "per_hour": amount(seen.price_per_hour),
+            "total": amount(seen.price_total),
+            "currency": seen.currency,
+        },
+        "wait": NO_ESTIMATE,
+        "manifests": [manifest(content) for content in planned],
+        "starts_at": seen.starts_at,
+        "ends_at": seen.ends_at,
+    }

@@ -1,0 +1,1 @@
+"""REST views, a module for each resource."""

@@ -1,0 +1,170 @@
+"""The audit log: search, export, and the heads by which its wholeness can be proved."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, content_negotiation_class
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import person
+from portal.api.http.pagination import page, page_of
+from portal.api.http.strict import Moment, word, words
+from portal.audit import heads as audit_heads
+from portal.core.errors import Invalid
+from portal.core.models import AuditEntry, AuditSeal
+from portal.tenants import access, audit_log
+from portal.tenants.audit_log import Search
+
+COLUMNS = ("id", "at", "actor", "action", "target", "team", "project", "before", "after", "source", "request_id")
+SEALED = ("position", "digest")
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+HEADS_SHOWN = timedelta(days=31)
+SEARCH = [
+    *(OpenApiParameter(name, OpenApiTypes.STR) for name in audit_log.NAMED),
+    OpenApiParameter("action", OpenApiTypes.STR, description="Whole, or its first word: limit finds limit.set."),
+    OpenApiParameter("since", OpenApiTypes.DATETIME, description="From then on."),
+    OpenApiParameter("until", OpenApiTypes.DATETIME, description="Before then."),
+    OpenApiParameter("q", OpenApiTypes.STR, description="Anywhere, also in before and after."),
+]
+
+
+class EntryOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    actor = serializers.CharField()
+    action = serializers.CharField()
+    target = serializers.CharField()
+    team = serializers.CharField(help_text="Empty: the platform's.")
+    project = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+    source = serializers.JSONField()  # type: ignore[assignment]  # a field of that name, not the option
+    request_id = serializers.CharField()
+    position = serializers.IntegerField(allow_null=True, help_text="In the chain; null until it is sealed.")
+    digest = serializers.CharField(allow_null=True)
+
+
+class HeadOut(serializers.Serializer):
+    day = serializers.DateField()
+    count = serializers.IntegerField(help_text="Entries in the chain at the end of the day.")
+    digest = serializers.CharField()
+
+
+class HeadsOut(serializers.Serializer):
+    results = HeadOut(many=True)
+
+
+class AsAsked(BaseContentNegotiation):
+    """`?format=` is this route's own parameter; problems are JSON whatever it says."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+@extend_schema(parameters=SEARCH, responses=page_of(EntryOut))
+@api_view(["GET"])
+def entries(request: Request) -> Response:
+    """Who did what to what, newest first. Operators and auditors see all, leads what concerns their teams."""
+    rows = audit_log.found(person(request), _search(request))
+    return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
+
+
+@extend_schema(
+    parameters=[*SEARCH, OpenApiParameter("format", OpenApiTypes.STR, enum=["csv", "jsonl"], default="jsonl")],
+    responses={(200, "application/jsonl"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
+)
+@api_view(["GET"])
+@content_negotiation_class(AsAsked)
+def export(request: Request) -> StreamingHttpResponse:
+    """All that is found, newest first, streamed as CSV or as a JSON document a line; itself an entry of the log."""
+    format_ = word(request, "format", "jsonl")
+    if format_ not in FORMATS:
+        raise Invalid({"format": [f"Use one of {', '.join(FORMATS)}."]})
+    media_type, lines = FORMATS[format_]
+    found = audit_log.export(person(request), _search(request))
+    return StreamingHttpResponse(
+        lines(map(document, found)),
+        content_type=media_type,
+        headers={"Content-Disposition": f'attachment; filename="audit.{format_}"', "Cache-Control": "no-store"},
+    )
+
+
+@extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.DATE)], responses=HeadsOut)
+@api_view(["GET"])
+def heads(request: Request) -> Response:
+    """The chain's head at the end of each day that is over, oldest first, to be kept elsewhere; the last 31 days unless
+    `since` says more. For operators and auditors."""
+    access.require(person(request), "platform.view", None)
+    given = word(request, "since")
+    try:
+        since = date.fromisoformat(given) if given else audit_heads.today() - HEADS_SHOWN
+    except ValueError as error:
+        raise Invalid({"since": ["Give a day as 2026-11-30."]}) from error
+    return Response({"results": HeadOut(audit_heads.heads(since), many=True).data})
+
+
+def document(entry: AuditEntry) -> dict[str, Any]:
+    """An entry as REST and exports show it; its seal is loaded, if it has one."""
+    seal: AuditSeal | None = getattr(entry, "seal", None)
+    at = entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    values = {name: getattr(entry, name) for name in COLUMNS} | {"at": at}
+    return values | {name: getattr(seal, name, None) for name in SEALED}
+
+
+def _search(request: Request) -> Search:
+    named = {name: tuple(words(request, name)) for name in (*audit_log.NAMED, "action")}
+    times = {name: _moment(request, name) for name in ("since", "until")}
+    return Search(**named, **times, q=word(request, "q"))  # type: ignore[arg-type]
+
+
+def _moment(request: Request, name: str) -> datetime | None:
+    """In a URL a bare + (of an offset, as in +02:00) is a space."""
+    given = word(request, name).replace(" ", "+")
+    try:
+        return Moment().to_internal_value(given) if given else None
+    except serializers.ValidationError as error:
+        raise Invalid({name: [str(message) for message in error.detail]}) from error
+
+
+def _jsonl(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for values in documents:
+        yield json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def _csv(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
+    yield _row((*COLUMNS, *SEALED))
+    for values in documents:
+        yield _row(_cell(value) for value in values.values())
+
+
+def _cell(value: object) -> str:
+    """JSON for what has parts, and nothing that a spreadsheet would take for a formula."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if text.startswith(FORMULAS) else text
+
+
+def _row(cells: Iterable[str]) -> str:
+    out = StringIO()
+    csv.writer(out).writerow(cells)
+    return out.getvalue()
+
+
+FORMATS: dict[str, tuple[str, Callable[[Iterable[dict[str, Any]]], Iterator[str]]]] = {
+    "csv": ("text/csv; charset=utf-8", _csv),
+    "jsonl": ("application/jsonl", _jsonl),
+}

@@ -1,0 +1,94 @@
+"""What was used and what it cost, by any key of the ledger."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import person
+from portal.api.http.strict import flag, word, words
+from portal.core import clock
+from portal.core.errors import Invalid
+from portal.tenants import access
+from portal.tenants.models import User
+from quotas.costs import filters, windows
+from quotas.costs.ledger import KEYS
+from quotas.costs.rating import Window
+from quotas.costs.selectors import CostRow
+from quotas.costs.selectors import costs as sums
+
+IDLE = ("separate", "share", "hide")
+
+
+class WindowOut(serializers.Serializer):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+
+
+class CostRowOut(serializers.Serializer):
+    name = serializers.CharField(help_text="Values of the keys, joined by /.")
+    window = WindowOut()
+    gpu_hours = serializers.CharField()
+    cost = serializers.CharField()
+    idle_cost = serializers.CharField()
+    stranded_cost = serializers.CharField()
+    shared_cost = serializers.CharField()
+    total = serializers.CharField()
+    currency = serializers.CharField()
+
+
+class CostsOut(serializers.Serializer):
+    results = CostRowOut(many=True)
+    currency = serializers.CharField()
+    window = WindowOut()
+
+
+@extend_schema(
+    parameters=[
+        OpenApiParameter("window", OpenApiTypes.STR, default="7d", description=windows.WORKS),
+        OpenApiParameter("aggregate", OpenApiTypes.STR, default="project", description=f"Of {', '.join(KEYS)}."),
+        OpenApiParameter("accumulate", OpenApiTypes.BOOL, default=True, description="false: a row per UTC day."),
+        OpenApiParameter("idle", OpenApiTypes.STR, enum=IDLE, default="separate", description="No effect yet."),
+        OpenApiParameter("filter", OpenApiTypes.STR, description='As OpenCost: team:"vision"+kind:"whole".'),
+    ],
+    responses=CostsOut,
+)
+@api_view(["GET"])
+def costs(request: Request) -> Response:
+    """Usage and cost of all that the caller sees. Decimal strings; columns not known yet are "0"."""
+    if word(request, "idle", "separate") not in IDLE:
+        raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
+    found = sums(
+        windows.parse(_window(request), clock.now()),
+        words(request, "aggregate") or ["project"],
+        accumulate=flag(request, "accumulate", True),
+        # In a URL a bare + is a space.
+        where=filters.parse(word(request, "filter").replace(" ", "+")),
+        teams=_teams(person(request)),
+    )
+    return Response(
+        {"results": [_row(row) for row in found.rows], "currency": found.currency, "window": _span(found.window)}
+    )
+
+
+def _window(request: Request) -> str:
+    """In a URL a bare + (of an offset, as in +02:00) is a space."""
+    return word(request, "window", "7d").replace(" ", "+")
+
+
+def _teams(user: User) -> list[str] | None:
+    if access.sees_all(user):
+        return None
+    return list(access.visible_teams(user).values_list("slug", flat=True))
+
+
+def _span(window: Window) -> dict[str, Any]:
+    return {"start": window.start, "end": window.end}
+
+
+def _row(row: CostRow) -> dict[str, Any]:
+    return {**vars(row), "window": _span(row.window)}

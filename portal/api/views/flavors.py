@@ -1,0 +1,174 @@
+"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped. Offerings: hidden."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http import etag
+from portal.api.http.auth import AdminScope, person
+from portal.api.http.pagination import page_as, page_of
+from portal.api.http.strict import Body, Flag, Quantity, Text, Whole, read
+from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.core.errors import Invalid, NotVisible
+from portal.tenants import access
+from quotas.catalog import quantities, services
+from quotas.catalog.models import Flavor, Offering
+
+LONGEST_DEADLINE_S = 86_400
+AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
+"""What a flavor keeps as a number, by the name under which it is read and written as an amount."""
+
+
+class FlavorOut(serializers.ModelSerializer):
+    cluster = serializers.CharField(source="cluster.slug")
+    state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
+    cpu_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
+    memory_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
+    node_share = serializers.SerializerMethodField(help_text="What goes with a whole GPU; null where not known.")
+    node_share_max = serializers.SerializerMethodField(
+        help_text="The most that can be decided: an even part of the smallest node; null where not known."
+    )
+
+    class Meta:
+        model = Flavor
+        fields = (
+            *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
+            *("partitionable", "geometry", "node_selector", "tolerations", "state"),
+            *(name for name in Flavor.DECIDED if name not in AMOUNTS),
+            *("cpu_per_gpu", "memory_per_gpu", "node_share", "node_share_max"),
+        )
+
+    def get_cpu_per_gpu(self, flavor: Flavor) -> str | None:
+        decided = flavor.cpu_millicores_per_gpu
+        return None if decided is None else quantities.cpu_text(decided)
+
+    def get_memory_per_gpu(self, flavor: Flavor) -> str | None:
+        decided = flavor.memory_mib_per_gpu
+        return None if decided is None else quantities.memory_text(decided)
+
+    @extend_schema_field(NodeShareOut(allow_null=True))
+    def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
+        return node_share(flavor.per_card)
+
+    @extend_schema_field(NodeShareOut(allow_null=True))
+    def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
+        return node_share(flavor.most_per_card)
+
+    def get_state(self, flavor: Flavor) -> str:
+        return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
+
+
+class FlavorDecision(Body):
+    """What is left out stays as it is."""
+
+    name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
+    accepted = Flag(required=False, help_text="true offers a proposal; for good.")
+    hidden = Flag(required=False, help_text="Hidden ones are not offered; what is held of them stays held.")
+    title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product.")
+    group = Text(required=False, allow_blank=True, max_length=63, help_text="Heading in the catalogue.")
+    start_deadline_s = Whole(
+        required=False, allow_null=True, min_value=1, max_value=LONGEST_DEADLINE_S, help_text="null: the default."
+    )
+    fail_requests_greater_than_one = Flag(
+        required=False, allow_null=True, help_text="As the device plugin is set; null: NVIDIA's default (MPS only)."
+    )
+    cpu_per_gpu = Quantity(
+        quantities.millicores,
+        source="cpu_millicores_per_gpu",
+        required=False,
+        allow_null=True,
+        help_text="CPU that goes with a whole GPU, such as 23 or 23500m; null: an even part of the smallest node.",
+    )
+    memory_per_gpu = Quantity(
+        quantities.mib,
+        source="memory_mib_per_gpu",
+        required=False,
+        allow_null=True,
+        help_text="Memory that goes with a whole GPU, such as 250Gi; null: an even part of the smallest node.",
+    )
+
+
+@extend_schema(operation_id="flavors_list", responses=page_of(FlavorOut))
+@api_view(["GET"])
+def flavors(request: Request) -> Response:
+    """Flavors found: offered, hidden, and those that discovery proposes. For operators and auditors."""
+    access.require(person(request), "platform.view", None)
+    return page_as(request, Flavor.objects.select_related("cluster"), FlavorOut, "name")
+
+
+@extend_schema(methods=["GET"], responses=FlavorOut)
+@extend_schema(
+    methods=["PUT"],
+    request=FlavorDecision,
+    responses=FlavorOut,
+    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def flavor(request: Request, name: str) -> Response:
+    """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
+    access.require(person(request), "platform.view", None)
+    row = None if "\x00" in name else Flavor.objects.select_related("cluster").filter(name=name).first()
+    if row is None:
+        raise NotVisible(f"There is no flavor {name}.")
+    if request.method == "PUT":
+        access.require(person(request), "catalog.manage", None)
+        with transaction.atomic():
+            row = etag.locked(request, row, _version)
+            row = _configured(person(request).username, row, read(FlavorDecision, request))
+    return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+
+
+def _configured(actor: str, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
+    """The flavor as decided; what is wrong is told by the names of the body."""
+    try:
+        return services.configure_flavor(actor, flavor, decided)
+    except Invalid as error:
+        raise Invalid({AMOUNTS.get(name, name): words for name, words in error.errors.items()}) from error
+
+
+class OfferingDecision(Body):
+    hidden = Flag(help_text="Out of the catalogue; what is held of it stays held.")
+
+
+class OfferingDecidedOut(serializers.Serializer):
+    id = serializers.CharField()
+    hidden = serializers.BooleanField()
+
+
+@extend_schema(methods=["GET"], operation_id="offering_decision", responses=OfferingDecidedOut)
+@extend_schema(
+    methods=["PUT"],
+    request=OfferingDecision,
+    responses=OfferingDecidedOut,
+    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def offering(request: Request, flavor: str, slice_: str) -> Response:
+    """Whether an offering is hidden, with its ETag. PUT decides it (operators), under the ETag that was read."""
+    user, key = person(request), f"{flavor}/{slice_}"
+    access.require(user, "platform.view", None)
+    row = None if "\x00" in key else Offering.objects.filter(key=key).first()
+    if row is None:
+        raise NotVisible(f"The offering {key}", hint="GET /offerings lists those that are not hidden.")
+    if request.method == "PUT":
+        access.require(user, "catalog.manage", None)
+        with transaction.atomic():
+            row = etag.locked(request, row, _offering_version)
+            row = services.hide_offering(user.username, row, **read(OfferingDecision, request))
+    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(_offering_version(row))})
+
+
+def _offering_version(offering: Offering) -> str:
+    return etag.version(offering.key, offering.hidden)
+
+
+def _version(flavor: Flavor) -> str:
+    return etag.version(flavor.name, *(getattr(flavor, name) for name in Flavor.DECIDED))

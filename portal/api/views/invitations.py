@@ -1,0 +1,83 @@
+"""Invitations: leads make and withdraw those of their teams, and everyone answers the own."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import LeadScope, person
+from portal.api.http.pagination import page_as, page_of
+from portal.api.http.strict import Body, Text, read, word
+from portal.api.views.members import MemberOut
+from portal.tenants import access
+from portal.tenants import invitations as tenants
+from portal.tenants.models import Invitation, Role
+
+
+class InvitationOut(serializers.ModelSerializer):
+    team = serializers.CharField(source="team.slug")
+    invited_by = serializers.CharField(source="invited_by.username")
+
+    class Meta:
+        model = Invitation
+        fields = ("id", "team", "invitee", "role", "invited_by", "created_at", "expires_at")
+
+
+INVITATIONS = page_of(InvitationOut)
+
+
+class NewInvitation(Body):
+    team = Text(max_length=40)
+    invitee = Text(max_length=254, help_text="Username or e-mail address.")
+    role = serializers.ChoiceField(Role.choices)
+
+
+@extend_schema(methods=["GET"], responses=INVITATIONS)
+@extend_schema(methods=["POST"], request=NewInvitation, responses={201: InvitationOut})
+@api_view(["GET", "POST"])
+@permission_classes([LeadScope])
+def invitations(request: Request) -> Response:
+    """Unanswered invitations of the teams the caller leads; `?team=` keeps those of one. POST invites a person.
+
+    The answer is the same whether or not anybody has the name.
+    """
+    user = person(request)
+    if request.method == "GET":
+        rows, team = tenants.pending(user), word(request, "team")
+        return page_as(request, rows.filter(team__slug=team) if team else rows, InvitationOut, "team__slug", "invitee")
+    values = read(NewInvitation, request)
+    row = tenants.invite(user, access.team_for(user, values["team"]), values["invitee"], values["role"])
+    return Response(InvitationOut(row).data, status=201)
+
+
+@extend_schema(responses={204: None})
+@api_view(["DELETE"])
+@permission_classes([LeadScope])
+def invitation(request: Request, invitation_id: int) -> HttpResponse:
+    """Withdraw an invitation (leads)."""
+    tenants.withdraw(person(request), invitation_id)
+    return Response(status=204)
+
+
+@extend_schema(operation_id="me_invitations_list", responses=INVITATIONS)
+@api_view(["GET"])
+def received(request: Request) -> Response:
+    """What is offered to the caller, by username or e-mail address."""
+    return page_as(request, tenants.received(person(request)), InvitationOut, "team__slug", "invitee")
+
+
+@extend_schema(request=None, responses=MemberOut)
+@api_view(["POST"])
+def accept(request: Request, invitation_id: int) -> Response:
+    """Take the role; who is in the team already keeps the own one."""
+    return Response(MemberOut(tenants.accept(person(request), invitation_id)).data)
+
+
+@extend_schema(request=None, responses={204: None})
+@api_view(["POST"])
+def decline(request: Request, invitation_id: int) -> HttpResponse:
+    """Refuse what is offered."""
+    tenants.decline(person(request), invitation_id)
+    return Response(status=204)

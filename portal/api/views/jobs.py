@@ -1,0 +1,121 @@
+"""Tenants' own queued Jobs: where they stand, why, and what they cost."""
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.queues import jobs as found
+from allocations.queues import queue as team_queue
+from allocations.queues.jobs import Job
+from allocations.queues.queue import Place
+from portal.api.http.auth import person
+from portal.api.http.pagination import page, page_of
+from portal.api.http.strict import words
+from portal.api.schemas.allocation_output import PlaceOut
+from portal.core import clock, money
+from portal.core.errors import NotVisible
+from portal.tenants import access
+from quotas.costs import selectors as costs
+
+
+class JobCostOut(serializers.Serializer):
+    to_date = serializers.CharField()
+    currency = serializers.CharField()
+
+
+class JobHoursOut(serializers.Serializer):
+    reserved = serializers.CharField(help_text="From admission until Kueue gave the quota back: what is charged.")
+    used = serializers.CharField(help_text="What pods of it used of that.")
+
+
+class JobOut(serializers.Serializer):
+    uid = serializers.UUIDField(help_text="The Job's uid on the cluster; `allocation` in costs.")
+    name = serializers.CharField()
+    project = serializers.CharField()
+    team = serializers.CharField()
+    namespace = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in found.State])
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    queue = PlaceOut(allow_null=True)
+    gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
+    asks = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
+    priority = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    gpu_hours = JobHoursOut(help_text="To date, in whole GPUs.")
+    cost = JobCostOut()
+
+
+class OneJobOut(JobOut):
+    refusals = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="Why pods were refused; null when not known now."
+    )
+
+
+@extend_schema(
+    operation_id="jobs_list",
+    parameters=[
+        OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
+    ],
+    responses=page_of(JobOut),
+)
+@api_view(["GET"])
+def jobs(request: Request) -> Response:
+    """Jobs with the queue label in all projects that the caller sees, newest first; ended ones while they are there."""
+    projects = access.visible_projects(person(request))
+    if wanted := words(request, "project"):
+        projects = projects.filter(slug__in=wanted)
+    if wanted := words(request, "team"):
+        projects = projects.filter(team__slug__in=wanted)
+    newest = (f"-{name}" for name in found.ORDER)
+    return page(request, found.rows(projects), lambda seen: _many(found.read(seen)), *newest)
+
+
+@extend_schema(responses=OneJobOut)
+@api_view(["GET"])
+def job(request: Request, uid: UUID) -> Response:
+    """One Job, its place as Kueue has it now, and why its pods were refused, if any were."""
+    one = found.visible(person(request), uid)
+    if one is None:
+        raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
+    [row] = _many([one], {uid: place} if (place := team_queue.place(one)) else {})
+    return Response(row | {"refusals": found.refusals(one)})
+
+
+def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
+    charges = costs.charges_to_date([row.uid for row in rows], clock.now())
+    places, currency = team_queue.places(rows) if places is None else places, costs.currency()
+    return [
+        {
+            "uid": row.uid,
+            "name": row.name,
+            "project": row.project.slug,
+            "team": row.project.team.slug,
+            "namespace": row.project.namespace,
+            "state": row.state.value,
+            "reason": row.reason,
+            "message": row.message,
+            "helps": row.helps,
+            "queue": places[row.uid]._asdict() if row.uid in places else None,
+            "gpus": row.gpus,
+            "asks": row.asks,
+            "offering": row.offering,
+            "priority": row.priority,
+            "created_at": row.created_at,
+            "gpu_hours": {
+                "reserved": money.text(charges[row.uid].reserved, money.HOURS_PLACES),
+                "used": money.text(charges[row.uid].used, money.HOURS_PLACES),
+            },
+            "cost": {"to_date": money.text(charges[row.uid].cost), "currency": currency},
+        }
+        for row in rows
+    ]

@@ -1,0 +1,53 @@
+"""What teams borrow and lend of each pool: now, and over time."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.queues import lending
+from portal.api.http.auth import person
+from portal.api.http.strict import word
+from portal.core import clock, money
+from quotas.costs import windows
+
+
+class LoanOut(serializers.Serializer):
+    pool = serializers.CharField()
+    borrower = serializers.CharField(help_text="Slug of the team; empty for one you do not see.")
+    lender = serializers.CharField(
+        help_text="Slug of the team, or of the department whose own quota it is; empty for one you do not see."
+    )
+    amount = serializers.CharField(help_text="Decimal: units of the pool now, unit-hours in a window.")
+
+
+class LendingOut(serializers.Serializer):
+    results = LoanOut(many=True)
+
+
+@extend_schema(
+    parameters=[
+        OpenApiParameter(
+            "window", OpenApiTypes.STR, description=f"Unit-hours in it; without it what is now. {windows.WORKS}"
+        )
+    ],
+    responses=LendingOut,
+)
+@api_view(["GET"])
+def loans(request: Request) -> Response:
+    """Who owes whom. What is borrowed comes from the nearest department first, its own quota before its teams', and of
+    the teams from each in proportion to what it leaves idle."""
+    user, text = person(request), word(request, "window").replace(" ", "+")
+    found = lending.over(user, windows.parse(text, clock.now())) if text else lending.now(user)
+    return Response({"results": [document(loan) for loan in found]})
+
+
+def document(loan: lending.Loan | lending.Side) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, str) else money.text(value, money.HOURS_PLACES)
+        for name, value in vars(loan).items()
+    }

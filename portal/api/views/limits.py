@@ -1,0 +1,289 @@
+"""Limits: who may hold how much at once; what a change would do; and how queues compete for what is lent."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers, status
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.limits import services as limit_services
+from portal.api.http import etag
+from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
+from portal.api.http.pagination import page, page_of
+from portal.api.http.strict import Amount, Body, Text, Whole, read, words
+from portal.core.errors import Invalid
+from portal.core.locks import advisory_lock
+from portal.tenants import access
+from portal.tenants.models import Department, Membership, Team, User
+from portal.tenants.models import Scope as TokenScope
+from quotas.catalog.models import Flavor, Offering, Pool
+from quotas.limits import selectors, services
+from quotas.limits.models import MOST_UNITS, Limit, Reclaim, Within
+from quotas.limits.projection import Policy
+from quotas.limits.services import Holder, Scope
+
+
+class LimitOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    holder_kind = serializers.ChoiceField(["department", "team", "project", "member"])
+    holder = serializers.CharField(help_text="Slug; team/username of a member.")
+    scope_kind = serializers.ChoiceField(["pool", "offering", "flavor", "all"])
+    scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
+    unit = serializers.CharField(help_text="GPUs, slices, or units of the pool.")
+    nominal = serializers.IntegerField()
+    borrowing = serializers.IntegerField(allow_null=True, help_text="null: without a bound.")
+    lending = serializers.IntegerField(allow_null=True, help_text="null: all that is not used.")
+    used = serializers.CharField(
+        allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
+    )
+    kept_by = serializers.ChoiceField(["kueue", "portal"])
+
+
+class TermsBody(Body):
+    nominal = Whole(min_value=0, max_value=MOST_UNITS)
+    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=0)
+    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=None)
+
+
+class LimitBody(TermsBody):
+    """Whose it is: `department`, `team`, `project`, or `team` with `member`. Of what: `pool`, `offering`, `flavor`, or
+    none of them for all GPUs."""
+
+    department = Text(required=False)
+    team = Text(required=False)
+    project = Text(required=False)
+    member = Text(required=False, help_text="Username; with team.")
+    pool = Text(required=False)
+    offering = Text(required=False)
+    flavor = Text(required=False)
+
+
+class AmountsOut(serializers.Serializer):
+    nominal = serializers.IntegerField()
+    borrowing = serializers.IntegerField(allow_null=True)
+    lending = serializers.IntegerField(allow_null=True)
+
+
+class TouchedOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    project = serializers.CharField()
+    phase = serializers.CharField()
+
+
+class FieldOut(serializers.Serializer):
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    field = serializers.CharField()
+    before = serializers.CharField(allow_null=True)
+    after = serializers.CharField(allow_null=True)
+
+
+class EffectOut(serializers.Serializer):
+    before = AmountsOut(allow_null=True)
+    after = AmountsOut()
+    unit = serializers.CharField()
+    in_use = serializers.CharField()
+    over = serializers.CharField(help_text="In use beyond all that there is for it then; nothing ends by itself.")
+    borrowed = serializers.CharField(help_text="In use and not its own then: Kueue may take it back for whose it is.")
+    allocations = TouchedOut(many=True)
+    kueue = FieldOut(many=True)
+    detail = serializers.CharField()
+
+
+@extend_schema(
+    operation_id="limits_list",
+    methods=["GET"],
+    parameters=[
+        OpenApiParameter(name, OpenApiTypes.STR)
+        for name in ("department", "team", "project", "member", "pool", "offering", "flavor")
+    ],
+    responses=page_of(LimitOut),
+)
+@extend_schema(methods=["POST"], request=LimitBody, responses={201: LimitOut})
+@api_view(["GET", "POST"])
+@permission_classes([LeadScope])
+def limits(request: Request) -> Response:
+    """Limits the caller sees. POST sets one: operators those of departments and teams, leads those of their projects
+    and members."""
+    user = person(request)
+    if request.method == "POST":
+        body = read(LimitBody, request)
+        holder, scope = _parties(user, body)
+        _require_scope(request, holder)
+        row = limit_services.set_limit(user, holder, scope, _terms(body))
+        return _shown(row, status.HTTP_201_CREATED)
+    rows = limit_services.visible(user)
+    fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
+    for name in ("department", "team", "project", *fields):
+        if given := words(request, name):
+            rows = rows.filter(**{f"{fields.get(name, name + '__slug')}__in": given})
+    return page(request, rows, lambda found: [document(row) for row in found], "id")
+
+
+@extend_schema(request=LimitBody, responses=EffectOut)
+@api_view(["POST"])
+@permission_classes([LeadScope])
+def preview(request: Request) -> Response:
+    """What setting this limit would do: which allocations count against it, and what Kueue is told."""
+    user = person(request)
+    body = read(LimitBody, request)
+    found = limit_services.effect(user, *_parties(user, body), _terms(body))
+    return Response(
+        {
+            "before": None if found.before is None else vars(found.before),
+            "after": vars(found.after),
+            "unit": found.unit,
+            "in_use": limit_services.text(found.in_use),
+            "over": limit_services.text(found.over),
+            "borrowed": limit_services.text(found.borrowed),
+            "allocations": [
+                {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
+                for row in found.touched
+            ],
+            "kueue": [change._asdict() for change in found.objects],
+            "detail": found.sentence,
+        }
+    )
+
+
+@extend_schema(methods=["GET"], responses=LimitOut)
+@extend_schema(methods=["PUT"], request=TermsBody, responses=LimitOut)
+@extend_schema(methods=["DELETE"], responses={204: None})
+@api_view(["GET", "PUT", "DELETE"])
+@permission_classes([LeadScope])
+def limit(request: Request, id_: int) -> Response:
+    """One limit. A change needs If-Match; taking one away leaves nothing of Kueue's, and no bound of the portal's."""
+    user = person(request)
+    row = limit_services.one(user, id_)
+    if request.method != "GET":
+        _require_scope(request, services.parties(row)[0])
+    if request.method == "PUT":
+        with transaction.atomic(), advisory_lock("limits"):
+            row = limit_services.one(user, id_)
+            etag.require_match(request, version(row))
+            row = limit_services.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
+    elif request.method == "DELETE":
+        limit_services.remove_limit(user, row)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+    return _shown(row)
+
+
+class PolicyOut(serializers.Serializer):
+    holder_kind = serializers.ChoiceField(["department", "team"])
+    holder = serializers.CharField()
+    weight = serializers.CharField(help_text="Decimal.")
+    reclaim = serializers.ChoiceField(Reclaim.values)
+    within = serializers.ChoiceField(Within.values)
+
+
+class PolicyBody(Body):
+    weight = Amount(required=False, default=Decimal(1), max_digits=9, decimal_places=3, min_value=Decimal(0))
+    reclaim = Text(required=False, default=Reclaim.ANY.value, help_text="Kueue's reclaimWithinCohort.")
+    within = Text(required=False, default=Within.NEVER.value, help_text="Kueue's withinClusterQueue.")
+
+
+@extend_schema(methods=["GET"], responses=PolicyOut)
+@extend_schema(methods=["PUT"], request=PolicyBody, responses=PolicyOut)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def policy(request: Request, slug: str, kind: str) -> Response:
+    """How a department or team competes for what others lend: its weight, and whom it may take back from."""
+    user = person(request)
+    holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
+    if request.method == "PUT":
+        limit_services.require(user, holder)
+        with transaction.atomic(), advisory_lock("limits"):
+            etag.require_match(request, _policy_version(selectors.policy_of(holder)))
+            services.set_policy(user.username, holder, **read(PolicyBody, request))
+    agreed = selectors.policy_of(holder)
+    shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
+    return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
+
+
+def _policy_version(agreed: Policy) -> str:
+    return f"{agreed.weight.normalize():f}-{agreed.reclaim}-{agreed.within}"
+
+
+def document(row: Limit) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "holder_kind": row.holder_kind,
+        "holder": row.holder,
+        "scope_kind": row.scope_kind,
+        "scope": row.scope,
+        "unit": limit_services.unit(services.parties(row)[1]),
+        "nominal": row.nominal,
+        "borrowing": row.borrowing,
+        "lending": row.lending,
+        "used": None if row.kept_by_kueue else limit_services.text(row.units_used),
+        "kept_by": "kueue" if row.kept_by_kueue else "portal",
+    }
+
+
+def version(row: Limit) -> str:
+    return f"{row.pk}-{row.nominal}-{row.borrowing}-{row.lending}"
+
+
+def _require_scope(request: Request, holder: Holder) -> None:
+    if isinstance(holder, Department | Team):
+        require_scope(request, TokenScope.ADMIN)
+
+
+def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
+    return Response(document(row), status=code, headers={"ETag": etag.of(version(row))})
+
+
+def _terms(body: dict[str, Any]) -> limit_services.Terms:
+    return limit_services.Terms(body["nominal"], body["borrowing"], body["lending"])
+
+
+def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
+    """Holder and scope that the body names; Invalid when it names none, or two."""
+    errors: dict[str, list[str]] = {}
+    holders = [name for name in ("department", "team", "project") if name in body]
+    if len(holders) != 1:
+        errors["team"] = ["Name whose limit it is by one of department, team, project, or team with member."]
+    elif "member" in body and holders != ["team"]:
+        errors["member"] = ["A member is named together with the team."]
+    scopes = [name for name in ("pool", "offering", "flavor") if name in body]
+    if len(scopes) > 1:
+        errors[scopes[1]] = ["Name one of pool, offering and flavor, or none of them for all GPUs."]
+    if errors:
+        raise Invalid(errors)
+    return _holder(user, body), _scope(body)
+
+
+def _holder(user: User, body: dict[str, Any]) -> Holder:
+    if "department" in body:
+        return access.department_for(user, body["department"])
+    if "project" in body:
+        return access.project_for(user, body["project"])
+    team = access.team_for(user, body["team"])
+    if "member" not in body:
+        return team
+    found = Membership.objects.select_related("team", "user").filter(team=team, user__username=body["member"]).first()
+    if found is None:
+        raise Invalid({"member": [f"{body['member']} is no member of {team.slug}."]})
+    return found
+
+
+def _scope(body: dict[str, Any]) -> Scope:
+    found: Scope = None
+    if "pool" in body:
+        found = Pool.objects.select_related("flavor").filter(key=body["pool"]).first()
+    elif "offering" in body:
+        found = Offering.objects.select_related("pool", "flavor").filter(key=body["offering"]).first()
+    elif "flavor" in body:
+        found = Flavor.objects.filter(name=body["flavor"]).first()
+    else:
+        return None
+    if found is None:
+        name = next(name for name in ("pool", "offering", "flavor") if name in body)
+        raise Invalid({name: [f"There is no {name} {body[name]}."]})
+    return found

@@ -1,0 +1,118 @@
+"""The caller: who one is, and one's own tokens."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http import auth
+from portal.api.http.auth import person
+from portal.api.http.pagination import page, page_of
+from portal.tenants import access, services
+from portal.tenants.models import ApiToken, Membership, Scope
+
+
+class TeamRole(serializers.Serializer):
+    slug = serializers.CharField()
+    role = serializers.CharField(help_text="viewer, member, lead; operator or auditor without a membership.")
+
+
+class OwnProject(serializers.Serializer):
+    slug = serializers.CharField()
+    team = serializers.CharField(source="team.slug")
+    namespace = serializers.CharField()
+
+
+class Me(serializers.Serializer):
+    username = serializers.CharField()
+    platform_role = serializers.CharField()
+    teams = TeamRole(many=True)
+    projects = OwnProject(many=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+
+
+class TokenRequest(serializers.Serializer):
+    name = serializers.CharField(max_length=100)
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
+    expires_at = serializers.DateTimeField(
+        required=False,
+        help_text="At most a year ahead, nor after the token of the request; if not given, 90 days or that.",
+    )
+
+
+class Token(serializers.ModelSerializer):
+    class Meta:
+        model = ApiToken
+        fields: tuple[str, ...] = (
+            "id",
+            "name",
+            "prefix",
+            "scopes",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        )
+
+
+class NewToken(Token):
+    token = serializers.CharField(help_text="The secret. Shown only here.")
+
+    class Meta(Token.Meta):
+        fields = (*Token.Meta.fields, "token")
+
+
+@extend_schema(responses=Me)
+@api_view(["GET"])
+def me(request: Request) -> Response:
+    """The caller with teams, projects, and what the token may be used for."""
+    user = person(request)
+    role_in = dict(Membership.objects.filter(user=user).values_list("team__slug", "role"))
+    data = {
+        "username": user.username,
+        "platform_role": user.platform_role,
+        "teams": [
+            {"slug": slug, "role": role_in.get(slug, user.platform_role)}
+            for slug in access.visible_teams(user).values_list("slug", flat=True)
+        ],
+        "projects": access.visible_projects(user).filter(archived_at=None),
+        "scopes": auth.scopes(request),
+    }
+    return Response(Me(data).data)
+
+
+@extend_schema(methods=["GET"], responses=page_of(Token))
+@extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
+@api_view(["GET", "POST"])
+def tokens(request: Request) -> Response:
+    """The caller's tokens. POST creates one; with a token, none of more scopes or of a later end than it has."""
+    if request.method == "GET":
+        return page(request, ApiToken.objects.filter(user=person(request)), _render, "-created_at", "-id")
+    wanted = TokenRequest(data=request.data)
+    wanted.is_valid(raise_exception=True)
+    values: dict[str, Any] = wanted.validated_data
+    row, secret = services.issue_token(
+        person(request),
+        values["name"],
+        values["scopes"],
+        expires_at=values.get("expires_at"),
+        parent=request.auth if isinstance(request.auth, ApiToken) else None,
+        actor=person(request).username,
+    )
+    return Response({**Token(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
+
+
+@extend_schema(responses={204: None})
+@api_view(["DELETE"])
+def token(request: Request, token_id: int) -> HttpResponse:
+    """Revoke one of the caller's tokens, and those that were created with it."""
+    services.revoke_token(person(request), token_id, actor=person(request).username)
+    return Response(status=204)
+
+
+def _render(rows: list[ApiToken]) -> list[dict[str, Any]]:
+    return [dict(Token(row).data) for row in rows]

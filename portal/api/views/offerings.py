@@ -1,0 +1,210 @@
+"""The catalogue: what there is to ask for, what is free of it, and what the caller's team can get."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.capacity import device_inventory
+from allocations.capacity.snapshot import Mine, Stock
+from allocations.domain.isolation import of_slice
+from allocations.requests import forecast
+from portal.api.http.auth import person
+from portal.api.http.pagination import page, page_of
+from portal.api.http.strict import flag, word, words
+from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
+from portal.core import clock
+from portal.core.errors import Invalid, NotVisible
+from portal.core.money import text
+from portal.tenants import access
+from portal.tenants.models import Team
+from quotas.catalog import selectors as catalog
+from quotas.catalog.models import Kind, Offering
+from quotas.costs import selectors as costs
+
+
+class FlavorBriefOut(serializers.Serializer):
+    name = serializers.CharField()
+    product = serializers.CharField()
+    architecture = serializers.CharField()
+    memory_mib = serializers.IntegerField()
+    compute_capability = serializers.CharField()
+    path = serializers.CharField(help_text="dra or device-plugin.")
+
+
+class CapacityOut(serializers.Serializer):
+    total = serializers.IntegerField()
+    held = serializers.IntegerField()
+    free = serializers.IntegerField()
+
+
+class FreedOut(serializers.Serializer):
+    at = serializers.DateTimeField()
+    allocation = serializers.UUIDField(allow_null=True, help_text="Whose end it is; null where you do not see it.")
+
+
+class MineOut(serializers.Serializer):
+    limit = serializers.IntegerField(help_text="The teams' own quota.")
+    used = serializers.IntegerField()
+    can_get_now = serializers.IntegerField()
+    can_borrow = serializers.IntegerField(help_text="The part of can_get_now that others would lend.")
+    most = serializers.IntegerField(help_text="With all that could ever be borrowed.")
+    after = FreedOut(allow_null=True, help_text="When none can be had now: the end after which one can, as ends stand.")
+
+
+class OfferingOut(serializers.Serializer):
+    id = serializers.CharField()
+    cluster = serializers.CharField()
+    flavor = FlavorBriefOut()
+    kind = serializers.CharField()
+    profile = serializers.CharField(help_text="Empty but for MIG.")
+    isolation = serializers.CharField(help_text="full, hardware, or none: shared, not isolated.")
+    isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    sharing = serializers.CharField(help_text="time-slicing, mps, consumable-shares, vgpu, or empty.")
+    replicas = serializers.IntegerField(help_text="How many slices share one card or MIG instance.")
+    one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
+    memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
+    gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
+    node_share = NodeShareOut(
+        allow_null=True,
+        help_text="CPU, memory and pods of its node that go with one slice; null where no node has told, and of an own "
+        "claim, which has them by what it takes.",
+    )
+    price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
+    currency = serializers.CharField()
+    capacity = CapacityOut()
+    mine = MineOut()
+    wait = WaitOut()
+
+
+@extend_schema(
+    parameters=[
+        OpenApiParameter("project", OpenApiTypes.STR, description="`mine` is then of its team."),
+        OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
+        OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
+    ],
+    responses=page_of(OfferingOut),
+)
+@api_view(["GET"])
+def offerings(request: Request) -> Response:
+    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams (or the
+    project's) hold and get.
+
+    With `free=true`, what has something free; with `project` too, what the project's team can get now.
+    """
+    user = person(request)
+    slug = word(request, "project")
+    project = access.project_for(user, slug) if slug else None
+    teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
+    stock = Stock(teams, user=user, project=project)
+    rows = catalog.offerings()
+    if kinds := words(request, "kind"):
+        if unknown := sorted(set(kinds) - set(Kind.values)):
+            raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
+        rows = rows.filter(kind__in=kinds)
+    if flag(request, "free", False):
+        rows = rows.filter(
+            key__in=[
+                o.key
+                for o in stock.offerings()
+                if (_mine(stock, teams, o).can_get_now if project else stock.capacity(o).free)
+            ]
+        )
+    return page(request, rows, lambda found: _render(found, stock, teams), "key")
+
+
+class WordOut(serializers.Serializer):
+    name = serializers.CharField(help_text="Without the domain where it is the driver's own.")
+    type = serializers.ChoiceField(["string", "int", "bool", "version", "quantity"])
+    values = serializers.ListField(help_text="Some that are published now.")
+    devices = serializers.ListField(child=serializers.CharField(), help_text="Kinds of device that have it.")
+
+
+class VocabularyOut(serializers.Serializer):
+    devices = serializers.ListField(child=serializers.CharField(), help_text="gpu, mig.")
+    profiles = serializers.ListField(child=serializers.CharField())
+    attributes = WordOut(many=True)
+    capacities = WordOut(many=True)
+    shareable = serializers.BooleanField(help_text="Whether a device serves several claims, so that a part is taken.")
+
+
+@extend_schema(responses=VocabularyOut)
+@api_view(["GET"])
+def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
+    """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
+    key = f"{flavor}/{slice_}"
+    row = None if "\x00" in key else catalog.offerings().filter(key=key, kind=Kind.CLAIM).first()
+    if row is None:
+        raise NotVisible(
+            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."
+        )
+    return Response(device_inventory.of(row.flavor).words.document())
+
+
+def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
+    """What the teams hold together; zeros for who is in none."""
+    sides = [stock.mine(team, offering) for team in teams]
+    return Mine(
+        limit=sum(side.limit for side in sides),
+        used=sum(side.used for side in sides),
+        can_get_now=min(sum(side.can_get_now for side in sides), stock.capacity(offering).free),
+        can_borrow=sum(side.can_borrow for side in sides),
+        most=sum(side.most for side in sides),
+    )
+
+
+def _after(
+    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[forecast.Freed]
+) -> dict[str, Any] | None:
+    """The first end after which one of the teams can have one; whose it is only where it is of these teams."""
+    if mine.can_get_now:
+        return None
+    teams = list(teams)
+    found = [freed for team in teams if (freed := forecast.after(stock, team, offering, 1, ends))]
+    if not found:
+        return None
+    first = min(found, key=lambda freed: freed.at)
+    is_own = first.allocation.project.team in teams
+    return {"at": first.at, "allocation": first.allocation.pk if is_own else None}
+
+
+def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
+    prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
+    mine = {row.key: _mine(stock, teams, row) for row in rows}
+    ends = forecast.ends(clock.now()) if any(not side.can_get_now for side in mine.values()) else []
+    return [
+        {
+            "id": row.key,
+            "cluster": row.flavor.cluster.slug,
+            "flavor": {
+                "name": row.flavor.name,
+                "product": row.flavor.product,
+                "architecture": row.flavor.architecture,
+                "memory_mib": row.flavor.memory_mib,
+                "compute_capability": row.flavor.compute_capability,
+                "path": row.flavor.path,
+            },
+            "kind": row.kind,
+            "profile": row.profile,
+            "isolation": row.isolation,
+            "isolation_note": of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note,
+            "sharing": row.sharing,
+            "replicas": row.replicas,
+            "one_at_a_time": row.one_at_a_time,
+            "memory_mib": row.memory_mib,
+            "gpu_share": str(row.gpu_share),
+            "node_share": None if row.kind == Kind.CLAIM else node_share(row.node_share),
+            "price_per_hour": text(prices[row.key]) if row.key in prices else None,
+            "currency": currency,
+            "capacity": vars(stock.capacity(row)),
+            "mine": {**vars(mine[row.key]), "after": _after(stock, teams, row, mine[row.key], ends)},
+            "wait": NO_ESTIMATE,
+        }
+        for row in rows
+    ]

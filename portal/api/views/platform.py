@@ -1,0 +1,65 @@
+"""Clusters, nodes and devices, for operators and auditors."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import person
+from portal.api.http.pagination import page_as, page_of
+from portal.tenants import access
+from quotas.catalog.models import Cluster, Device, Node
+
+
+class ClusterOut(serializers.ModelSerializer):
+    class Meta:
+        model = Cluster
+        fields = ("slug", "name")
+
+
+class NodeOut(serializers.ModelSerializer):
+    cluster = serializers.CharField(source="cluster.slug")
+    flavor = serializers.CharField(source="flavor.name", allow_null=True, default=None)
+
+    class Meta:
+        model = Node
+        fields = ("name", "cluster", "flavor", "ready", "tainted", "problem", "capacity", "present")
+
+
+class DeviceOut(serializers.ModelSerializer):
+    node = serializers.CharField(source="node.name")
+    flavor = serializers.CharField(source="flavor.name")
+
+    class Meta:
+        model = Device
+        fields = ("node", "name", "uuid", "flavor", "healthy", "attributes", "present")
+
+
+@extend_schema(responses=page_of(ClusterOut))
+@api_view(["GET"])
+def clusters(request: Request) -> Response:
+    """Clusters the portal works on."""
+    return _list(request, Cluster.objects.all(), ClusterOut, "slug")
+
+
+@extend_schema(responses=page_of(NodeOut))
+@api_view(["GET"])
+def nodes(request: Request) -> Response:
+    """Nodes with GPUs; `problem` says why one is not offered and what would help."""
+    return _list(request, Node.objects.select_related("cluster", "flavor"), NodeOut, "name", "id")
+
+
+@extend_schema(responses=page_of(DeviceOut))
+@api_view(["GET"])
+def devices(request: Request) -> Response:
+    """Cards that Kubernetes names, so those by DRA."""
+    return _list(request, Device.objects.select_related("node", "flavor"), DeviceOut, "node__name", "name", "id")
+
+
+def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
+    access.require(person(request), "platform.view", None)
+    return page_as(request, rows, out, *ordering)

@@ -1,0 +1,74 @@
+"""Prices of GPU-hours. A price never changes: a new one begins later."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.http.auth import AdminScope, person
+from portal.api.http.pagination import page, page_of
+from portal.api.http.strict import Amount, Body, Moment, Text, read, words
+from portal.core.errors import Invalid
+from portal.tenants import access
+from quotas.catalog.models import Flavor
+from quotas.costs import selectors, services
+from quotas.costs.models import Price
+
+
+class PriceOut(serializers.Serializer):
+    flavor = serializers.CharField()
+    valid_from = serializers.DateTimeField()
+    per_gpu_hour = serializers.CharField(help_text="Decimal.")
+    currency = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # a field of that name, not the option
+
+
+class NewPrice(Body):
+    flavor = Text(max_length=63)
+    per_gpu_hour = Amount(max_digits=20, decimal_places=services.DECIMALS)
+    currency = Text(required=False, max_length=3, help_text="That of all prices, if not given.")
+    valid_from = Moment(required=False, allow_null=True, help_text="Now, if not given.")
+    source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
+
+
+@extend_schema(methods=["GET"], responses=page_of(PriceOut))
+@extend_schema(methods=["POST"], request=NewPrice, responses={201: PriceOut})
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+def prices(request: Request) -> Response:
+    """All prices, latest first; `?flavor=` keeps those of one. POST sets one from now on or later (operators)."""
+    if request.method == "GET":
+        rows = Price.objects.select_related("flavor")
+        if flavors := words(request, "flavor"):
+            rows = rows.filter(flavor__name__in=flavors)
+        return page(request, rows, _render, "-valid_from", "-id")
+    access.require(person(request), "price.manage", None)
+    values = read(NewPrice, request)
+    flavor = Flavor.objects.filter(name=values["flavor"]).first()
+    if flavor is None:
+        raise Invalid({"flavor": [f"There is no flavor {values['flavor']}. GET /flavors lists them."]})
+    price = services.set_price(
+        person(request).username,
+        flavor,
+        values["per_gpu_hour"],
+        values.get("currency") or selectors.currency(),
+        values.get("valid_from"),
+        values["source"],
+    )
+    return Response(_render([price])[0], status=201)
+
+
+def _render(rows: list[Price]) -> list[dict[str, Any]]:
+    return [
+        {
+            "flavor": row.flavor.name,
+            "valid_from": row.valid_from,
+            "per_gpu_hour": f"{row.per_gpu_hour.normalize():f}",
+            "currency": row.currency,
+            "source": row.source,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,271 @@
+"""Projects: made, adopted, moved, guarded and archived by operators; named by their leads."""
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.projects import adopt as project_adopt
+from allocations.projects import archive as project_archive
+from allocations.projects import transfer
+from portal.api.http import etag
+from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
+from portal.api.http.pagination import page_as, page_of
+from portal.api.http.strict import Body, Flag, Text, Whole, read, word
+from portal.api.views.structure import IF_MATCH, SLUG_HELP
+from portal.core import money
+from portal.core.errors import Invalid
+from portal.tenants import access, services, structure
+from portal.tenants import object_limits as limits
+from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team
+
+POD_SECURITY = "Pod Security level: restricted or baseline."
+EGRESS = "Where pods may connect to: none, cluster or internet."
+EXPOSURE = "From where Services may be reached: cluster, node-port (of every node) or load-balancer (both)."
+OBJECT_LIMITS = "Kind → number of objects; a kind left out stays as it is, null is its default."
+CONFIG_SIZE = (
+    f"How large a ConfigMap or Secret may be, in KiB: 1 to {limits.CONFIG_KIB_MAX}, {limits.CONFIG_KIB} by default."
+)
+ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
+
+
+class ProjectOut(serializers.ModelSerializer):
+    team = serializers.CharField(source="team.slug")
+    department = serializers.CharField(source="team.department.slug")
+    object_limits = serializers.SerializerMethodField(help_text="Kind → how many objects of it the project may have.")
+    object_store_mib = serializers.SerializerMethodField(help_text="What they take in etcd at most: numbers × sizes.")
+    object_store_limit_mib = serializers.SerializerMethodField(help_text="What they may take, PROJECT_STORE_MIB.")
+
+    class Meta:
+        model = Project
+        fields = (
+            *("slug", "name", "team", "department", "namespace", "adopted", "guard"),
+            *("pod_security", "egress", "exposure", "admin_access"),
+            *("object_limits", "config_size_kib", "object_store_mib", "object_store_limit_mib", "archived_at"),
+        )
+
+    def get_object_limits(self, row: Project) -> dict[str, int]:
+        return limits.numbers(row.object_limits)
+
+    def get_object_store_mib(self, row: Project) -> int:
+        return limits.stored_mib(row.object_limits, row.config_size_kib)
+
+    def get_object_store_limit_mib(self, row: Project) -> int:
+        return int(settings.PROJECT_STORE_MIB)
+
+
+class ObjectLimits(serializers.DictField):
+    """Kind → number of objects."""
+
+    child = Whole(allow_null=True)
+
+
+class NewProject(Body):
+    slug = Text(max_length=40, help_text=SLUG_HELP)
+    name = Text(max_length=100)
+    team = Text(max_length=40)
+    namespace = Text(required=False, max_length=63, help_text="The slug, if not given.")
+    adopt = Flag(default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first.")
+    pod_security = serializers.ChoiceField(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
+    egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
+    exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
+    admin_access = Flag(default=False, help_text=ADMIN_ACCESS)
+    object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
+    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
+
+
+class ProjectChange(Body):
+    """What is left out stays as it is. Leads change the name; the rest is operators', with scope admin."""
+
+    name = Text(required=False, max_length=100)
+    pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)
+    egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
+    exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
+    admin_access = Flag(required=False, help_text=ADMIN_ACCESS)
+    object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
+    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
+
+
+class Move(Body):
+    team = Text(max_length=40)
+
+
+class Archive(Body):
+    dry_run = Flag(default=False, help_text="true: only say what would end.")
+    confirm = Text(default="", allow_blank=True, help_text="The project's slug; needed unless dry_run is true.")
+
+
+class NewGuard(Body):
+    guard = serializers.ChoiceField(Guard.choices, help_text="audit warns, enforce refuses.")
+
+
+class Nothing(Body):
+    pass
+
+
+class EndsOut(serializers.Serializer):
+    project = serializers.CharField()
+    archived_at = serializers.DateTimeField(allow_null=True)
+    allocations = serializers.ListField(child=serializers.DictField(), help_text="id, name, offering, requested_by.")
+    jobs = serializers.ListField(child=serializers.CharField(), help_text="Tenants' own queued Jobs.")
+    cost_per_hour = serializers.CharField(help_text="What the held allocations cost now.")
+    currency = serializers.CharField()
+    namespace = serializers.CharField(help_text="deleted, or given_back.")
+    remaining = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What still keeps the namespace of an archived project, in Kubernetes' words.",
+    )
+
+
+class UngatedOut(serializers.Serializer):
+    pod = serializers.CharField(source="name")
+    why = serializers.CharField()
+
+
+class GuardOut(serializers.Serializer):
+    guard = serializers.CharField()
+    would_refuse = UngatedOut(many=True)
+
+
+@extend_schema(methods=["GET"], operation_id="projects_list", responses=page_of(ProjectOut))
+@extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+def projects(request: Request) -> Response:
+    """Projects the caller sees; `?team=` keeps those of one team. POST makes one, or adopts a namespace (operators)."""
+    if request.method == "GET":
+        rows = access.visible_projects(person(request))
+        team = word(request, "team")
+        return page_as(request, rows.filter(team__slug=team) if team else rows, ProjectOut, "slug")
+    access.require(person(request), "structure.manage", None)
+    values = read(NewProject, request)
+    team, slug, name, adopt = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
+    if adopt:
+        namespace = values.pop("namespace", "") or slug
+        made = project_adopt.adopt(person(request), _team(team), slug, name, namespace, **values)
+    else:
+        made = services.create_project(_team(team), slug, name, actor=person(request).username, **values)
+    return _out(made, 201)
+
+
+@extend_schema(methods=["GET"], responses=ProjectOut)
+@extend_schema(methods=["PUT"], request=ProjectChange, responses=ProjectOut, parameters=IF_MATCH)
+@api_view(["GET", "PUT"])
+@permission_classes([LeadScope])
+def project(request: Request, slug: str) -> Response:
+    """One project, with its ETag. PUT changes its name (leads), or what its namespace allows (operators)."""
+    row = access.project_for(person(request), slug)
+    if request.method == "PUT":
+        access.require(person(request), "project.rename", row.team)
+        values, actor = read(ProjectChange, request), person(request).username
+        name = values.pop("name", None)
+        if values:
+            require_scope(request, Scope.ADMIN)
+            access.require(person(request), "structure.manage", row.team)
+        with transaction.atomic():
+            row = etag.locked(request, row, _version)
+            structure.configure_project(row, actor=actor, **values)
+            if name is not None:
+                structure.rename(row, name, actor=actor)
+    return _out(row)
+
+
+@extend_schema(request=Move, responses=ProjectOut)
+@api_view(["POST"])
+@permission_classes([AdminScope])
+def move(request: Request, slug: str) -> Response:
+    """Give an empty project to another team (operators); 409 names what still lives in it. Old costs stay put."""
+    row = _managed(request, slug)
+    transfer.move(person(request), row, _team(read(Move, request)["team"]))
+    return _out(row)
+
+
+@extend_schema(request=Archive, responses=EndsOut)
+@api_view(["POST"])
+@permission_classes([AdminScope])
+def archive(request: Request, slug: str) -> Response:
+    """End all that lives in the project and take it out of use (operators), if `confirm` is its slug; with `dry_run`
+    only say what would end."""
+    row, values = _managed(request, slug), read(Archive, request)
+    if not (is_dry := values["dry_run"]):
+        project_archive.require_confirmation(row, values["confirm"])
+    ends = project_archive.preview(person(request), row)
+    if not is_dry:
+        project_archive.archive(person(request), row)
+    return Response(EndsOut(_ends(row, ends)).data)
+
+
+@extend_schema(request=Nothing, responses=ProjectOut)
+@api_view(["POST"])
+@permission_classes([AdminScope])
+def unarchive(request: Request, slug: str) -> Response:
+    """Take an archived project into use again, with nothing in it (operators)."""
+    row = _managed(request, slug)
+    project_archive.unarchive(person(request), row)
+    return _out(row)
+
+
+@extend_schema(methods=["GET"], responses=GuardOut)
+@extend_schema(methods=["POST"], request=NewGuard, responses=GuardOut)
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+def guard(request: Request, slug: str) -> Response:
+    """What the guard does, and the pods that it would refuse were they made anew. POST has it warn or refuse."""
+    row = _managed(request, slug)
+    with transaction.atomic():
+        if request.method == "POST":
+            project_adopt.set_guard(person(request), row, read(NewGuard, request)["guard"])
+        waiting = project_adopt.waiting_for(person(request), row)
+    return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
+
+
+def _managed(request: Request, slug: str) -> Project:
+    """The project, for who may manage it."""
+    row = access.project_for(person(request), slug)
+    access.require(person(request), "structure.manage", row.team)
+    return row
+
+
+def _team(slug: str) -> Team:
+    """For operators, who see them all."""
+    found = Team.objects.select_related("department").filter(slug=slug).first() if "\x00" not in slug else None
+    if found is None:
+        raise Invalid({"team": [f"There is no team {slug}. GET /teams lists them."]})
+    return found
+
+
+def _ends(row: Project, ends: project_archive.Ends) -> dict[str, Any]:
+    return {
+        "project": row.slug,
+        "archived_at": row.archived_at,
+        "allocations": [
+            {
+                "id": str(found.pk),
+                "name": found.name,
+                "offering": found.offering.key,
+                "requested_by": found.requested_by.username,
+            }
+            for found in ends.allocations
+        ],
+        "jobs": ends.jobs,
+        "cost_per_hour": money.text(ends.per_hour),
+        "currency": ends.currency,
+        "namespace": "deleted" if ends.deletes_namespace else "given_back",
+        "remaining": project_archive.remaining([row]).get(row.namespace, []),
+    }
+
+
+def _version(row: Project) -> str:
+    objects = (json.dumps(row.object_limits, sort_keys=True), row.config_size_kib)
+    allows = (row.pod_security, row.egress, row.exposure, row.admin_access, *objects)
+    return etag.version(row.name, row.team_id, row.guard, *allows)
+
+
+def _out(row: Project, status: int = 200) -> Response:
+    return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.of(_version(row))})

@@ -1,0 +1,167 @@
+"""Departments and teams, as far as the caller sees them; operators make, rename and move them."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import api_view, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from allocations.projects import transfer
+from portal.api.http import etag
+from portal.api.http.auth import AdminScope, person
+from portal.api.http.pagination import page_as, page_of
+from portal.api.http.strict import Body, Text, read
+from portal.core.errors import Invalid
+from portal.tenants import access, services
+from portal.tenants import structure as tenants
+from portal.tenants.models import Department, Team
+
+SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
+PARENT_HELP = "Slug of the department above; null: none."
+IF_MATCH = [OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)]
+
+
+class DepartmentOut(serializers.ModelSerializer):
+    parent = serializers.CharField(source="parent.slug", allow_null=True, default=None)  # type: ignore[assignment]
+
+    class Meta:
+        model = Department
+        fields = ("slug", "name", "parent")
+
+
+class TeamOut(serializers.ModelSerializer):
+    department = serializers.CharField(source="department.slug")
+
+    class Meta:
+        model = Team
+        fields = ("slug", "name", "department")
+
+
+class NewDepartment(Body):
+    slug = Text(max_length=40, help_text=SLUG_HELP)
+    name = Text(max_length=100)
+    parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
+
+
+class DepartmentChange(Body):
+    """What is left out stays as it is."""
+
+    name = Text(required=False, max_length=100)
+    parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
+
+
+class NewTeam(Body):
+    slug = Text(max_length=40, help_text=SLUG_HELP)
+    name = Text(max_length=100)
+    department = Text(max_length=40)
+
+
+class TeamChange(Body):
+    """What is left out stays as it is."""
+
+    name = Text(required=False, max_length=100)
+    department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")
+
+
+@extend_schema(methods=["GET"], operation_id="departments_list", responses=page_of(DepartmentOut))
+@extend_schema(methods=["POST"], request=NewDepartment, responses={201: DepartmentOut})
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+def departments(request: Request) -> Response:
+    """Departments of the teams the caller sees, and those above them. POST makes one (operators)."""
+    if request.method == "GET":
+        rows = access.visible_departments(person(request)).select_related("parent")
+        return page_as(request, rows, DepartmentOut, "slug")
+    access.require(person(request), "structure.manage", None)
+    values = read(NewDepartment, request)
+    parent = _department(values.get("parent"), "parent")
+    made = services.create_department(values["slug"], values["name"], parent=parent, actor=person(request).username)
+    return _department_out(made, 201)
+
+
+@extend_schema(methods=["GET"], responses=DepartmentOut)
+@extend_schema(methods=["PUT"], request=DepartmentChange, responses=DepartmentOut, parameters=IF_MATCH)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def department(request: Request, slug: str) -> Response:
+    """One department, with its ETag. PUT renames or moves it (operators), under the ETag that was read."""
+    row = access.department_for(person(request), slug)
+    if request.method == "PUT":
+        access.require(person(request), "structure.manage", None)
+        values, actor = read(DepartmentChange, request), person(request).username
+        with transaction.atomic():
+            row = etag.locked(request, row, _department_version)
+            if "parent" in values:
+                transfer.move_department(row, _department(values["parent"], "parent"), actor=actor)
+            if "name" in values:
+                tenants.rename(row, values["name"], actor=actor)
+    return _department_out(row)
+
+
+@extend_schema(methods=["GET"], operation_id="teams_list", responses=page_of(TeamOut))
+@extend_schema(methods=["POST"], request=NewTeam, responses={201: TeamOut})
+@api_view(["GET", "POST"])
+@permission_classes([AdminScope])
+def teams(request: Request) -> Response:
+    """Teams the caller sees. POST makes one (operators)."""
+    if request.method == "GET":
+        return page_as(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
+    access.require(person(request), "structure.manage", None)
+    values = read(NewTeam, request)
+    within = _department(values["department"], "department")
+    assert within is not None
+    made = services.create_team(within, values["slug"], values["name"], actor=person(request).username)
+    return _team_out(made, 201)
+
+
+@extend_schema(methods=["GET"], responses=TeamOut)
+@extend_schema(methods=["PUT"], request=TeamChange, responses=TeamOut, parameters=IF_MATCH)
+@api_view(["GET", "PUT"])
+@permission_classes([AdminScope])
+def team(request: Request, slug: str) -> Response:
+    """One team, with its ETag. PUT renames it or moves it to another department (operators)."""
+    row = access.team_for(person(request), slug)
+    if request.method == "PUT":
+        access.require(person(request), "structure.manage", row)
+        values, actor = read(TeamChange, request), person(request).username
+        with transaction.atomic():
+            row = etag.locked(request, row, _team_version)
+            if "department" in values and (within := _department(values["department"], "department")):
+                transfer.move_team(row, within, actor=actor)
+            if "name" in values:
+                tenants.rename(row, values["name"], actor=actor)
+    return _team_out(row)
+
+
+def _department(slug: str | None, field: str) -> Department | None:
+    """For operators, who see them all."""
+    if slug is None:
+        return None
+    found = Department.objects.filter(slug=slug).first() if "\x00" not in slug else None
+    if found is None:
+        raise Invalid({field: [f"There is no department {slug}. GET /departments lists them."]})
+    return found
+
+
+def _department_version(row: Department) -> str:
+    return etag.version(row.name, row.parent_id)
+
+
+def _team_version(row: Team) -> str:
+    return etag.version(row.name, row.department_id)
+
+
+def _department_out(row: Department, status: int = 200) -> Response:
+    return _tagged(DepartmentOut(row).data, _department_version(row), status)
+
+
+def _team_out(row: Team, status: int = 200) -> Response:
+    return _tagged(TeamOut(row).data, _team_version(row), status)
+
+
+def _tagged(data: Any, version: str, status: int) -> Response:
+    return Response(data, status=status, headers={"ETag": etag.of(version)})

@@ -1,0 +1,116 @@
+"""What happens to every HTTP request before a view sees it."""
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from portal.audit import context
+from portal.core.errors import Busy, LengthRequired, Malformed, Problem, TooLarge
+from portal.http import client_address
+
+if TYPE_CHECKING:
+    from portal.tenants.models import User
+
+Next = Callable[[HttpRequest], HttpResponse]
+GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class AuthenticatedHttpRequest(HttpRequest):
+    """A request behind `login_required` or the API's authentication: `user` is a person, never anonymous."""
+
+    user: "User"
+
+
+def request_id(get_response: Next) -> Next:
+    """Give the request an id (that of a plain `X-Request-ID`), and put it on log lines and answer."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        id_ = given if GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        request.META["REQUEST_ID"] = id_
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=id_)
+        response = get_response(request)
+        response["X-Request-ID"] = id_
+        return response
+
+    return middleware
+
+
+def came_from(get_response: Next) -> Next:
+    """Let the audit log know the way in, the address and the request's id."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        way = next((way for way in ("api", "admin") if request.path.startswith(f"/{way}/")), "page")
+        with context.came_by(way, address=address(request), request_id=request.META["REQUEST_ID"]):
+            return get_response(request)
+
+    return middleware
+
+
+def address(request: HttpRequest) -> str:
+    """The client's, of which `TRUSTED_PROXIES` says how many proxies may tell it."""
+    return client_address.client_address(
+        str(request.META.get("REMOTE_ADDR", "")),
+        str(request.META.get("HTTP_X_FORWARDED_FOR", "")),
+        settings.TRUSTED_PROXIES,
+    )
+
+
+def body_limit(get_response: Next) -> Next:
+    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read; and one that is still
+    in chunks (`portal.http.chunked`), of which Django would read nothing."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        problem = _wrong_with_body(request)
+        if problem is None:
+            return get_response(request)
+        return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
+
+    return middleware
+
+
+def _wrong_with_body(request: HttpRequest) -> Problem | None:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
+        return TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
+    if "HTTP_TRANSFER_ENCODING" not in request.META:
+        return None
+    if request.META.get("CONTENT_LENGTH"):
+        return Malformed(
+            "Content-Length and Transfer-Encoding contradict each other.", hint="Send Content-Length alone."
+        )
+    return LengthRequired("The server cannot tell where the body ends.", hint="Send Content-Length.")
+
+
+class AnswerBusy:
+    """503 with Retry-After for a view that is too busy and has no answer of its own for that, as in Django's admin."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, Busy):
+            return None
+        words = f"{error.detail} {error.hint}\n"
+        headers = {"Retry-After": str(error.retry_after_s)}
+        return HttpResponse(words, content_type="text/plain", status=error.status, headers=headers)
+
+
+def log_user(get_response: Next) -> Next:
+    """Put the signed-in person's name on log lines."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            structlog.contextvars.bind_contextvars(user=request.user.get_username())
+        return get_response(request)
+
+    return middleware

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class WorkqueueConfig(AppConfig):
+    name = "portal.workqueue"
+    label = "workqueue"

@@ -1,0 +1,8 @@
+from celery import shared_task
+
+from portal.workqueue import queue as workqueue
+
+
+@shared_task(name="core.sweep")
+def sweep() -> None:
+    workqueue.sweep()
