@@ -63,4 +63,4 @@ faults: setup
 	$(PYTHON) -m tests.stack tests/faults
 
 bench: setup
-	$(PYTHON) -m tests.bench
+	$(PYTHON) -m bench

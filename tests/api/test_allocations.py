@@ -10,8 +10,8 @@ from allocations.lifecycle import transitions
 from allocations.models import Allocation
 from portal.core.models import Due
 from quotas.catalog.models import Flavor
-from tests.api.fleet import allocate, fleet
-from tests.builders import client, person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

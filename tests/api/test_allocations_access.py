@@ -5,8 +5,8 @@ import pytest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants import services as tenants
-from tests.api.fleet import allocate, fleet
-from tests.builders import client, person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

@@ -8,9 +8,9 @@ from allocations.reconcile.metering.ledger import key
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering
-from tests.api.fleet import allocate, fleet
-from tests.builders import client, person
-from tests.db.builders_quotas import attribution
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
+from tests.support.quotas import attribution
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/v1/projects/vision-train/archive"

@@ -13,7 +13,7 @@ from portal.audit.entries import audit
 from portal.core import clock
 from portal.core.models import AuditEntry
 from portal.tenants.models import ApiToken
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/audit"

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from allocations.models import Allocation, Transition
-from tests.api.fleet import fleet
-from tests.builders import client, person
+from tests.support.fleet import fleet
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

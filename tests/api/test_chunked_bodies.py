@@ -21,8 +21,8 @@ from django.test import Client
 
 from portal.tenants import services
 from portal.tenants.models import Scope
-from tests.builders import person
 from tests.services import free_port
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/api/v1/projects/vision-train"

@@ -14,8 +14,8 @@ from portal.cli.main import cli
 from portal.tenants import services as tenants
 from portal.tenants.models import ApiToken
 from quotas.catalog.models import Flavor
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

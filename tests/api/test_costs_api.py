@@ -4,9 +4,9 @@ import pytest
 
 from portal.core import clock
 from quotas.costs.models import Price
-from tests.api.fleet import fleet
-from tests.builders import client, person
-from tests.db.builders_quotas import hour, used
+from tests.support.fleet import fleet
+from tests.support.people import client, person
+from tests.support.quotas import hour, used
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/costs"

@@ -8,9 +8,9 @@ from quotas.catalog import selectors
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Cluster, Flavor
-from tests.api.fleet import fleet
-from tests.builders import client, person
-from tests.gpu_facts import plugin_node
+from tests.support.fleet import fleet
+from tests.support.gpu_facts import plugin_node
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 A_TRY = {"title": "For a first try", "group": "Development", "hidden": False}

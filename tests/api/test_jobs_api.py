@@ -12,10 +12,10 @@ from allocations.models import LeaseExcess, MirrorObject
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering
-from tests.api.fleet import allocate, fleet
-from tests.api.queued import FULL, GPU, job
-from tests.builders import client, person
-from tests.db.builders_quotas import attribution
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
+from tests.support.queued import FULL, GPU, job
+from tests.support.quotas import attribution
 
 pytestmark = pytest.mark.django_db
 

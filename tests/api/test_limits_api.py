@@ -11,9 +11,9 @@ from portal.core.models import Due
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User
 from quotas.limits.models import Limit, LimitUse
-from tests.api.fleet import allocate, fleet
-from tests.api.queued import GPU, job
-from tests.builders import client, person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
+from tests.support.queued import GPU, job
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/limits"

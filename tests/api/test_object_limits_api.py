@@ -6,7 +6,7 @@ from portal.core.models import AuditEntry, Due
 from portal.tenants import services
 from portal.tenants.checks import bound_holds_the_defaults
 from portal.tenants.models import Project
-from tests.builders import client, person
+from tests.support.people import client, person
 
 PATH = "/api/v1/projects/vision-train"
 

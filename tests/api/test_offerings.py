@@ -12,9 +12,9 @@ from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import services as limits
 from quotas.metering import services as metering
-from tests.api.fleet import allocate, fleet
-from tests.builders import client, person
-from tests.db.builders_quotas import attribution
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
+from tests.support.quotas import attribution
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/offerings"

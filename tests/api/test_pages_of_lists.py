@@ -11,13 +11,13 @@ from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
 from quotas.catalog.models import Cluster
-from tests.api import matrix
-from tests.api.fleet import allocate
-from tests.api.queued import job
-from tests.api.world import World, world
+from tests.support import access_matrix
+from tests.support.fleet import allocate
+from tests.support.queued import job
+from tests.support.world import World, world
 
 pytestmark = pytest.mark.django_db
-ROLES = [role for role in matrix.ROLES if role != "anonymous" and not role.endswith("(reading)")]
+ROLES = [role for role in access_matrix.ROLES if role != "anonymous" and not role.endswith("(reading)")]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def get(there: World, role: str, url: str) -> dict[str, Any]:
 def addresses(there: World) -> list[str]:
     """Of every list: what answers an operator in pages."""
     found = []
-    for pattern in filter(matrix.is_rest, matrix.routes()):
+    for pattern in filter(access_matrix.is_rest, access_matrix.routes()):
         answer = there.clients["operator"].get(path := there.path(pattern, "operator"))
         assert answer.status_code != 500, path
         if answer.headers["Content-Type"] == "application/json" and "next" in answer.json():

@@ -2,8 +2,8 @@ import pytest
 
 from allocations.models import MirrorObject
 from portal.core import clock
-from tests.api.fleet import allocate, fleet
-from tests.builders import client, person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

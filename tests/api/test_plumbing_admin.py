@@ -13,7 +13,7 @@ from portal.tenants import services
 from portal.tenants.models import ApiToken, Membership, Project
 from portal.tenants.tokens import find
 from quotas.limits.models import Limit
-from tests.builders import person
+from tests.support.people import person
 
 OURS = [
     model

@@ -8,7 +8,7 @@ from portal.core import clock
 from portal.tenants import services
 from portal.tenants.forms import SignInForm
 from portal.tenants.models import ApiToken
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

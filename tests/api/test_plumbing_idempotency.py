@@ -12,7 +12,7 @@ from portal.api.models import IdempotentReply
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.core.models import Heartbeat
-from tests.builders import person
+from tests.support.people import person
 
 
 @api_view(["POST"])

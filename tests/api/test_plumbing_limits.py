@@ -6,8 +6,8 @@ import redis
 from rest_framework.test import APIClient
 
 from portal.http import counters
-from tests.builders import client, person
 from tests.services import free_port
+from tests.support.people import client, person
 
 
 @pytest.fixture(autouse=True)

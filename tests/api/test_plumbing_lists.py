@@ -6,7 +6,7 @@ from rest_framework.test import APIRequestFactory
 from portal.api.http import etag
 from portal.core.errors import Problem
 from portal.tenants import services
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

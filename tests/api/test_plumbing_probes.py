@@ -9,7 +9,7 @@ from portal import health
 from portal.core import clock, heartbeat
 from portal.http import counters
 from portal.workqueue import queue as workqueue
-from tests.builders import client, person
+from tests.support.people import client, person
 
 
 def test_livez_asks_nobody():

@@ -11,7 +11,7 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 from portal.api.http.problems import as_problem
 from portal.core.errors import Retryable
 from portal.tenants.models import ApiToken
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

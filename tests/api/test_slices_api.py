@@ -12,10 +12,10 @@ from quotas.catalog.discovery import discover
 from quotas.catalog.models import Cluster, Flavor, Pool
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
-from tests.builders import client, person
-from tests.db.builders_quotas import used
-from tests.gpu_facts import dra_node, plugin_node, slices_of
-from tests.mig_facts import cut_card, device
+from tests.support.gpu_facts import dra_node, plugin_node, slices_of
+from tests.support.mig_facts import cut_card, device
+from tests.support.people import client, person
+from tests.support.quotas import used
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.api.fleet import fleet
-from tests.builders import client, person
+from tests.support.fleet import fleet
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"

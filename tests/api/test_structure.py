@@ -4,7 +4,7 @@ import pytest
 
 from portal.tenants import services
 from portal.tenants.models import Department, Membership, Project, Team
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 V1 = "/api/v1"

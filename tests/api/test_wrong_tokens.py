@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from portal.core import clock
 from portal.http import counters
 from portal.tenants import services, tokens
-from tests.builders import person
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 addresses = (f"198.51.100.{number}" for number in count(1))

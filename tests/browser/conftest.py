@@ -15,8 +15,8 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
-from tests.builders import person
-from tests.db.builders_quotas import cluster
+from tests.support.people import person
+from tests.support.quotas import cluster
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [

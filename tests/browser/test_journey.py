@@ -7,7 +7,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from quotas.catalog.models import Flavor
 from tests.browser.conftest import PHONE, sign_in
-from tests.db.builders_pages import asked, held, in_phase
+from tests.support.pages import asked, held, in_phase
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

@@ -4,9 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.audit.entries import audit
-from tests.api.queued import job
 from tests.browser.conftest import PHONE, sign_in, with_password
-from tests.builders import person
+from tests.support.people import person
+from tests.support.queued import job
 
 
 def test_a_member_sees_from_the_queue_why_a_job_waits(open_page, member, project):

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from portal.tenants import services as tenants
 from portal.tenants.models import Membership
 from tests.browser.conftest import PHONE, sign_in, with_password
-from tests.builders import person
+from tests.support.people import person
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

@@ -13,9 +13,9 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
-from tests.cluster.asking import release_all
-from tests.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import release_all
+from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
+from tests.support.cluster.waiting import eventually
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
     raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")

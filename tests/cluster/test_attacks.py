@@ -16,7 +16,7 @@ import pytest
 from deploy.local.runner import Local
 from tests.cluster.attacks.manifests import Entry, build, fill, table
 from tests.cluster.attacks.stage import Person, Stage, staged
-from tests.cluster.waiting import eventually
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

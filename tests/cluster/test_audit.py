@@ -15,9 +15,9 @@ from deploy.local.runner import Local
 from portal.audit import grants
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
-from tests.builders import client
-from tests.cluster.asking import ended, held
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ended, held
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 
 def test_the_portal_connects_as_a_role_that_cannot_change_the_log() -> None:

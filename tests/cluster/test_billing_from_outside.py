@@ -1,6 +1,7 @@
 """The ledger against a recorder that reads the API server each second, over random requests and Jobs.
 
-The recorder knows neither the portal's tables nor its code: `tests/cluster/recorder.py` says by which rules it counts.
+The recorder knows neither the portal's tables nor its code: `tests/support/cluster/recorder.py` says by which rules it
+counts.
 """
 
 import sys
@@ -11,14 +12,14 @@ import pytest
 
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
-from tests.cluster import recorder
-from tests.cluster.api_client import ApiClient
 from tests.cluster.conftest import Kubectl
-from tests.cluster.honest_tenant import HonestTenant
 from tests.cluster.random_tenant import trial
-from tests.cluster.recorder import Comparison, Recorder
-from tests.cluster.tenants import own_projects, token_of
-from tests.cluster.usage import Holder
+from tests.support.cluster import recorder
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.honest_tenant import HonestTenant
+from tests.support.cluster.recorder import Comparison, Recorder
+from tests.support.cluster.tenants import own_projects, token_of
+from tests.support.cluster.usage import Holder
 
 pytestmark = pytest.mark.cluster
 STEPS = 24

@@ -10,11 +10,11 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
-from tests.builders import client
-from tests.cluster.asking import ended, intervals, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.hardware import Command
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ended, intervals, wait_for
+from tests.support.cluster.hardware import Command
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 ROOT = "resource.kubernetes.io/pcieRoot"

@@ -15,10 +15,10 @@ from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.builders import client
-from tests.cluster.asking import ask, held
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, held
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 Tenant = Callable[..., subprocess.CompletedProcess[str]]

@@ -15,9 +15,9 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.asking import phase, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import phase, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 OFFERING, LIMIT, CLIENTS, TRIES = "t4/shared", 5, 8, 4

@@ -10,9 +10,9 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.cluster.asking import ask, held, intervals, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, held, intervals, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

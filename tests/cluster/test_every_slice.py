@@ -19,14 +19,14 @@ from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
-from tests.builders import client
-from tests.cluster import slices
-from tests.cluster.asking import ended, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
-from tests.cluster.guide import write_table
 from tests.cluster.test_connect import Tenant, running, tenant  # noqa: F401 (a fixture)
-from tests.cluster.waiting import eventually
+from tests.support.cluster import slices
+from tests.support.cluster.asking import ended, wait_for
+from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
+from tests.support.cluster.guide import write_table
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 

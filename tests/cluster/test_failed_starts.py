@@ -14,10 +14,10 @@ from allocations.requests import services
 from portal.core import clock
 from portal.core.models import Due
 from portal.tenants.models import Project, User
-from tests.cluster.asking import ask, intervals, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.hardware import claim
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, intervals, wait_for
+from tests.support.cluster.hardware import claim
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 WORDS = "Claims of this namespace want a cost centre."

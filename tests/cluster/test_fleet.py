@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.local.fleet import nodes, publisher, slices, spec
-from tests.cluster.hardware import (
+from tests.support.cluster.hardware import (
     claim,
     claiming_pod,
     devices,

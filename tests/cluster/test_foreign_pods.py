@@ -10,8 +10,8 @@ from allocations.capacity import flavor_devices
 from allocations.capacity.snapshot import Stock
 from quotas.catalog.models import Node, Offering
 from tests.cluster.conftest import Kubectl
-from tests.cluster.hardware import Apply
-from tests.cluster.waiting import eventually
+from tests.support.cluster.hardware import Apply
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 BIG = "asks-for-all-cpu"

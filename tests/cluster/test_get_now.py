@@ -20,8 +20,8 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.asking import ended, phase, release_all, wait_for
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ended, phase, release_all, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 DEFAULT_ANSWERS = 12

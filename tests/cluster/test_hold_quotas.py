@@ -16,11 +16,11 @@ from portal.core import clock
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from quotas.metering.models import UsageInterval
-from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.attacks.stage import Person
 from tests.cluster.conftest import Kubectl
-from tests.cluster.tenants import gpu_pod, person_of
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.tenants import gpu_pod, person_of
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"

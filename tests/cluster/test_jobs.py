@@ -23,10 +23,10 @@ from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
-from tests.builders import client
-from tests.cluster.asking import held
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import held
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")

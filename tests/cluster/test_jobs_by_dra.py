@@ -7,11 +7,11 @@ from allocations.queues.jobs import State
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Device, Node, Pool
 from quotas.metering.models import UsageInterval
-from tests.builders import client
 from tests.cluster.conftest import Kubectl
-from tests.cluster.hardware import Read, Switch, devices
 from tests.cluster.test_jobs import Submit, become, submit  # noqa: F401 (a fixture)
-from tests.cluster.waiting import eventually
+from tests.support.cluster.hardware import Read, Switch, devices
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 

@@ -17,7 +17,7 @@ from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 H100 = TABLES["H100-80GB"]

@@ -16,8 +16,8 @@ from portal.tenants.models import Project, User
 from tests.cluster.attacks.manifests import merge
 from tests.cluster.attacks.stage import Person
 from tests.cluster.conftest import Kubectl
-from tests.cluster.tenants import person_of, queued_job
-from tests.cluster.waiting import eventually
+from tests.support.cluster.tenants import person_of, queued_job
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"

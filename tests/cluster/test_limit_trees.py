@@ -25,7 +25,7 @@ from quotas.limits.models import Limit, QueuePolicy
 from quotas.limits.projection import PoolShape, cluster_queue, cohort
 from quotas.limits.tree import Quota
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 UNITS = st.integers(0, 20)

@@ -7,8 +7,8 @@ import pytest
 
 from deploy.local.fleet.mig_manager import CONFIG, REMEMBERED, STATE, recalled
 from quotas.catalog.models import Node, Offering, PoolUse
-from tests.cluster.hardware import gpu_pod, running, unschedulable
-from tests.cluster.waiting import eventually
+from tests.support.cluster.hardware import gpu_pod, running, unschedulable
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

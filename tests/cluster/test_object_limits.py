@@ -14,8 +14,8 @@ from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
 from tests.cluster.conftest import Kubectl
-from tests.cluster.tenants import person_of
-from tests.cluster.waiting import eventually
+from tests.support.cluster.tenants import person_of
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

@@ -16,10 +16,10 @@ from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
-from tests.cluster.asking import ask, ended, held, intervals, phase, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.hardware import claim
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.hardware import claim
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

@@ -10,14 +10,14 @@ from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
 from portal.tenants.object_limits import OBJECT_KINDS
-from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.attacks.manifests import build
 from tests.cluster.conftest import Kubectl
 from tests.cluster.rights import table
 from tests.cluster.rights.comparison import compare, compare_rights
 from tests.cluster.rights.schema import Documents, Right, bodies, rights
-from tests.cluster.tenants import person_of, token_of
-from tests.cluster.waiting import eventually
+from tests.support.cluster.api_client import ApiClient, Object
+from tests.support.cluster.tenants import person_of, token_of
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 ROLE = "gpu-portal:tenant"

@@ -22,10 +22,10 @@ from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
-from tests.cluster.asking import ask, ended, held, release_all, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
+from tests.support.cluster.asking import ask, ended, held, release_all, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -151,7 +151,7 @@ def until_nothing_is_due(within_s: float = 30.0) -> None:
 
 
 def _reconcilers() -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.cluster.reconcilers", str(THREADS)]
+    command = [sys.executable, "-m", "tests.support.cluster.reconcilers", str(THREADS)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 

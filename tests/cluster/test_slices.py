@@ -22,9 +22,9 @@ from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
-from tests.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

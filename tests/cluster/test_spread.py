@@ -19,9 +19,9 @@ from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

@@ -20,12 +20,12 @@ from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
-from tests.builders import client
-from tests.cluster.asking import ended as end
-from tests.cluster.asking import held, intervals, release_all, wait_for
 from tests.cluster.conftest import Kubectl
-from tests.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job
-from tests.cluster.waiting import eventually
+from tests.support.cluster.asking import ended as end
+from tests.support.cluster.asking import held, intervals, release_all, wait_for
+from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
 

@@ -22,8 +22,8 @@ from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import Due
 from portal.tenants.models import Project, Team, User
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 TOMORROW = timedelta(days=1)

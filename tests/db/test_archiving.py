@@ -7,9 +7,9 @@ from allocations.projects import archive
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.core.models import Due
 from portal.tenants.models import Project
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
-from tests.db.builders_pages import ended, held
+from tests.support.fleet import allocate, fleet
+from tests.support.pages import ended, held
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 

@@ -18,9 +18,9 @@ from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
 from quotas.costs import services as prices
 from quotas.limits import services as limits
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
-from tests.db.builders_pages import browser_of
+from tests.support.fleet import allocate, fleet
+from tests.support.pages import browser_of
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 SECRET = "a long enough secret"

@@ -22,8 +22,8 @@ from portal.tenants.models import Project, Team
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Cluster, Flavor, Node, Offering, PoolUse
 from quotas.catalog.node_shares import NodeShare
-from tests.gpu_facts import dra_node, plugin_node
-from tests.unit.claims import facts
+from tests.support.claims import facts
+from tests.support.gpu_facts import dra_node, plugin_node
 
 pytestmark = pytest.mark.django_db
 T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from quotas.catalog import selectors, services
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
-from tests.db.builders_quotas import cluster, found, l40s_nodes, mig_node
-from tests.gpu_facts import card, dra_node, slices_of
+from tests.support.gpu_facts import card, dra_node, slices_of
+from tests.support.quotas import cluster, found, l40s_nodes, mig_node
 
 pytestmark = pytest.mark.django_db
 

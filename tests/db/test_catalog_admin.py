@@ -11,7 +11,7 @@ from quotas.costs import seeds
 from quotas.costs.models import Price
 from quotas.limits.models import Limit
 from quotas.limits.seeds import halve
-from tests.db.builders_quotas import cluster, hour, used
+from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
 APPS = ("catalog", "limits", "metering", "costs")

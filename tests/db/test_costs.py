@@ -18,7 +18,7 @@ from quotas.costs import ledger, rating, seeds, selectors, services
 from quotas.costs.models import Price
 from quotas.costs.rating import Usage, Window
 from quotas.metering.models import UsageInterval
-from tests.db.builders_quotas import cluster, hour, used
+from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
 WEEK = Window(hour(0), hour(168))

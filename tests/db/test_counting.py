@@ -15,10 +15,10 @@ from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import PARTS, Limit, LimitUse
-from tests.builders import person
-from tests.cluster.waiting import eventually
-from tests.db.builders_pages import asked
-from tests.db.builders_quotas import cluster
+from tests.support.cluster.waiting import eventually
+from tests.support.pages import asked
+from tests.support.people import person
+from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.models import AuditEntry
 from portal.tenants import invitations
 from portal.tenants.models import Invitation, Membership, User
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

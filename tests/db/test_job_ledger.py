@@ -18,8 +18,8 @@ from portal.tenants.models import Team
 from quotas.catalog.facts import NodeFact
 from quotas.catalog.models import Offering, PoolUse
 from quotas.metering.models import UsageInterval
-from tests.api.fleet import fleet
-from tests.gpu_facts import plugin_node
+from tests.support.fleet import fleet
+from tests.support.gpu_facts import plugin_node
 
 pytestmark = pytest.mark.django_db
 

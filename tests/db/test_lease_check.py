@@ -13,8 +13,8 @@ from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
 from portal.core.models import Due
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 GPU = "nvidia.com/gpu"

@@ -15,8 +15,8 @@ from allocations.reconcile.enforcement.holds import holds
 from allocations.reconcile.enforcement.lease_check import sight
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
-from tests.api.fleet import allocate, fleet
-from tests.builders import person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)

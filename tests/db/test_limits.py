@@ -7,7 +7,7 @@ from portal.core.models import Due
 from quotas.catalog.models import Pool
 from quotas.limits import seeds, selectors, services
 from quotas.limits.models import Limit
-from tests.db.builders_quotas import cluster, l40s_nodes
+from tests.support.quotas import cluster, l40s_nodes
 
 pytestmark = pytest.mark.django_db
 

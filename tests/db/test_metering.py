@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from portal.core import clock
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld, close_interval, open_interval
-from tests.db.builders_quotas import attribution, hour
+from tests.support.quotas import attribution, hour
 
 KEY = UUID(int=1)
 ALLOCATION = UUID(int=2)

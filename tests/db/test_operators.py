@@ -8,8 +8,8 @@ from django.core.management import call_command
 from portal.core.models import AuditEntry
 from portal.tenants import services
 from portal.tenants.models import User
-from tests.builders import client, person
-from tests.db.builders_pages import browser_of
+from tests.support.pages import browser_of
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

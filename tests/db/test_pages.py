@@ -15,10 +15,10 @@ from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
-from tests.builders import person
-from tests.db.builders_pages import asked, browser_of, ended, held, in_phase, text
-from tests.db.builders_quotas import cluster, found, l40s_nodes
-from tests.gpu_facts import plugin_node
+from tests.support.gpu_facts import plugin_node
+from tests.support.pages import asked, browser_of, ended, held, in_phase, text
+from tests.support.people import person
+from tests.support.quotas import cluster, found, l40s_nodes
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

@@ -5,9 +5,9 @@ from django.urls import reverse
 
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
-from tests.builders import person
-from tests.db.builders_pages import asked, browser_of, held, text
-from tests.db.builders_quotas import cluster
+from tests.support.pages import asked, browser_of, held, text
+from tests.support.people import person
+from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
 MODELS = ("allocation", "transition", "mirrorobject", "watchstate", "appliedobject")

@@ -8,8 +8,8 @@ from frontend.presenters.audit import Change, changes, source
 from portal.audit import chain
 from portal.audit.entries import audit
 from portal.core.models import AuditEntry
-from tests.builders import person
-from tests.db.builders_pages import browser_of, text
+from tests.support.pages import browser_of, text
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 

@@ -15,9 +15,9 @@ from quotas.catalog.models import Cluster, Pool
 from quotas.limits import selectors
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.builders import person
-from tests.db.builders_pages import browser_of, text
-from tests.db.builders_quotas import cluster
+from tests.support.pages import browser_of, text
+from tests.support.people import person
+from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
 POOL = "l40s/gpu"

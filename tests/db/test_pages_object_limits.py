@@ -1,8 +1,8 @@
 """The page of a project's object limits."""
 
 from portal.tenants.models import Project
-from tests.builders import person
-from tests.db.builders_pages import browser_of, text
+from tests.support.pages import browser_of, text
+from tests.support.people import person
 
 PAGE = "/projects/vision-train/objects"
 

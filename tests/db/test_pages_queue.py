@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from allocations.queues import lending
-from tests.api.fleet import allocate, fleet
-from tests.api.queued import job
-from tests.builders import person
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
+from tests.support.queued import job
 
 pytestmark = pytest.mark.django_db
 

@@ -9,10 +9,10 @@ from quotas.catalog.discovery import discover
 from quotas.catalog.models import Cluster, Flavor, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
-from tests.builders import person
-from tests.db.builders_pages import asked, browser_of, held, text
-from tests.db.builders_quotas import cluster
-from tests.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
+from tests.support.pages import asked, browser_of, held, text
+from tests.support.people import person
+from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

@@ -5,8 +5,8 @@ import pytest
 from portal.core import heartbeat
 from portal.tenants import services, structure
 from portal.tenants.models import Department, Invitation, Membership, Project
-from tests.builders import person
-from tests.db.builders_pages import browser_of, text
+from tests.support.pages import browser_of, text
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, ma
 from portal.core.errors import Busy
 from portal.tenants import password_hashing
 from portal.tenants.password_hashing import Slots
-from tests.builders import person
+from tests.support.people import person
 
 
 @pytest.fixture

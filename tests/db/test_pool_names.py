@@ -8,10 +8,10 @@ from portal.core import clock
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.facts import ClassFact
 from quotas.catalog.models import Cluster
-from tests.api.fleet import allocate, fleet
-from tests.api.queued import job
-from tests.builders import person
-from tests.gpu_facts import card, dra_node, slices_of
+from tests.support.fleet import allocate, fleet
+from tests.support.gpu_facts import card, dra_node, slices_of
+from tests.support.people import person
+from tests.support.queued import job
 
 pytestmark = pytest.mark.django_db
 BEFORE, AFTER = {"nvidia.com/gpu": 1}, {"gpu-portal.io/gpus": 1}

@@ -7,9 +7,9 @@ from django.test.utils import CaptureQueriesContext
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import queue
 from quotas.catalog.models import Offering
-from tests.api.fleet import fleet
-from tests.api.queued import crowd
-from tests.builders import person
+from tests.support.fleet import fleet
+from tests.support.people import person
+from tests.support.queued import crowd
 
 pytestmark = pytest.mark.django_db
 FEW, MANY = 5, 500

@@ -10,9 +10,9 @@ from portal.core.models import AuditEntry
 from portal.http import counters
 from portal.tenants import password_hashing, services
 from portal.tenants.password_hashing import Slots
-from tests.builders import client as api_client
-from tests.builders import person
 from tests.services import free_port
+from tests.support.people import client as api_client
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 SECRET = "a long enough secret"

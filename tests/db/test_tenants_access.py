@@ -5,7 +5,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from portal.core.errors import Forbidden, NotVisible
 from portal.tenants import access, services
-from tests.builders import person
+from tests.support.people import person
 
 EXPECTED = {
     # action: who may, in their own team

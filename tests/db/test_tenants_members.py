@@ -9,7 +9,7 @@ from django.db import connection
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.tenants import members
 from portal.tenants.models import Membership, User
-from tests.builders import client, person
+from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 

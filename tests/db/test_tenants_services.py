@@ -4,7 +4,7 @@ from portal.core.errors import Invalid, Refused
 from portal.core.models import Due
 from portal.tenants import seeds, services
 from portal.tenants.models import Membership, Project, User
-from tests.builders import person
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 

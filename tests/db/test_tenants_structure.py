@@ -7,7 +7,7 @@ from portal.core.errors import Invalid, Refused
 from portal.core.models import Due
 from portal.tenants import access, services, structure
 from portal.tenants.models import Department, Project
-from tests.builders import person
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 OPERATOR = "operator"

@@ -7,7 +7,7 @@ from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible
 from portal.tenants import services, tokens
 from portal.tenants.models import ApiToken
-from tests.builders import person
+from tests.support.people import person
 
 DAY = timedelta(days=1)
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from allocations.models import WatchEpoch, WatchState
 from allocations.reconcile import watch_epoch
 from portal.core import clock
 from portal.core.locks import lock_id
-from tests.cluster.waiting import eventually
+from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

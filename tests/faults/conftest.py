@@ -13,12 +13,12 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
-from tests.cluster.asking import release_all
 from tests.cluster.conftest import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
-from tests.cluster.waiting import eventually
-from tests.faults import judge
-from tests.faults.crowd import Crowd
-from tests.faults.witness import Witness
+from tests.support.cluster.asking import release_all
+from tests.support.cluster.waiting import eventually
+from tests.support.faults import judge
+from tests.support.faults.crowd import Crowd
+from tests.support.faults.witness import Witness
 
 IN_FLIGHT = 50
 RIGHT_WITHIN_S = 30.0

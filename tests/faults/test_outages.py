@@ -15,10 +15,10 @@ from allocations.cluster.client import WATCH_S
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
 from tests.faults.conftest import Fault
-from tests.faults.crowd import Crowd
-from tests.faults.proxy import Proxy
+from tests.support.cluster.waiting import eventually
+from tests.support.faults.crowd import Crowd
+from tests.support.faults.proxy import Proxy
 
 pytestmark = pytest.mark.faults
 AWAY_S = 20.0

@@ -15,11 +15,11 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
 from tests.cluster.conftest import Kubectl
-from tests.cluster.waiting import eventually
-from tests.faults import backup
 from tests.faults.conftest import Fault
-from tests.faults.crowd import Crowd
-from tests.faults.witness import Witness
+from tests.support.cluster.waiting import eventually
+from tests.support.faults import backup
+from tests.support.faults.crowd import Crowd
+from tests.support.faults.witness import Witness
 
 pytestmark = pytest.mark.faults
 PORTAL = ("web", "worker", "beat", "watcher")

@@ -6,7 +6,7 @@ import pytest
 
 from allocations.claims import card_parts
 from allocations.claims.units import Draw, Draws
-from tests.unit.claims import claim, draws, fleet
+from tests.support.claims import claim, draws, fleet
 
 SMALL = {"device": "mig", "profile": "1g.10gb"}
 

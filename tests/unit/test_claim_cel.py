@@ -14,7 +14,7 @@ from allocations.claims.model import PRODUCT, Choice, Condition
 from allocations.cluster.card_selector import in_card
 from quotas.catalog.cel import text
 from quotas.catalog.dra import product_selector, profile_selector
-from tests.unit.claims import wrong
+from tests.support.claims import wrong
 
 PARSER = CELParser()
 HOSTILE = 10_000

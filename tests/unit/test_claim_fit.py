@@ -7,7 +7,7 @@ import pytest
 from allocations.claims import fit, units, why_not
 from allocations.claims.fit import Answer
 from allocations.claims.units import Draw, Draws
-from tests.unit.claims import claim, draws, fleet
+from tests.support.claims import claim, draws, fleet
 
 COMPUTE, MEMORY = "gpu-portal.io/compute-slices", "gpu-portal.io/memory-slices"
 ROOT = "resource.kubernetes.io/pcieRoot"

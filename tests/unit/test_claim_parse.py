@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from allocations.claims import spec, vocabulary
-from tests.unit.claims import claim, fleet, words, wrong
+from tests.support.claims import claim, fleet, words, wrong
 
 WHOLE = {"name": "gpu", "device": "gpu", "count": 2}
 

@@ -7,10 +7,10 @@ import pytest
 
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import claim_spec
-from tests import asked
+from tests.support import request_specs
 
 MIG = replace(
-    asked.WHOLE,
+    request_specs.WHOLE,
     offering="h100/mig-1g.10gb",
     kind="mig",
     profile="1g.10gb",
@@ -18,7 +18,9 @@ MIG = replace(
     device_class="mig.nvidia.com",
     selectors=("true",),
 )
-SHARES = replace(asked.WHOLE, offering="l40s/shared", kind="shared", is_shared=True, count=2, capacity={"shares": "1"})
+SHARES = replace(
+    request_specs.WHOLE, offering="l40s/shared", kind="shared", is_shared=True, count=2, capacity={"shares": "1"}
+)
 UUID = "GPU-e6542525-917b-59be-84e0-64ef5525029c"
 
 
@@ -69,8 +71,12 @@ def test_what_a_claim_is_steered_to_can_be_read_from_it():
         (MIG, ("distinct_gpus",), [{"distinctAttribute": "gpu.nvidia.com/parentUUID"}]),
         (SHARES, ("same_gpu",), [{"matchAttribute": "gpu.nvidia.com/uuid"}]),
         (SHARES, ("distinct_gpus",), [{"distinctAttribute": "gpu.nvidia.com/uuid"}]),
-        (replace(asked.WHOLE, count=2), ("distinct_gpus",), None),
-        (replace(asked.WHOLE, count=2), ("same_pcie_root",), [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}]),
+        (replace(request_specs.WHOLE, count=2), ("distinct_gpus",), None),
+        (
+            replace(request_specs.WHOLE, count=2),
+            ("same_pcie_root",),
+            [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}],
+        ),
         (replace(MIG, count=1), ("same_gpu",), None),
         (MIG, ("same_clique",), None),
         (MIG, (), None),
@@ -88,13 +94,13 @@ def test_a_share_takes_its_part_of_a_device():
     ("request_", "sharing", "parameters"),
     [
         (
-            asked.WHOLE,
+            request_specs.WHOLE,
             {"strategy": "TimeSlicing", "interval": "Long"},
             {"kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}},
         ),
         (MIG, {"strategy": "TimeSlicing"}, {"kind": "MigDeviceConfig", "sharing": {"strategy": "TimeSlicing"}}),
         (
-            asked.WHOLE,
+            request_specs.WHOLE,
             {
                 "strategy": "MPS",
                 "active_thread_percentage": 50,

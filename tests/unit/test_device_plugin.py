@@ -8,7 +8,7 @@ from allocations.cluster.backends import device_plugin
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import hold_quota
 from allocations.domain.objects import Ref, Seen, View
-from tests.asked import L40S
+from tests.support.request_specs import L40S
 
 GPU = "nvidia.com/gpu"
 SLOT = replace(L40S, number=7)

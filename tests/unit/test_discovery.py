@@ -8,7 +8,7 @@ import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
 from quotas.catalog.facts import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
-from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}

@@ -9,10 +9,10 @@ import pytest
 from allocations.cluster.backends import dra
 from allocations.connect import sample_pod
 from allocations.domain.objects import Ref, Seen, View
-from tests import asked
+from tests.support import request_specs
 
 WHOLE = replace(
-    asked.WHOLE,
+    request_specs.WHOLE,
     count=2,
     selectors=("device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'",),
 )

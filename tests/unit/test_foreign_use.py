@@ -8,7 +8,7 @@ import pytest
 from allocations.domain.objects import Ref, Seen, View
 from allocations.reconcile.node_usage import foreign_use
 from quotas.catalog.discovery import discover
-from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 
 GPU = "nvidia.com/gpu"
 

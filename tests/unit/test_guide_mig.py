@@ -1,11 +1,11 @@
 import pytest
 
-from tests.bench import fragmentation, mig
+from bench import fragmentation, mig
 
 
 def test_the_guide_shows_what_is_measured() -> None:
     text = mig.GUIDE.read_text(encoding="utf-8")
-    assert mig.written(text) == text, "python -m tests.bench.mig --write"
+    assert mig.written(text) == text, "python -m bench.mig --write"
 
 
 def test_a_guide_without_marks_is_refused() -> None:

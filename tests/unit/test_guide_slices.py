@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.cluster.slices import ROWS
+from tests.support.cluster.slices import ROWS
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/slices.md"
 

@@ -9,7 +9,7 @@ from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.domain.objects import Ref, Seen, View
 from quotas.catalog.node_shares import NodeShare
-from tests.asked import L40S
+from tests.support.request_specs import L40S
 
 GPU = "nvidia.com/gpu"
 COUNTED = {GPU: 2}

@@ -8,11 +8,11 @@ from allocations.cluster.backends import dra
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import own_claim, project
 from allocations.domain.objects import Ref, Seen, View
-from tests import asked
-from tests.unit.claims import claim, words
+from tests.support import request_specs
+from tests.support.claims import claim, words
 
 BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
-REQUEST = replace(asked.WHOLE, kind="claim", claim={"requests": [], "built": {"spec": BUILT, "units": {}}})
+REQUEST = replace(request_specs.WHOLE, kind="claim", claim={"requests": [], "built": {"spec": BUILT, "units": {}}})
 (PART,) = dra.parts(REQUEST)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from tests.cluster.usage import SLICES, Holder, Snapshot, read
+from tests.support.cluster.usage import SLICES, Holder, Snapshot, read
 
 NOW = 1_780_000_000.0
 BEFORE, AFTER = "2026-05-28T20:00:00Z", "2026-05-28T21:00:00Z"

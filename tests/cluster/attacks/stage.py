@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.attacks.manifests import build, project, table
-from tests.cluster.waiting import eventually
+from tests.support.cluster.waiting import eventually
 
 SHARED_KINDS = ("Namespace", "GpuProject", "RoleBinding")
 CLUSTER_WIDE = ("clusterqueue", "resourceflavor", "cohorts.kueue.x-k8s.io")

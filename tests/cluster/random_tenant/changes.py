@@ -2,8 +2,8 @@
 
 from random import Random
 
-from tests.cluster.api_client import Object
 from tests.cluster.random_tenant.manifests import ALLOCATION, QUEUE, TOLERATION, behaviour
+from tests.support.cluster.api_client import Object
 
 KEEP = "example.com/keep"
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from tests.cluster.api_client import NAMESPACED, ApiClient, Object
 from tests.cluster.random_tenant import changes, manifests
 from tests.cluster.random_tenant.operations import (
     Operation,
@@ -19,6 +18,7 @@ from tests.cluster.random_tenant.operations import (
     delete_all,
     patch,
 )
+from tests.support.cluster.api_client import NAMESPACED, ApiClient, Object
 
 OFFERINGS = (
     ("l40s/whole", 3, False),

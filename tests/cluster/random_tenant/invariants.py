@@ -10,9 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from tests.cluster import ledger, usage
-from tests.cluster.api_client import NAMESPACED, ApiClient, Object
-from tests.cluster.usage import Holder, Snapshot, Usage
+from tests.support.cluster import ledger, usage
+from tests.support.cluster.api_client import NAMESPACED, ApiClient, Object
+from tests.support.cluster.usage import Holder, Snapshot, Usage
 
 WITHIN_S = 30.0
 

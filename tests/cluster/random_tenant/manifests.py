@@ -2,8 +2,8 @@
 
 from random import Random
 
-from tests.cluster.api_client import Object
 from tests.cluster.attacks.manifests import SAFE, SAFE_POD
+from tests.support.cluster.api_client import Object
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 ALLOCATION = "gpu-portal.io/allocation"

@@ -9,7 +9,7 @@ from allocations.models import Allocation
 from allocations.requests import services
 from portal.core.errors import Problem
 from portal.tenants.models import Project, User
-from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object
+from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.tenants.models import Project
-from tests.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
 from tests.cluster.random_tenant import invariants
 from tests.cluster.random_tenant.generator import Generator, Place
 from tests.cluster.random_tenant.operations import Performer, describe, path_of
-from tests.cluster.waiting import eventually
+from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
+from tests.support.cluster.waiting import eventually
 
 REPLICA_SETS = "/apis/apps/v1/namespaces/{}/replicasets"
 GONE_WITHIN_S = 90.0

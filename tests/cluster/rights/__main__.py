@@ -6,8 +6,8 @@ tests/unit/test_rights.py holds the entries to what they name, and tests/cluster
 from collections import Counter
 
 from deploy.local.home import REPOSITORY
-from tests.cluster import guide_tables
 from tests.cluster.rights.table import VERDICTS, Entry, Table, entries, tables
+from tests.support.cluster import guide_tables
 
 GUIDE = REPOSITORY / "docs" / "guide" / "rights.md"
 

@@ -1,0 +1,59 @@
+"""python -m bench.mig [--write]: the tables of docs/guide/mig.md, each between two marks there."""
+
+import argparse
+from collections.abc import Callable
+
+from bench import fragmentation
+from deploy.local.home import REPOSITORY
+from quotas.catalog.layouts import layouts, maximal_layouts
+from quotas.catalog.mig_tables import TABLES, Geometry
+
+GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
+
+
+def products() -> str:
+    """Table: every product with its profiles, how many of each fit, and in how many ways it can be cut."""
+    rows = ["| card | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
+    for card in TABLES.values():
+        profiles = ", ".join(f"`{one.name}`{_mark(card, one.name)} {one.most}" for one in card.profiles)
+        rows.append(
+            f"| {card.name} | {card.compute} + {card.memory} | {profiles} "
+            f"| {len(layouts(card))} | {len(maximal_layouts(card))} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def _mark(card: Geometry, profile: str) -> str:
+    return "\\*" if profile in card.estimated else ""
+
+
+TABLE: dict[str, Callable[[], str]] = {
+    "products": products,
+    "one-card": fragmentation.on_one_card,
+    "at-once": fragmentation.all_at_once,
+    "after-a-while": fragmentation.after_a_while,
+}
+
+
+def written(text: str) -> str:
+    """The guide with every table as it is today; ValueError where its marks are missing."""
+    for name, table in TABLE.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        if begin not in text or end not in text:
+            raise ValueError(f"{GUIDE.name} lacks the marks {begin.strip()} and {end}")
+        head, _, rest = text.partition(begin)
+        text = f"{head}{begin}{table()}{end}{rest.partition(end)[2]}"
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.mig", description="The tables of docs/guide/mig.md.")
+    parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
+    if parser.parse_args().write:
+        GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print("\n".join(table() for table in TABLE.values()))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Holds, in order: noise, both paths, writes per allocation, queries per route."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from allocations.cluster.manifests.project import ProjectFacts
+from allocations.domain.objects import Request, View
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
+from allocations.reconcile import project as reconciled
+from allocations.requests import services
+from bench import routes
+from bench.bare import Api, Bare
+from bench.statistics import compare
+from bench.through import Web, quiet
+from deploy.local.home import Home
+from portal.core import clock
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Scope, Team, User
+from quotas.limits import names as queue_names
+from tests.support.apiserver import OWN_WRITES, ApiServer
+
+PATHS = {"device plugin": "l40s/whole", "DRA": "h100/whole"}
+WARM_UP = 2
+NAMESPACE = "bench-bare"
+FEW, MANY = 1, 50
+
+
+def holds(home: Home, rounds: int) -> dict[str, Any]:
+    """The part ``holds`` of ``bench.json``; seconds, and ratios of the portal by the bare client."""
+    member = User.objects.get(username="vision-member")
+    project = Project.objects.select_related("team__department").get(slug="vision-dev")
+    _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
+    web, bare = Web(home.url, secret), Bare(Api(home), _bare_project())
+    bare.prepare()
+    quiet()
+    server = ApiServer(home)
+    paths = {}
+    for name, offering in PATHS.items():
+        wish, asked = {"project": project.slug, "offering": offering}, _request(member, project, offering)
+        for _ in range(WARM_UP):
+            _bare(bare, asked)
+            _portal(web, wish)
+        paths[name] = {
+            "offering": offering,
+            "noise": _noise(bare, asked, rounds),
+            "post_to_active": _beside(web, wish, bare, asked, rounds),
+            "writes": _writes(server, web, wish),
+        }
+    return {"paths": paths, "queries": _queries(member, project)}
+
+
+def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+    """The bare client beside itself."""
+    series: tuple[list[float], list[float]] = ([], [])
+    for n in range(rounds):
+        for side in (0, 1) if n % 2 else (1, 0):
+            series[side].append(_bare(bare, asked))
+    return compare(*series).document()
+
+
+def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+    ours, beside = [], []
+    for n in range(rounds):
+        if n % 2:
+            beside.append(_bare(bare, asked))
+        ours.append(_portal(web, wish))
+        if not n % 2:
+            beside.append(_bare(bare, asked))
+    return compare(ours, beside).document()
+
+
+def _writes(server: ApiServer, web: Web, wish: Mapping[str, object]) -> dict[str, int]:
+    """Writes of the portal at the API server for one allocation, from asking to held and from there to gone."""
+    with server.telling_own():
+        start = server.own(OWN_WRITES)
+        id_, _ = web.hold(wish)
+        quiet()
+        middle = server.own(OWN_WRITES)
+        web.release(id_)
+        return {"hold": middle - start, "release": server.own(OWN_WRITES) - middle}
+
+
+def _portal(web: Web, wish: Mapping[str, object]) -> float:
+    id_, seconds = web.hold(wish)
+    web.release(id_)
+    return seconds
+
+
+def _bare(bare: Bare, asked: Request) -> float:
+    """Each time another allocation, as the portal's is."""
+    another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
+    seconds = bare.hold(another)
+    bare.release(another)
+    return seconds
+
+
+def _request(member: User, project: Project, offering: str) -> Request:
+    """What the portal would ask for, in the bare client's namespace and team."""
+    seen = services.preview(member, services.Wish(project=project.slug, offering=offering))
+    asked = spec_of_row.of(services.draft(member, seen))
+    team = Team.objects.select_related("department").get(slug="language")
+    return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
+
+
+def _bare_project() -> ProjectFacts:
+    """As a project of team language, so that each side has a queue of its own."""
+    project = Project.objects.select_related("team__department").get(slug="language-dev")
+    known = reconciled.facts(project, View(), ())
+    queue = queue_names.cluster_queue(project.team.slug)
+    return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
+
+
+def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
+    """Queries per route with few and with many allocations; they are for tomorrow, which costs no slices."""
+    person = User.objects.get(username="operator")
+    rows: list[Allocation] = []
+    found = []
+    for wanted in (FEW, MANY):
+        while len(rows) < wanted:
+            wish = services.Wish(project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1))
+            rows.append(services.request(member, wish))
+        found.append(routes.counted(person))
+    for row in rows:
+        services.release(member, row)
+    return {route: {str(FEW): found[0][route], str(MANY): found[1][route]} for route in found[0]}

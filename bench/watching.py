@@ -1,0 +1,155 @@
+"""The watcher: how long after a bare watch client it has a change in the database, and what it needs of memory.
+
+Both on the running portal's own watcher, by ResourceClaims without a holder in a namespace that is no project's: a kind
+that it mirrors whoever made it. They carry an allocation's name that no row has, so that nobody else looks at them.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from urllib3.exceptions import HTTPError
+
+from allocations.cluster import names
+from allocations.cluster.kinds import KINDS
+from allocations.models import MirrorObject, WatchState
+from bench.bare import Api, events
+from bench.statistics import percentile
+from deploy.local.runner import Local
+from portal.core import clock
+
+CHANGES = 200
+OBJECTS = 10_000
+THREADS = 8
+WITHIN_S = 120
+LOOK_EVERY_S = 0.0005
+KIND = "ResourceClaim"
+NAMESPACE = "bench-watched"
+
+
+def measured(local: Local) -> dict[str, Any]:
+    """The part ``watcher`` of ``bench.json``: seconds and bytes."""
+    api = Api(local.home, as_admin=True)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    api.call("PATCH", f"/api/v1/namespaces/{NAMESPACE}", namespace, fieldManager="bench")
+    return {"lag": lag(api), "memory": memory(local, api)}
+
+
+def lag(api: Api) -> dict[str, float]:
+    """From a bare client's receipt of a new object until the row of it is committed."""
+    path = KINDS[KIND].path(NAMESPACE)
+    found: list[float] = []
+    with _received(api, path) as received:
+        for number in range(CHANGES):
+            name = f"lag-{number}"
+            api.call("POST", path, _claim(name))
+            found.append(_recorded_at(name) - _at(received, name))
+    _remove(api, path, [f"lag-{number}" for number in range(CHANGES)])
+    return {
+        "changes": CHANGES,
+        "p50_s": round(median(found), 4),
+        "p95_s": round(percentile(found, 0.95), 4),
+        "worst_s": round(max(found), 4),
+    }
+
+
+def memory(local: Local, api: Api) -> dict[str, int]:
+    """Resident bytes of the process: started with few objects, after as many were made, and started with them.
+
+    ``peak`` is the most that the last had at any time, its first list of everything included.
+    """
+    path = KINDS[KIND].path(NAMESPACE)
+    made = [f"many-{number}" for number in range(OBJECTS)]
+    few = _resident(_restarted(local))
+    try:
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(lambda name: api.call("POST", path, _claim(name)), made))
+        _until(lambda: _recorded() >= OBJECTS, 0.2)
+        watched = _resident(local.pids()["watcher"])
+        pid = _restarted(local)
+        return {
+            "objects": OBJECTS,
+            "few_bytes": few,
+            "watched_bytes": watched,
+            "listed_bytes": _resident(pid),
+            "peak_bytes": _resident(pid, "VmHWM"),
+        }
+    finally:
+        _remove(api, path, made)
+
+
+def _claim(name: str) -> dict[str, Any]:
+    """As the portal writes one, of a class that no driver serves, for an allocation that there is not."""
+    request = {"name": "slice-0", "exactly": {"deviceClassName": "none.example.com", "count": 1}}
+    labels = {names.ALLOCATION: f"bench-{name}"}
+    return {
+        "apiVersion": KINDS[KIND].api_version,
+        "kind": KIND,
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+@contextmanager
+def _received(api: Api, path: str) -> Iterator[dict[str, float]]:
+    """Names of objects, each with the moment at which a bare watch first told of it."""
+    seen: dict[str, float] = {}
+    watch = api.watch(path, api.call("GET", path, limit="1")["metadata"]["resourceVersion"], WITHIN_S)
+
+    def follow() -> None:
+        with suppress(HTTPError):  # how a connection that is shut down from here ends
+            for event in events(watch):
+                seen.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    yield seen
+    watch.shutdown()
+    thread.join()
+
+
+def _recorded_at(name: str) -> float:
+    """The moment at which the row was first seen by another connection than the watcher's."""
+    _until(lambda: MirrorObject.objects.filter(kind=KIND, namespace=NAMESPACE, name=name).exists(), LOOK_EVERY_S)
+    return time.perf_counter()
+
+
+def _at(received: Mapping[str, float], name: str) -> float:
+    _until(lambda: name in received, LOOK_EVERY_S)
+    return received[name]
+
+
+def _recorded() -> int:
+    return MirrorObject.objects.filter(kind=KIND, namespace=NAMESPACE).count()
+
+
+def _restarted(local: Local) -> int:
+    """The process id of a new watcher that has listed every kind."""
+    start = clock.now()
+    local.kill("watcher")
+    _until(lambda: WatchState.objects.filter(synced_at__gt=start).count() == len(KINDS), 0.2)
+    local.wait_ready("watcher")
+    return local.pids()["watcher"]
+
+
+def _resident(pid: int, which: str = "VmRSS") -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{which}:"))
+
+
+def _remove(api: Api, path: str, made: list[str]) -> None:
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(lambda name: api.call("DELETE", f"{path}/{name}"), made))
+
+
+def _until(holds: Callable[[], bool], every_s: float) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {WITHIN_S} s")
+        time.sleep(every_s)

@@ -1,0 +1,42 @@
+"""How much fits is told by the states that cards are in, without reading each card."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from allocations.capacity import flavor_devices
+from allocations.capacity.packing import Cards
+from portal.tenants.models import Team
+from quotas.catalog.models import Device, Flavor
+from tests.support.claim_rows import h100_node, take
+
+pytestmark = pytest.mark.django_db
+CUT = ("mig-3g40gb-9-0", "mig-1g10gb-19-4")
+
+
+@pytest.fixture
+def flavor(team: Team) -> Flavor:
+    """Eight cards: one held whole, two cut alike, one cut otherwise, one ill, three free."""
+    h100_node(team)
+    take("gpu-0")
+    take(*(f"gpu-1-{part}" for part in CUT), *(f"gpu-2-{part}" for part in reversed(CUT)))
+    take("gpu-3-mig-2g20gb-14-2")
+    Device.objects.filter(name="gpu-4").update(healthy=False)
+    return Flavor.objects.get()
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
+    there = flavor_devices.of([flavor])[flavor.pk]
+    each = Cards(there.cards, there.geometry)
+    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
+    by_states = [there.total(piece, empty=empty) for piece in pieces]
+    assert len(each.cards) == 7
+    assert by_states == [each.total(piece, empty=empty) for piece in pieces]
+    assert max(by_states) > 0
+
+
+def test_how_much_fits_is_one_query(flavor: Flavor, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
+    with django_assert_num_queries(1):
+        there = flavor_devices.of([flavor])[flavor.pk]
+        assert [there.total(piece) for piece in pieces] == [there.total(piece) for piece in pieces]

@@ -1,0 +1,229 @@
+"""What the watcher brings becomes mirror, ledger and due list in one step: repeated, late or listed, one result."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from allocations.cluster import kinds, names
+from allocations.cluster.kinds import KINDS, Observation
+from allocations.models import Allocation, AppliedObject, MirrorObject
+from allocations.reconcile.mirror_writer import record_list, record_observations
+from portal.core.models import Due
+from quotas.metering.models import UsageInterval
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
+
+pytestmark = pytest.mark.django_db
+
+T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
+DEVICES = [{"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-1"}]
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def row(team, project) -> Allocation:
+    fleet(team)
+    made = allocate(person(team), project, "h100/whole", name="train")
+    Due.objects.all().delete()
+    return made
+
+
+def raw(kind: str, row: Allocation, name: str, revision: int, **body: Any) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": row.project.namespace,
+        "uid": f"{kind}-{row.name}",
+        "resourceVersion": str(revision),
+        "labels": {names.MANAGED: "true", names.ALLOCATION: row.name, names.PROJECT: row.project.slug},
+    }
+    return {"kind": kind, "metadata": metadata, **body}
+
+
+def seen(body: Mapping[str, Any], seconds: float, *, live: bool = True, gone: bool = False) -> Observation:
+    observation = kinds.observe(KINDS[body["kind"]], body, at=at(seconds), live=live, gone=gone)
+    assert observation is not None
+    return observation
+
+
+def claim(row: Allocation, revision: int, devices: list[dict[str, str]]) -> dict[str, Any]:
+    allocation = {"devices": {"results": devices}, "allocationTimestamp": "2026-11-02T11:59:00Z"} if devices else {}
+    return raw("ResourceClaim", row, row.name, revision, status={"allocation": allocation})
+
+
+def holder(row: Allocation, revision: int) -> dict[str, Any]:
+    spec = {"nodeName": "h100-0", "containers": [], "resourceClaims": [{"name": "g", "resourceClaimName": row.name}]}
+    return raw("Pod", row, names.holder(row.name), revision, spec=spec, status={"phase": "Running"})
+
+
+def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool = True) -> list[Observation]:
+    return [
+        seen(claim(row, revision, DEVICES), seconds, live=live),
+        seen(holder(row, revision + 1), seconds, live=live),
+    ]
+
+
+def intervals() -> list[tuple[str, datetime, datetime | None, bool, bool]]:
+    rows = UsageInterval.objects.order_by("start")
+    return [(i.slot, i.start, i.end, i.estimated_start, i.estimated_end) for i in rows]
+
+
+def test_a_hold_begins_when_claim_and_holder_both_show_it(row: Allocation) -> None:
+    first, second = hold(row, 5)
+    record_observations([first])
+    assert intervals() == []
+    record_observations([second])
+    assert intervals() == [("local/h100-0/gpu-1", at(5), None, False, False)]
+
+
+def test_what_is_seen_again_changes_nothing(row: Allocation) -> None:
+    batch = hold(row)
+    record_observations(batch)
+    Due.objects.all().delete()
+    assert record_observations(batch) == 0
+    assert len(intervals()) == 1
+    assert not Due.objects.exists()
+
+
+def test_what_is_older_than_the_mirror_changes_nothing(row: Allocation) -> None:
+    record_observations(hold(row, revision=10))
+    assert record_observations([seen(claim(row, 9, []), 60)]) == 0
+    assert intervals()[0][2] is None
+
+
+def test_a_hold_ends_when_its_claim_is_no_longer_allocated_not_when_its_holder_goes(row: Allocation) -> None:
+    record_observations(hold(row))
+    record_observations([seen(holder(row, 20), 30, gone=True)])
+    assert intervals()[0][2] is None
+    record_observations([seen(claim(row, 21, []), 31)])
+    assert intervals()[0][2:] == (at(31), False, False)
+
+
+def test_an_end_that_nobody_saw_is_the_last_sighting(row: Allocation) -> None:
+    record_list(KINDS["ResourceClaim"], [seen(claim(row, 10, DEVICES), 0)], 12, at(0))
+    record_list(KINDS["Pod"], [seen(holder(row, 11), 0)], 12, at(0))
+    record_list(KINDS["ResourceClaim"], [], 90, at(600))
+    assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
+
+
+def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(row: Allocation) -> None:
+    record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
+    record_list(KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
+    AppliedObject.objects.create(
+        **{"target": "t", "kind": "ResourceClaim", "namespace": row.project.namespace, "name": row.name, "uid": "1"},
+        **{"resource_version": 1000, "applied_at": T0},
+    )
+    record_list(KINDS["ResourceClaim"], [seen(claim(row, 500, []), 60, live=False)], 510, at(60))
+    record_list(KINDS["Pod"], [], 511, at(60))
+    assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
+    assert list(MirrorObject.objects.values_list("kind", "resource_version")) == [("ResourceClaim", 500)]
+    assert AppliedObject.objects.get().resource_version == 0
+    record_observations(hold(row, 70, revision=520))
+    assert intervals()[1][1:3] == (at(70), None)
+
+
+def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:
+    record_observations(hold(row, 300, live=False))
+    assert intervals() == [("local/h100-0/gpu-1", T0 - timedelta(minutes=1), None, True, False)]
+
+
+def test_a_device_that_changes_hands_is_never_billed_twice(row: Allocation, team, project) -> None:
+    other = allocate(person(team), project, "h100/whole", name="next")
+    record_observations(hold(row))
+    record_observations([seen(claim(row, 20, []), 40), *hold(other, 40.5, revision=21)])
+    assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40.5), None)]
+
+
+def test_a_hold_whose_label_was_taken_off_and_put_back_is_billed_on(row: Allocation) -> None:
+    record_observations(hold(row))
+    bare = claim(row, 20, DEVICES)
+    bare["metadata"]["labels"] = {}
+    record_observations([seen(bare, 40)])
+    record_observations([seen(claim(row, 21, DEVICES), 41)])
+    record_observations([seen(claim(row, 22, DEVICES), 42)])
+    assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40), None)]
+
+
+def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
+    record_observations([seen(claim(row, 10, []), 0)])
+    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
+
+
+def test_a_lease_without_a_row_has_adoption_looked_at(row: Allocation) -> None:
+    lease = raw("Workload", row, names.lease("lost"), 5, spec={}, status={})
+    lease["metadata"]["labels"][names.ALLOCATION] = "lost"
+    record_observations([seen(lease, 0)])
+    assert set(Due.objects.values_list("target", flat=True)) == {"adoption"}
+
+
+def test_pods_without_gpus_are_not_remembered(row: Allocation) -> None:
+    plain = {"kind": "Pod", "metadata": {"name": "web", "namespace": "x", "uid": "1", "resourceVersion": "1"}}
+    assert kinds.observe(KINDS["Pod"], plain | {"spec": {"containers": []}}, at=T0, live=True) is None
+    assert not MirrorObject.objects.exists()
+
+
+def test_queries_of_a_batch_without_news_do_not_grow(row: Allocation, django_assert_max_num_queries) -> None:
+    nodes: list[dict[str, Any]] = [
+        {
+            "kind": "Node",
+            "metadata": {
+                "name": f"n{n}",
+                "uid": f"n{n}",
+                "resourceVersion": "5",
+                "labels": {"nvidia.com/gpu.present": "true"},
+            },
+            "status": {"allocatable": {"nvidia.com/gpu": "4"}},
+        }
+        for n in range(50)
+    ]
+    record_observations([seen(node, 0) for node in nodes])
+    later = [{**node, "metadata": {**node["metadata"], "resourceVersion": "6"}} for node in nodes]
+    with django_assert_max_num_queries(4):
+        record_observations([seen(node, 1) for node in later])
+
+
+def test_who_keeps_an_object_hears_that_it_came_and_went_in_one_batch(row: Allocation) -> None:
+    walls = raw("NetworkPolicy", row, "gpu-portal", 30)
+    del walls["metadata"]["labels"][names.ALLOCATION]
+    AppliedObject.objects.create(
+        target="project:vision-train",
+        kind="NetworkPolicy",
+        namespace=row.project.namespace,
+        name="gpu-portal",
+        uid=walls["metadata"]["uid"],
+        resource_version=30,
+        applied_at=T0,
+    )
+    later = {**walls, "metadata": {**walls["metadata"], "resourceVersion": "31"}}
+    record_observations([seen(walls, 0), seen(later, 0.1, gone=True)])
+    assert set(Due.objects.values_list("target", flat=True)) == {"project:vision-train"}
+
+
+def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Allocation) -> None:
+    pod = raw("Pod", row, "stranger", 5, status={"phase": "Running"})
+    pod["metadata"]["labels"] = {}
+    pod["spec"] = {"nodeName": "l40s-0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+    record_observations([seen(pod, 0)])
+    Due.objects.all().delete()
+    record_list(KINDS["Pod"], [], 9, at(1))
+    assert set(Due.objects.values_list("target", flat=True)) == {"inventory"}
+
+
+def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:
+    AppliedObject.objects.create(
+        target=f"allocation:{row.pk}",
+        kind="Workload",
+        namespace=row.project.namespace,
+        name="train-lease",
+        uid="1",
+        resource_version=30,
+        applied_at=T0,
+    )
+    record_list(KINDS["Workload"], [], 29, at(0))
+    assert not Due.objects.exists()
+    record_list(KINDS["Workload"], [], 31, at(1))
+    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}

@@ -1,0 +1,1 @@
+"""What tests share: builders, facts of nodes and devices, and requests."""

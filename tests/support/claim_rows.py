@@ -1,0 +1,44 @@
+"""A mirrored node of eight H100 with dynamic MIG, as its driver publishes it, and the catalogue made of it."""
+
+from allocations.models import MirrorObject
+from allocations.reconcile import mirror
+from allocations.reconcile.inventory import slice_fact
+from portal.core import clock
+from portal.tenants.models import Team
+from quotas.catalog import services as catalog
+from quotas.catalog.discovery import discover
+from quotas.catalog.models import Cluster, Pool
+from quotas.costs import seeds as prices
+from quotas.limits import services as limits
+from tests.support.claims import facts
+from tests.support.gpu_facts import dra_node
+
+
+def h100_node(team: Team, gpus: int = 4) -> None:
+    """Of which the team may hold so many GPUs."""
+    rows = [
+        MirrorObject(
+            kind="ResourceSlice", name=f"slice-{n}", uid=f"{n}", resource_version=1, facts=one, seen_at=clock.now()
+        )
+        for n, one in enumerate(facts("h100", 1))
+    ]
+    MirrorObject.objects.bulk_create(rows)
+    cluster = Cluster.objects.create(slug="local", name="Local")
+    catalog.sync(cluster, discover([dra_node("h100-0")], [slice_fact(mirror.seen(row)) for row in rows]), {})
+    catalog.accept_flavor("system", cluster.flavors.get())
+    limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
+    prices.price()
+
+
+def take(*devices: str) -> None:
+    """Somebody's claim has these devices of the node."""
+    had = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
+    MirrorObject.objects.create(
+        kind="ResourceClaim",
+        namespace="others",
+        name="-".join(devices)[:200],
+        uid="c",
+        resource_version=2,
+        facts={"devices": had},
+        seen_at=clock.now(),
+    )

@@ -1,0 +1,1 @@
+"""What tests on a real control plane share."""

@@ -1,0 +1,57 @@
+"""Asking for slices and waiting for what becomes of it, on the running portal."""
+
+from typing import Any
+
+from allocations.domain.phases import Phase
+from allocations.models import Allocation
+from allocations.requests import services
+from portal.tenants.models import Project, User
+from quotas.metering.models import UsageInterval
+from tests.support.cluster.waiting import eventually
+
+
+def ask(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
+    return services.request(user, services.Wish(project=project.slug, offering=offering, count=count, **wish))
+
+
+def phase(row: Allocation) -> str:
+    row.refresh_from_db()
+    return row.phase
+
+
+def reason(row: Allocation) -> str:
+    row.refresh_from_db()
+    return row.reason
+
+
+def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocation:
+    """Until the allocation is in the phase; the error tells its timeline."""
+    try:
+        eventually(lambda: phase(row) == wanted, within_s=within_s)
+    except AssertionError as error:
+        story = [f"{t.to_phase} {t.reason} {t.message}" for t in row.transitions.order_by("id")]
+        raise AssertionError(f"{row.name} is {row.phase} ({row.reason}), not {wanted}: {story}") from error
+    return row
+
+
+def held(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
+    return wait_for(ask(user, project, offering, count, **wish), Phase.ACTIVE)
+
+
+def ended(user: User, row: Allocation) -> Allocation:
+    services.release(user, row)
+    return wait_for(row, Phase.ENDED)
+
+
+def release_all(project: Project) -> None:
+    rows = list(
+        Allocation.objects.filter(project=project, ended_at=None).select_related("requested_by", "project__team")
+    )
+    for row in rows:
+        services.release(row.requested_by, row)
+    for row in rows:
+        wait_for(row, Phase.ENDED)
+
+
+def intervals(row: Allocation) -> list[UsageInterval]:
+    return list(UsageInterval.objects.filter(allocation=row.pk).order_by("start", "slot"))

@@ -1,0 +1,37 @@
+"""The fleet with a node of every kind, all flavors accepted and shared out: a fixture for whole modules of tests."""
+
+import pytest
+from django.core.management import call_command
+
+from quotas.catalog.models import Node, Offering
+from tests.support.cluster import slices
+from tests.support.cluster.hardware import Switch
+from tests.support.cluster.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def nodes(one_more: Switch) -> dict[str, str]:
+    """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
+    names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
+    eventually(lambda: are_counted(names), AssertionError)
+    call_command("accept_flavors", "--all", "--share")
+    return names
+
+
+def are_counted(nodes: dict[str, str]) -> bool:
+    missing = [row.key for row in slices.ROWS if not is_counted(row, nodes)]
+    assert not missing, missing
+    return True
+
+
+def is_counted(row: slices.Row, nodes: dict[str, str]) -> bool:
+    """Whether something of the row's pool is seen: an empty one would not be shared."""
+    if not Node.objects.filter(name=nodes[row.nodes], present=True, flavor__isnull=False).exists():
+        return False
+    return Offering.objects.filter(key=offering_of(row, nodes), pool__use__total__gt=0).exists()
+
+
+def offering_of(row: slices.Row, nodes: dict[str, str]) -> str:
+    flavor = Node.objects.select_related("flavor").get(name=nodes[row.nodes]).flavor
+    assert flavor is not None
+    return f"{flavor.name}/{row.slice}"

@@ -1,0 +1,161 @@
+"""What tests of the simulated hardware itself use: its commands, and pods and claims of nobody's but Kubernetes'."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.local.fleet import spec, state
+from deploy.local.fleet.api import Api
+from tests.support.cluster.waiting import eventually
+
+NAMESPACE = "fleet-test"
+Object = dict[str, Any]
+Kubectl = Callable[..., str]
+Apply = Callable[..., None]
+Command = Callable[..., None]
+Read = Callable[..., Any]
+Switch = Callable[..., dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace that is no project of the portal, so only Kubernetes itself decides in it."""
+    kubectl("create", "namespace", NAMESPACE)
+    yield NAMESPACE
+    kubectl("delete", "namespace", NAMESPACE)
+
+
+@pytest.fixture
+def apply(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Apply]:
+    """Create objects of one test, and remove them after it."""
+    files: list[str] = []
+
+    def apply(*objects: Object) -> None:
+        file = tmp_path / f"{len(files)}.yaml"
+        file.write_text(yaml.safe_dump_all(objects))
+        files.append(str(file))
+        kubectl("apply", "--namespace", namespace, "--filename", str(file))
+
+    yield apply
+    for file in reversed(files):
+        kubectl("delete", "--ignore-not-found", "--namespace", namespace, "--filename", file)
+
+
+@pytest.fixture(scope="module")
+def fleet(kubeconfig: Path) -> Command:
+    """The fleet's own command line."""
+
+    def fleet(*arguments: str) -> None:
+        command = [sys.executable, "-m", "deploy.local.fleet", "--kubeconfig", str(kubeconfig), *arguments]
+        subprocess.run(command, check=True, timeout=30)
+
+    return fleet
+
+
+@pytest.fixture(scope="session")
+def read(kubectl: Kubectl) -> Read:
+    return lambda *arguments: json.loads(kubectl("get", *arguments, "--output", "json"))
+
+
+@pytest.fixture(scope="module")
+def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
+    """Add one node of each kind, whatever there is already, and take them away at the end. Returns their names.
+
+    Gone is gone before the next module asks: a node of the same name would else be the old one, cut as it was left.
+    """
+    before, _ = state.read(Api(kubeconfig))
+    built_in = {kind.name: kind.nodes for kind in spec.load(spec.FLEET_FILE).kinds}
+    added: dict[str, int] = {}
+    made: set[str] = set()
+
+    def one_more(*kinds: str) -> dict[str, str]:
+        counts = {kind: before.extra.get(kind, 0) + 1 for kind in kinds}
+        added.update(counts)
+        fleet(*(f"--extra={kind}={count}" for kind, count in counts.items()))
+        names = {kind: f"{kind}-{built_in[kind] + count - 1}" for kind, count in counts.items()}
+        made.update(names.values())
+        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
+        return names
+
+    yield one_more
+    if added:
+        fleet(*(f"--extra={kind}={count - 1}" for kind, count in added.items()))
+        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]})
+
+
+def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:
+    request: Object = {"deviceClassName": device_class, "count": count, **exactly}
+    if selectors:
+        request["selectors"] = [{"cel": {"expression": expression}} for expression in selectors]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "slice-0", "exactly": request}]}},
+    }
+
+
+def pod(name: str, resources: Object, **fields: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "containers": [{"name": "main", "image": "pause:3.10", "resources": resources}],
+            **fields,
+        },
+    }
+
+
+def gpu_pod(name: str, resource: str, count: int, node: str) -> Object:
+    """A pod that wants devices of the device plugin of one node."""
+    return pod(name, {"limits": {resource: str(count)}}, nodeSelector={"kubernetes.io/hostname": node})
+
+
+def claiming_pod(name: str, **fields: Any) -> Object:
+    return pod(
+        name, {"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": name}], **fields
+    )
+
+
+def job(name: str, **annotations: str) -> Object:
+    template = pod(name, {}, restartPolicy="Never")
+    metadata = {"annotations": {f"gpu-portal.io/{key.replace('_', '-')}": v for key, v in annotations.items()}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"backoffLimit": 0, "template": {"metadata": metadata, "spec": template["spec"]}},
+    }
+
+
+def running(observed: Object) -> bool:
+    return bool(observed["status"]["phase"] == "Running")
+
+
+def unschedulable(observed: Object) -> bool:
+    """Looked at by the scheduler and left where it is."""
+    conditions = observed["status"].get("conditions", [])
+    return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
+
+
+def ready(observed: Object) -> bool:
+    conditions = observed["status"].get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def results(observed: Object) -> list[Object]:
+    """The devices of a claim as the scheduler wrote them down."""
+    found: list[Object] = observed["status"].get("allocation", {}).get("devices", {}).get("results", [])
+    return found
+
+
+def devices(observed: Object) -> list[tuple[str, str]]:
+    return [(result["pool"], result["device"]) for result in results(observed)]

@@ -1,0 +1,41 @@
+"""python -m tests.support.cluster.reconcilers COUNT: reconcile one allocation COUNT times at once, past the due list.
+
+Says ``ready`` when connected, reads the allocation's id from standard input, and begins. Exits 1 if any raised.
+"""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+
+
+def main(count: int) -> int:
+    django.setup()
+    from django.db import connection
+
+    from allocations.cluster.client import connect
+    from allocations.reconcile.allocation import reconcile_allocation
+
+    client, together = connect(), Barrier(count)
+
+    def once(id_: str) -> None:
+        together.wait()
+        try:
+            reconcile_allocation(id_, client)
+        finally:
+            connection.close()
+
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    id_ = sys.stdin.readline().strip()
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(once, [id_] * count))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

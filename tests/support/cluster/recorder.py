@@ -1,0 +1,157 @@
+"""What should be charged, by what the API server shows each second: a measure for the ledger from outside.
+
+Each kind of holder by its own rule: slices by DRA while their devices are allocated, once all their holders ran;
+slices by device plugin while the hold quota's status shows them; of a queued Job the larger of what Kueue has reserved
+and what its bound pods have. A sample stands for the time until the next one.
+"""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from urllib3.exceptions import HTTPError
+
+from quotas.metering.models import UsageInterval
+from tests.support.cluster import ledger, usage
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.usage import Holder, Usage
+from tests.support.cluster.waiting import eventually
+
+EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer."""
+
+    asked_at: float
+    answered_at: float
+    used: dict[Holder, int]
+    due: dict[Holder, int]
+
+
+class Recorder(threading.Thread):
+    def __init__(self, admin: ApiClient, namespaces: Collection[str]) -> None:
+        super().__init__(name="recorder", daemon=True)
+        self.samples: list[Sample] = []
+        self._admin, self._namespaces = admin, list(namespaces)
+        self._was_held: set[Holder] = set()
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        next_at = time.time()
+        while not self._is_over.wait(max(0.0, next_at - time.time())):
+            next_at = max(next_at + EVERY_S, time.time())
+            try:
+                seen = usage.look(self._admin, self._namespaces, time.time)
+            except (HTTPError, AssertionError):
+                continue
+            found = usage.read(seen)
+            due = {holder: self._due(holder, one) for holder, one in found.items()}
+            used = {holder: one.used.total() for holder, one in found.items()}
+            self.samples.append(Sample(seen.asked_at, seen.answered_at, _without_zero(used), _without_zero(due)))
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self.join()
+
+    def sampled_again(self, times: int) -> None:
+        """Wait until so many more samples were taken."""
+        before = len(self.samples)
+        eventually(lambda: len(self.samples) >= before + times, within_s=30.0 + times)
+
+    def _due(self, holder: Holder, found: Usage) -> int:
+        if holder.kind == "job":
+            return (found.reserved | found.used).total()
+        if found.held:
+            self._was_held.add(holder)
+        elif not found.occupied:
+            self._was_held.discard(holder)
+        is_allocated = bool(found.counted) and holder in self._was_held
+        # Of slices by device plugin pods may have more than the quota, for as long as that is not found out.
+        return max(found.occupied, found.used.total()) if found.held or is_allocated else 0
+
+
+def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
+    return {holder: amount for holder, amount in amounts.items() if amount}
+
+
+@dataclass
+class Comparison:
+    """GPU-seconds that the recorder saw and that the ledger has, and how far they may be apart."""
+
+    recorded: float = 0.0
+    charged: float = 0.0
+    tolerance: float = 0.0
+    intervals: int = 0
+
+    @property
+    def differs(self) -> bool:
+        return abs(self.recorded - self.charged) > self.tolerance
+
+    def add(self, other: "Comparison") -> None:
+        self.recorded += other.recorded
+        self.charged += other.charged
+        self.tolerance += other.tolerance
+        self.intervals += other.intervals
+
+
+def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
+    """By holder, GPU-seconds of the samples and of the ledger in the same time; each interval may be off by one sample.
+
+    The part of a GPU that a slice is cannot be seen from outside: it is taken from the holder's own intervals.
+    """
+    rows = ledger.intervals(namespaces)
+    begin, end = samples[0].asked_at, samples[-1].asked_at
+    longest = max(after.answered_at - before.asked_at for before, after in pairwise(samples))
+    found: dict[Holder, Comparison] = defaultdict(Comparison)
+    shares = {holder: sum(row.gpus for row in part) / sum(row.count for row in part) for holder, part in rows.items()}
+    for before, after in pairwise(samples):
+        for holder, slices in before.due.items():
+            gpus = float(slices * shares.get(holder, 1))
+            found[holder].recorded += gpus * (after.asked_at - before.asked_at)
+    for holder, intervals in rows.items():
+        for row in intervals:
+            gpus = float(row.count * shares[holder])
+            charged = gpus * _seconds_within(row, begin, end)
+            found[holder].add(Comparison(charged=charged, tolerance=gpus * longest, intervals=1))
+    return dict(found)
+
+
+def differences(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
+    """Whose GPU-seconds in the ledger differ from those of the samples by more than one sample of each interval."""
+    return [
+        f"{holder.kind} {holder.name} is charged {found.charged:.1f} GPU-seconds in {found.intervals} intervals, and "
+        f"{found.recorded:.1f} were seen, give or take {found.tolerance:.1f}"
+        for holder, found in compare(samples, namespaces).items()
+        if found.differs
+    ]
+
+
+def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:
+    first = max(begin, row.start.timestamp())
+    last = min(end, row.end.timestamp() if row.end else end)
+    return max(0.0, last - first)
+
+
+def uncharged(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
+    """Where pods had more GPUs than were charged to their holder, for longer than one sample; and double charges."""
+    rows = ledger.intervals(namespaces)
+    missing: dict[Holder, list[str]] = defaultdict(list)
+    for before, now, after in zip(samples, samples[1:], samples[2:], strict=False):
+        moments = (before.asked_at, now.asked_at, now.answered_at, after.answered_at)
+        for holder, amount in now.used.items():
+            charged = max(ledger.count_at(rows.get(holder, ()), moment) for moment in moments)
+            if amount > charged:
+                missing[holder].append(
+                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.asked_at, UTC):%T}"
+                )
+    found = [
+        f"{holder.kind} {holder.name} has GPUs that are not charged: {', '.join(seconds)}"
+        for holder, seconds in missing.items()
+    ]
+    return found + [words for intervals in rows.values() for words in ledger.overlaps(intervals)]

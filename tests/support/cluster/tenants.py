@@ -1,0 +1,84 @@
+"""Teams, namespaces and people of a test's own, on the running portal."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from allocations.cluster import credentials
+from allocations.cluster.client import connect
+from deploy.local.runner import Local
+from portal.core import clock
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Team, User
+from portal.workqueue import queue as workqueue
+from tests.cluster.attacks.stage import Person
+from tests.cluster.conftest import Kubectl
+from tests.support.cluster.waiting import eventually
+
+
+def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
+    """The tenant with kubectl and a kubeconfig as the portal hands it out."""
+    token = credentials.mint(connect(), user.username, 600).token
+    file = folder / f"{user.username}.kubeconfig"
+    file.write_text(credentials.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
+    return Person(str(local.binaries / "kubectl"), file, namespace)
+
+
+def token_of(user: User) -> Callable[[], str]:
+    """The token of the person's kubeconfig, minted again before it expires."""
+    minted: list[credentials.PersonToken] = []
+
+    def token() -> str:
+        if not minted or minted[-1].expires_at < clock.now() + timedelta(minutes=10):
+            minted.append(credentials.mint(connect(), user.username, credentials.LONGEST_S))
+        return minted[-1].token
+
+    return token
+
+
+def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
+    """New projects of the team, their namespaces ready for its members."""
+    found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
+    workqueue.mark(*(f"project:{project.slug}" for project in found))
+    for project in found:
+        role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
+        eventually(role, AssertionError)
+    return found
+
+
+def own_namespace(kubectl: Kubectl, **labels: str) -> str:
+    """A namespace that was there before the portal."""
+    name = f"old-{uuid4().hex[:8]}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    return name
+
+
+def gpu_pod(name: str, **metadata: object) -> str:
+    """A pod that asks a device plugin for a GPU, as people did before there was a portal."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "containers": [container],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
+
+
+def queued_job(name: str) -> str:
+    """A Job on the project's queue that asks for one GPU."""
+    pod = json.loads(gpu_pod(name))["spec"]
+    labels = {"kueue.x-k8s.io/queue-name": "gpu"}
+    spec = {"suspend": True, "template": {"spec": {**pod, "restartPolicy": "Never"}}}
+    return json.dumps(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
+    )

@@ -1,0 +1,1 @@
+"""What tests under faults share: load, a witness, and a judge."""

@@ -1,0 +1,207 @@
+"""What "right" means, said once: by the API server, the database and the ledger. Each finding is one sentence.
+
+Right is: every allocation that nobody gave back is active, or queued because its team's quota is full, and on the
+cluster there is exactly what that takes; what was given back has ended, and nothing of it is left; the ledger shows as
+held exactly what is held, no slot twice at a time, and as many seconds as the witness saw, but for what an outage hid.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from allocations.cluster import names
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
+from allocations.models import Allocation
+from portal.core import clock
+from portal.tenants.models import Project
+from quotas.limits.models import Limit
+from quotas.metering.models import UsageInterval
+from tests.cluster.conftest import Kubectl
+from tests.support.faults.witness import Hold, Slot, Witness
+
+KINDS = "workloads.kueue.x-k8s.io,resourceclaims,pods,resourcequotas,gpuprojects.gpu-portal.io"
+SLACK_S = 3.0
+"""Between what happens and its record: times of Kubernetes have a grain of a second, and watcher and witness look with
+delays of their own."""
+
+
+def findings(projects: list[Project], kubectl: Kubectl) -> list[str]:
+    """All that is not right at this moment."""
+    rows = list(spec_of_row.rows().filter(project__in=projects))
+    seen = Cluster(kubectl, projects)
+    return [*_phases(rows), *_objects(rows, seen), *_strangers(rows, seen), *_ledger(rows, seen)]
+
+
+class Cluster:
+    """Everything of the projects that the API server has, as its administrator sees it."""
+
+    def __init__(self, kubectl: Kubectl, projects: list[Project]) -> None:
+        slugs = ",".join(project.slug for project in projects)
+        answer = json.loads(kubectl("get", KINDS, "-A", "-l", f"gpu-portal.io/project in ({slugs})", "-o", "json"))
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {
+            (o["kind"], o["metadata"]["namespace"], o["metadata"]["name"]): o for o in answer["items"]
+        }
+
+    def get(self, kind: str, row: Allocation, name: str) -> dict[str, Any] | None:
+        return self.objects.get((kind, row.project.namespace, name))
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [o for (k, _, _), o in self.objects.items() if k == kind]
+
+    def devices(self, row: Allocation) -> set[str]:
+        """``pool/device`` of each device that the allocation's claim has."""
+        claim = self.get("ResourceClaim", row, row.name) or {}
+        results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+        return {f"{device['pool']}/{device['device']}" for device in results}
+
+    def entry(self, row: Allocation) -> int:
+        """Slices of the allocation in its hold quota; 0 while the quota's status does not show them."""
+        quota = self.get("ResourceQuota", row, names.hold_slot(row.number))
+        if quota is None:
+            return 0
+        resource = row.offering.resource
+        entries = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
+        listed = sum(amounts.get(resource, 0) for amounts in entries.values())
+        hard = int(quota.get("status", {}).get("hard", {}).get(f"requests.{resource}", 0))
+        return int(entries.get(row.name, {}).get(resource, 0)) if hard == listed else 0
+
+
+def _phases(rows: list[Allocation]) -> Iterator[str]:
+    """Active, or queued for quota; ended once given back."""
+    used = _units_held(rows)
+    for row in rows:
+        if row.desired == Allocation.Desired.RELEASED:
+            if row.ended_at is None:
+                yield f"{row.name} was given back and is {row.phase} ({row.reason})"
+        elif row.phase == Phase.QUEUED:
+            if not _is_full(row, used):
+                yield f"{row.name} ({row.offering.key}) is queued ({row.reason}) beside free quota"
+        elif row.phase != Phase.ACTIVE:
+            yield f"{row.name} ({row.offering.key}) is {row.phase} ({row.reason})"
+
+
+def _objects(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+    """What each live allocation has: a lease, and once active a claim and a holder, or its entry in the hold quota."""
+    for row in rows:
+        if row.desired == Allocation.Desired.RELEASED:
+            continue
+        active = row.phase == Phase.ACTIVE
+        if seen.get("Workload", row, f"{row.name}-lease") is None:
+            yield f"{row.name} has no lease"
+        if row.offering.flavor.path == "dra":
+            holder = seen.get("Pod", row, f"{row.name}-holder") or {}
+            if active and len(seen.devices(row)) != row.count:
+                yield f"{row.name} has {len(seen.devices(row))} devices instead of {row.count}"
+            if active and holder.get("status", {}).get("phase") != "Running":
+                yield f"{row.name} is active and its holder does not run"
+        elif seen.entry(row) != (row.count if active else 0):
+            yield f"{row.name} is {row.phase} and has {seen.entry(row)} slices in its hold quota"
+
+
+def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+    """Objects of ours that no live allocation accounts for, and entries of shared ones."""
+    live = {(row.project.namespace, row.name): row for row in rows if row.ended_at is None}
+    active = {place for place, row in live.items() if row.phase == Phase.ACTIVE}
+    for (kind, namespace, name), found in seen.objects.items():
+        metadata = found["metadata"]
+        allocation = metadata.get("labels", {}).get("gpu-portal.io/allocation", "")
+        if allocation and (namespace, allocation) not in (live if kind == "Workload" else active):
+            yield f"{kind} {namespace}/{name} belongs to nobody"
+        if "deletionTimestamp" in metadata:
+            yield f"{kind} {namespace}/{name} is being deleted"
+    expected: dict[str, set[str]] = defaultdict(set)
+    for namespace, name in active:
+        expected[namespace].add(name)
+    for guard in seen.of("GpuProject"):
+        namespace = guard["metadata"]["namespace"]
+        listed = set(guard["spec"].get("allocations", {}))
+        if listed != expected[namespace]:
+            yield f"the guard of {namespace} differs by {sorted(listed ^ expected[namespace])}"
+    for quota in seen.of("ResourceQuota"):
+        namespace = quota["metadata"]["namespace"]
+        entries = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
+        if strangers := set(entries) - expected[namespace]:
+            yield f"the quota {namespace}/{quota['metadata']['name']} lists {sorted(strangers)}"
+
+
+def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+    """Open intervals are exactly what is held; each slot is held once at a time; no hold went unrecorded."""
+    intervals = list(UsageInterval.objects.filter(allocation__in=[row.pk for row in rows]))
+    by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
+    for interval in intervals:
+        by_allocation[interval.allocation].append(interval)
+    for row in rows:
+        mine = by_allocation[row.pk]
+        is_open = Counter(i.slot.removeprefix(f"{i.cluster}/") for i in mine if i.end is None)
+        held: set[str] = set()
+        if row.phase == Phase.ACTIVE and row.ended_at is None:
+            held = seen.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
+        if is_open != Counter(held):
+            yield f"{row.name} ({row.phase}) holds {sorted(held)} and is charged for {sorted(is_open)}"
+        if (row.held_at is not None) != bool(mine):
+            yield f"{row.name} was held: {row.held_at is not None}, and has {len(mine)} intervals"
+    for slot in {interval.slot for interval in intervals}:
+        yield from _overlaps(UsageInterval.objects.filter(slot=slot).order_by("start", "end"))
+
+
+def _overlaps(intervals: Iterable[UsageInterval]) -> Iterator[str]:
+    last: UsageInterval | None = None
+    for interval in intervals:
+        if last is not None and (last.end is None or interval.start < last.end):
+            yield f"{interval.slot} is held twice from {interval.start:%T}"
+        last = interval
+
+
+def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> list[str]:
+    """Holds whose billed seconds differ from those that the witness saw by more than the outage hid.
+
+    ``hidden_s`` is for how long nobody may have watched; it counts only where the ledger says that it estimated.
+    """
+    now = clock.now()
+    ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
+    ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
+    for interval in UsageInterval.objects.filter(allocation__in=list(ids)):
+        row = ids[interval.allocation]
+        device = interval.slot.removeprefix(f"{interval.cluster}/") if row.offering.flavor.path == "dra" else ""
+        ledger[Slot(row.project.namespace, row.name, device)].append(interval)
+    ours = {(row.project.namespace, row.name) for row in ids.values()}
+    truth = {slot: holds for slot, holds in list(witness.holds.items()) if holds and slot[:2] in ours}
+    return [
+        sentence
+        for slot in sorted({*ledger, *truth})
+        for sentence in _misbilled(slot, ledger[slot], truth.get(slot, []), now, hidden_s)
+    ]
+
+
+def _misbilled(
+    slot: Slot, intervals: list[UsageInterval], holds: list[Hold], now: datetime, hidden_s: float
+) -> Iterator[str]:
+    billed = sum(((i.end or now) - i.start).total_seconds() for i in intervals)
+    spans = [hold.seconds(now.timestamp()) for hold in holds]
+    least, most = sum(s[0] for s in spans), sum(s[1] for s in spans)
+    guesses = sum(i.estimated_start + i.estimated_end for i in intervals)
+    slack = SLACK_S * max(1, len(holds), len(intervals)) + hidden_s * guesses
+    if not least - slack <= billed <= most + slack:
+        yield (
+            f"{slot.namespace}/{slot.allocation} {slot.device} is billed {billed:.1f} s, was held {least:.1f} to "
+            f"{most:.1f} s ({len(intervals)} intervals, {guesses} estimated bounds)"
+        )
+
+
+def _units_held(rows: list[Allocation]) -> Counter[tuple[int, int]]:
+    """Slices held by (team, pool): every pool of the demo fleet has one offering here."""
+    teams = {row.project.team_id for row in rows}
+    everyone = Allocation.objects.filter(project__team__in=teams, phase=Phase.ACTIVE)
+    used: Counter[tuple[int, int]] = Counter()
+    for team, pool, count in everyone.values_list("project__team", "offering__pool", "count"):
+        used[team, pool] += count
+    return used
+
+
+def _is_full(row: Allocation, used: Counter[tuple[int, int]]) -> bool:
+    place = (row.project.team_id, row.offering.pool_id)
+    nominal = Limit.objects.get(team_id=place[0], pool_id=place[1]).nominal
+    return used[place] + row.count > nominal

@@ -1,0 +1,155 @@
+"""The world in which every route is asked by every role: what parameters stand for, and what is sent."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.test import Client
+from rest_framework.test import APIClient
+
+from allocations.limits import services as limit_services
+from allocations.models import Allocation
+from portal.tenants import invitations, services
+from portal.tenants.models import Project, Scope, Team, User
+from quotas.catalog.models import Pool
+from quotas.limits.models import Limit
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
+from tests.support.queued import job
+
+ASK = {"project": "vision-train", "offering": "l40s/whole"}
+LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
+FORM = {"length": "8", "count": "1", "priority": "normal"}
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /api/v1/tokens": {"name": "ci", "scopes": ["read"]},
+    "POST /api/v1/departments": {"slug": "new", "name": "New"},
+    "PUT /api/v1/departments/<str:slug>": {"name": "New"},
+    "POST /api/v1/teams": {"slug": "new", "name": "New", "department": "research"},
+    "PUT /api/v1/teams/<str:slug>": {"name": "New"},
+    "POST /api/v1/projects": {"slug": "new", "name": "New", "team": "vision"},
+    "PUT /api/v1/projects/<str:slug>": {"name": "New"},
+    "POST /api/v1/projects/<str:slug>/move": {"team": "language"},
+    "POST /api/v1/projects/<str:slug>/archive": {"confirm": "vision-train"},
+    "POST /api/v1/projects/<str:slug>/guard": {"guard": "enforce"},
+    "POST /api/v1/members": {"team": "vision", "username": "anyone", "role": "viewer"},
+    "POST /api/v1/invitations": {"team": "vision", "invitee": "anyone", "role": "viewer"},
+    "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
+    "POST /api/v1/allocations": ASK,
+    "POST /api/v1/allocations/preview": ASK,
+    "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
+    "POST /api/v1/limits": LIMIT,
+    "POST /api/v1/limits/preview": LIMIT,
+    "PUT /api/v1/limits/<int:id_>": {"nominal": 2},
+    "PUT /api/v1/flavors/<str:name>": {"title": "L40S"},
+    "PUT /api/v1/offerings/<str:flavor>/<str:slice_>": {"hidden": False},
+    "POST /api/v1/prices": {"flavor": "l40s", "per_gpu_hour": "1.20", "valid_from": "2090-01-01T00:00:00Z"},
+    "POST /login": {"username": "nobody", "password": "wrong"},
+    "POST /me": {"name": "ci", "scopes": ["read"], "lives": "90"},
+    "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
+    "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
+    "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none", "exposure": "cluster"},
+    "POST /projects/<str:slug>/objects": {"configmaps": "300"},
+    "POST /projects/<str:slug>/move": {"team": "language"},
+    "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
+    "POST /projects/<str:slug>/guard": {"guard": "enforce"},
+    "POST /tenants/departments/new": {"slug": "new", "name": "New"},
+    "POST /tenants/departments/<str:slug>/edit": {"name": "New"},
+    "POST /tenants/teams/new": {"slug": "new", "name": "New", "department": "research"},
+    "POST /tenants/teams/<str:slug>/edit": {"name": "New", "department": "research"},
+    "POST /tenants/projects/new": {
+        **{"slug": "new", "name": "New", "team": "vision"},
+        **{"pod_security": "restricted", "egress": "none", "exposure": "cluster"},
+    },
+    "POST /request": {**ASK, **FORM},
+    "POST /request/preview": {**ASK, **FORM},
+    "POST /allocations/<uuid:id_>/extend": {"length": "8"},
+}
+"""What is sent, as JSON to REST and as a form to pages; nothing where a route is not named."""
+
+
+@dataclass
+class World:
+    """A fleet and two teams; of the first an allocation, a queued Job, a project's limit and an invitation; for every
+    role a person, signed in, with two tokens and an invitation to a third team."""
+
+    allocation: Allocation
+    limit: Limit
+    job: UUID
+    cookies: dict[str, str] = field(default_factory=dict)
+    clients: dict[str, APIClient] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+    invitation: int = 0
+    received: dict[str, int] = field(default_factory=dict)
+
+    def path(self, pattern: str, role: str) -> str:
+        """Where `role` asks: for what is the team's, and for a token of the role's own."""
+        values = {
+            "<str:id_>": self.allocation.pk,
+            "<uuid:id_>": self.allocation.pk,
+            "<uuid:uid>": self.job,
+            "<int:id_>": self.limit.pk,
+            "<str:flavor>": "h100",
+            "<str:slice_>": "claim",
+            "<str:name>": "l40s",
+            "departments/<str:slug>": "departments/research",
+            "projects/<str:slug>": "projects/vision-train",
+            "<str:slug>": "vision",
+            "<str:team>": "vision",
+            "<str:username>": self.allocation.requested_by.username,
+            "<int:token_id>": self.tokens[role],
+            "me/invitations/<int:invitation_id>": f"me/invitations/{self.received[role.removesuffix(' (reading)')]}",
+            "<int:invitation_id>": self.invitation,
+        }
+        for name, value in values.items():
+            pattern = pattern.replace(name, str(value))
+        assert "<" not in pattern, f"tests/support/world.py does not say what stands for {pattern}"
+        return pattern
+
+    def rest(self, role: str, method: str, pattern: str) -> Any:
+        body = json.dumps(BODIES.get(f"{method} {pattern}", {}))
+        return self.clients[role].generic(method, self.path(pattern, role), body, "application/json", HTTP_IF_MATCH="*")
+
+    def page(self, role: str, method: str, pattern: str) -> Any:
+        browser = Client()  # a new one each time: an answer may take the cookie away
+        if role in self.cookies:
+            browser.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
+        ask = browser.post if method == "POST" else browser.get
+        return ask(self.path(pattern, role), BODIES.get(f"{method} {pattern}", {}))
+
+
+def world(team: Team, other: Team, project: Project) -> World:
+    fleet(team, other)
+    people = {
+        "no team": person(),
+        **{role: person(team, role) for role in ("viewer", "member", "lead")},
+        "other lead": person(other, "lead"),
+        "auditor": person(platform_role="auditor"),
+        "operator": person(platform_role="operator"),
+    }
+    User.objects.create(username="anyone")
+    limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.Terms(4))
+    made = World(allocate(people["member"], project), limit, job("train", project.namespace))
+    made.clients["anonymous"] = APIClient()
+    for role, user in people.items():
+        browser = Client()
+        browser.force_login(user)
+        made.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
+        made.tokens[role], made.clients[role] = _client(user, *Scope)
+        made.tokens[f"{role} (reading)"], made.clients[f"{role} (reading)"] = _client(user, Scope.READ)
+    made.tokens["anonymous"] = made.tokens["member"]
+    made.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
+    third = services.create_team(team.department, "third", "Third")
+    for role, user in people.items():
+        made.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
+    made.received["anonymous"] = made.received["member"]
+    return made
+
+
+def _client(user: User, *scopes: str) -> tuple[int, APIClient]:
+    row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return row.pk, api

@@ -1,0 +1,235 @@
+"""What an allocation should have: through eviction, a deleted claim, and a start that finds no device."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
+from allocations.domain.objects import Ref, Request, Seen, View
+from allocations.domain.observed import Deadlines, Intent, Situation
+from allocations.domain.phases import Phase, derive
+from allocations.lifecycle.modes import hold
+from tests.support.request_specs import L40S, NOW, WHOLE
+
+DEADLINES = Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
+LEASE = Ref("Workload", "vision-train", "train-lease")
+CLAIM = Ref("ResourceClaim", "vision-train", "train")
+HOLDER = Ref("Pod", "vision-train", "train-holder")
+POD = Ref("Pod", "vision-train", "notebook")
+QUOTA = Ref("ResourceQuota", "vision-train", "gpu-portal-hold-slot.0")
+GUARD = Ref("GpuProject", "vision-train", "gpu-portal")
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool = True) -> Seen:
+    conditions: dict[str, dict[str, str]] = {}
+    if admitted:
+        conditions["Admitted"] = {"status": "True", "at": NOW.isoformat()}
+        conditions["PodsReady"] = {"status": "True" if ready else "False"}
+    if evicted_s is not None:
+        conditions["Evicted"] = {
+            "status": "True",
+            "at": at(evicted_s).isoformat(),
+            "reason": "Preempted",
+            "message": "Preempted by another.",
+        }
+    facts = {
+        "created_at": NOW.isoformat(),
+        "conditions": conditions,
+        "cluster_queue": "team-vision" if admitted else "",
+    }
+    return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
+
+
+def claim(*, devices: int = 1, deleting: bool = False) -> Seen:
+    found = [{"pool": "h100-0", "device": f"gpu-{n}"} for n in range(devices)]
+    facts = {"devices": found, "allocated_at": NOW.isoformat()}
+    return Seen(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
+
+
+def holder(phase: str = "Running") -> Seen:
+    return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": phase, "ready_at": at(4).isoformat()})
+
+
+def pod() -> Seen:
+    return Seen(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
+
+
+def look(seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any) -> tuple[Situation, Wanted]:
+    view, meant = View(seen), Intent(**intent)
+    situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
+    return situation, hold.wanted(request, situation, view, {})
+
+
+def kinds(wanted: Wanted) -> list[str]:
+    return [manifest["kind"] for manifest in wanted.objects]
+
+
+class TestEviction:
+    HELD = (lease(evicted_s=100), claim(), holder(), pod())
+
+    def test_it_keeps_everything_while_the_notice_runs(self) -> None:
+        situation, wanted = look(self.HELD, 159)
+        assert situation.evict_at == at(160)
+        assert situation.facts.leaving_until == at(160)
+        assert situation.is_granted
+        assert kinds(wanted) == ["Workload", "ResourceClaim", "Pod"]
+        assert wanted.unwanted == []
+        assert hold.wake_at(WHOLE, Intent(), situation) == at(160)
+
+    def test_then_pods_go_before_the_holder_and_the_claim_and_the_lease_stays(self) -> None:
+        situation, wanted = look(self.HELD, 160)
+        assert not situation.is_granted
+        assert kinds(wanted) == ["Workload"]
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        assert wanted.status == ()
+
+    @pytest.mark.parametrize("left", [pod(), holder(), claim()], ids=["pod", "holder", "claim"])
+    def test_the_reservation_stands_while_anything_is_left(self, left: Seen) -> None:
+        _, wanted = look([self.HELD[0], left], 161)
+        assert wanted.status == ()
+
+    def test_the_reservation_is_given_back_when_nothing_is_left(self) -> None:
+        _, wanted = look(self.HELD[:1], 161)
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+
+    def test_what_holds_nothing_yet_gets_no_notice(self) -> None:
+        situation, wanted = look(self.HELD[:1], 100)
+        assert situation.evict_at == at(100)
+        assert not situation.is_granted
+        assert wanted.status == [ReleaseReservation(LEASE, "Preempted", "Kueue takes its quota back for another.")]
+
+    def test_slices_whose_lease_is_new_get_the_same_time_to_be_admitted(self) -> None:
+        made_again = lease(admitted=False)
+        assert look([made_again, claim(), holder()], 59)[0].is_granted
+        assert not look([made_again, claim(), holder()], 60)[0].is_granted
+
+
+class TestClaimDeleted:
+    def test_pods_end_first_and_the_claim_is_wanted_again_without_its_holder(self) -> None:
+        situation, wanted = look([lease(), claim(deleting=True), holder(), pod()], 10)
+        assert situation.facts.claim_deleted
+        assert kinds(wanted) == ["Workload", "ResourceClaim"]
+        assert wanted.unwanted == [[POD], [HOLDER]]
+
+    def test_kueue_hears_of_it_once_nothing_is_held(self) -> None:
+        _, wanted = look([lease(), claim(devices=0, deleting=True)], 10)
+        assert wanted.status == [SetPodsReady(LEASE, False, "The slices are not held.")]
+
+
+class TestStart:
+    WAITING = (lease(ready=False), claim(devices=0), holder("Pending"))
+
+    def test_it_must_hold_within_the_deadline_from_when_it_began_to_start(self) -> None:
+        situation, _ = look(self.WAITING, 30, phase=Phase.STARTING, phase_since=at(5))
+        assert situation.start_by == at(125)
+        assert hold.wake_at(WHOLE, Intent(), situation) == at(125)
+
+    def test_a_start_that_was_just_seen_has_all_its_time(self) -> None:
+        """Nobody looked for a while: that is not the scheduler's fault."""
+        situation, _ = look(self.WAITING, 500, phase=Phase.QUEUED, phase_since=at(0))
+        assert situation.start_by == at(620)
+
+    def test_what_is_held_has_no_deadline_and_kueue_is_told(self) -> None:
+        situation, wanted = look([lease(ready=False), claim(), holder()], 10)
+        assert situation.start_by is None
+        assert wanted.status == [SetPodsReady(LEASE, True, "The slices are held.")]
+        assert [s.since for s in situation.held] == [at(4)]
+
+    def test_after_a_failed_start_everything_goes_the_lease_last(self) -> None:
+        _, wanted = look(self.WAITING, 200, not_before=at(230))
+        assert wanted.objects == ()
+        assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
+
+    def test_what_it_was_given_meanwhile_goes_before_it_queues_again(self) -> None:
+        """Else what is being taken back would count as held, or as the next failure."""
+        situation, wanted = look([lease(), claim(), pod()], 300, not_before=at(230), reason="more_than_counted")
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        verdict = derive(situation.facts)
+        assert (verdict.phase, verdict.reason) == (Phase.QUEUED, "more_than_counted")
+
+    def test_when_the_pause_is_over_it_queues_again(self) -> None:
+        situation, wanted = look([], 230, not_before=at(230))
+        assert kinds(wanted) == ["Workload"]
+        assert not situation.is_granted
+
+
+class TestRelease:
+    def test_the_lease_stays_until_the_slices_are_seen_free(self) -> None:
+        _, wanted = look([lease(), claim(), holder(), pod()], 10, released=True)
+        assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
+        _, wanted = look([lease(), claim(devices=0)], 10, released=True)
+        assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
+
+    def test_a_count_is_in_use_until_the_quota_lists_it_no_more(self) -> None:
+        quota = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "shown": True})
+        situation, wanted = look([lease(), quota], 10, request=L40S, released=True)
+        assert situation.occupied
+        assert wanted.unwanted == [[]]
+        situation, wanted = look([lease()], 10, request=L40S, released=True)
+        assert wanted.unwanted == [[], [LEASE]]
+
+    def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
+        facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}
+        quota = Seen(QUOTA, "u-quota", 14, facts=facts)
+        guard = Seen(GUARD, "u-guard", 15, facts={"allocations": []})
+        situation, _ = look([lease(), quota, guard, pod()], 10, request=L40S, released=True)
+        assert situation.keeps_quota
+        situation, _ = look([lease(), quota, guard], 10, request=L40S, released=True)
+        assert not situation.keeps_quota
+
+    def test_a_pod_of_its_class_keeps_its_number_though_it_lost_the_label(self) -> None:
+        stray = Seen(POD, "u-pod", 13, facts={"phase": "Running", "class": "gpu-portal-hold-slot.0"})
+        situation, wanted = look([lease(), stray], 10, request=L40S, released=True)
+        assert wanted.unwanted[0] == [POD]
+        assert not situation.facts.nothing_left
+        other = replace(stray, allocation="another")
+        situation, wanted = look([lease(), other], 10, request=L40S, released=True)
+        assert wanted.unwanted[0] == []
+        assert not situation.facts.nothing_left
+        assert hold.wake_at(L40S, Intent(released=True), situation) == at(15)
+
+
+class TestGuard:
+    """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
+
+    SPREAD = replace(WHOLE, spread=True, count=2)
+    BOUND = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
+    OPEN = Seen(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
+
+    def part(self, index: int, *, devices: int = 1, phase: str = "Running") -> list[Seen]:
+        claim_of, holder_of = f"train.{index}", f"train.{index}-holder"
+        return [
+            replace(claim(devices=devices), ref=CLAIM._replace(name=claim_of), uid=f"u-{claim_of}"),
+            replace(holder(phase), ref=HOLDER._replace(name=holder_of), uid=f"u-{holder_of}"),
+        ]
+
+    def test_what_is_held_is_usable_once_its_quota_binds(self) -> None:
+        held = [lease(), claim(), holder()]
+        assert not look(held, 10)[0].is_usable
+        assert not look([*held, replace(self.BOUND, facts={"slices": {"train": {}}, "shown": False})], 10)[0].is_usable
+        situation, _ = look([*held, self.BOUND], 10)
+        assert situation.is_usable
+        assert derive(situation.facts).phase is Phase.STARTING
+        assert derive(situation.opened().facts).phase is Phase.ACTIVE
+
+    def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
+        half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]
+        assert not look(half, 10, request=self.SPREAD)[0].is_usable
+        assert hold.charged(self.SPREAD, View(half)) == ()
+
+    def test_one_spread_holder_that_is_lost_shuts_out_nobody_and_is_charged_on(self) -> None:
+        lost = [lease(), self.BOUND, self.OPEN, *self.part(0), self.part(1)[0]]
+        situation, _ = look(lost, 10, request=self.SPREAD)
+        assert not situation.held
+        assert situation.is_usable
+        assert len(hold.charged(self.SPREAD, View(lost))) == 2
+
+    def test_nothing_is_usable_when_none_of_it_is_held(self) -> None:
+        assert not look([lease(), self.BOUND, self.OPEN, claim(devices=0)], 10)[0].is_usable
