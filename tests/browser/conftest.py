@@ -15,6 +15,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
+from tests.support.browser import with_password
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -23,8 +24,6 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
-PASSWORD = "a long enough secret"
-PHONE = {"width": 360, "height": 780}
 PATIENCE_MS = 30_000  # a busy machine is no failure
 expect.set_options(timeout=PATIENCE_MS)
 # Playwright keeps an event loop in this thread, in which Django would refuse to touch its database.
@@ -95,17 +94,3 @@ def project(team: Team) -> Project:
 @pytest.fixture
 def member(team: Team, project: Project) -> User:
     return with_password(person(team))
-
-
-def with_password(user: User) -> User:
-    tenants.set_password(user, PASSWORD)
-    return user
-
-
-def sign_in(page: Page, user: User) -> Page:
-    page.goto("/")
-    page.get_by_label("Username").fill(user.username)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("/")
-    return page

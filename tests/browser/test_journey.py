@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from quotas.catalog.models import Flavor
-from tests.browser.conftest import PHONE, sign_in
+from tests.support.browser import PHONE, sign_in
 from tests.support.pages import asked, held, in_phase
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.audit.entries import audit
-from tests.browser.conftest import PHONE, sign_in, with_password
+from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.people import person
 from tests.support.queued import job
 

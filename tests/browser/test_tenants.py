@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from portal.tenants import services as tenants
 from portal.tenants.models import Membership
-from tests.browser.conftest import PHONE, sign_in, with_password
+from tests.support.browser import PHONE, sign_in, with_password
 from tests.support.people import person
 
 

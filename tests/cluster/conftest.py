@@ -1,20 +1,21 @@
 """What every test on the real control plane may use. The stack itself is up before pytest starts: tests/stack.py."""
 
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pytest_django.plugin import DjangoDbBlocker
 
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from tests.support.cluster.asking import release_all
+from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
+from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
+from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
 from tests.support.cluster.waiting import eventually
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
@@ -29,39 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slices-table", metavar="FILE", help="write what was seen of every slice kind into this guide")
 
 
-Kubectl = Callable[..., str]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The tests work on the database of the running portal."""
-    with django_db_blocker.unblock():
-        yield
-
-
-@pytest.fixture(scope="session")
-def local() -> Local:
-    return Local(Path(os.environ["GPU_PORTAL_TEST_HOME"]))
-
-
 @pytest.fixture(scope="session")
 def kubeconfig(local: Local) -> Path:
     """The local administrator's."""
     return local.kubeconfig
-
-
-@pytest.fixture(scope="session")
-def kubectl(local: Local) -> Kubectl:
-    """kubectl as the local administrator; returns its output, raises with its words."""
-    program = str(local.binaries / "kubectl")
-
-    def run(*words: str, stdin: str | None = None) -> str:
-        command = [program, f"--kubeconfig={local.kubeconfig}", *words]
-        done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,10 @@ import pytest
 
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
-from tests.cluster.conftest import Kubectl
 from tests.cluster.random_tenant import trial
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.honest_tenant import HonestTenant
 from tests.support.cluster.recorder import Comparison, Recorder
 from tests.support.cluster.tenants import own_projects, token_of

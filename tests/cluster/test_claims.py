@@ -10,8 +10,8 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ended, intervals, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client

@@ -1,10 +1,8 @@
 """What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +10,15 @@ import yaml
 from rest_framework.test import APIClient
 
 from allocations.models import Allocation
-from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, held
+from tests.support.cluster.connected import Tenant, running
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
-Tenant = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -35,33 +32,6 @@ def connect(api: APIClient, row: Allocation) -> dict[str, Any]:
     assert answer["Cache-Control"] == "no-store"
     given: dict[str, Any] = answer.json()
     return given
-
-
-@pytest.fixture
-def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
-    """kubectl with nothing but the kubeconfig that was handed out."""
-
-    def of(given: dict[str, Any]) -> Tenant:
-        file = tmp_path / "kubeconfig"
-        file.write_text(given["kubeconfig"], encoding="utf-8")
-
-        def run(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-            command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *words]
-            return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
-
-        return run
-
-    return of
-
-
-def running(tenant: Tenant, pod: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)
-        return found if found["status"].get("phase") == "Running" else None
-
-    found = eventually(look)
-    assert found is not None
-    return found
 
 
 def test_the_pod_runs_as_it_is_on_the_very_devices(

@@ -10,8 +10,8 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, held, intervals, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -8,7 +8,6 @@ writes what was seen into the guide.
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +18,16 @@ from allocations.cluster.names import hold_slot
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
-from tests.cluster.test_connect import Tenant, running, tenant  # noqa: F401 (a fixture)
 from tests.support.cluster import slices
 from tests.support.cluster.asking import ended, wait_for
+from tests.support.cluster.connected import Tenant, running
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
-from tests.support.cluster.guide import write_table
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.guide import Told, write_table
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
-
-
-@dataclass(frozen=True)
-class Told:
-    """What was seen of one row: the request's body, objects by kind, devices or a count, seconds, the pod's node."""
-
-    row: slices.Row
-    body: dict[str, Any]
-    objects: list[str]
-    device: str
-    seconds: float
-    node: str
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +46,7 @@ def test_a_slice_is_held_used_and_given_back(
     member: User,
     project: Project,
     kubectl: Kubectl,
-    tenant: Callable[[dict[str, Any]], Tenant],  # noqa: F811
+    tenant: Callable[[dict[str, Any]], Tenant],
     told: list[Told],
 ) -> None:
     api = client(member)

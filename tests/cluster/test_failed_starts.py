@@ -14,8 +14,8 @@ from allocations.requests import services
 from portal.core import clock
 from portal.core.models import Due
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, intervals, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
 

@@ -9,7 +9,7 @@ import pytest
 from allocations.capacity import flavor_devices
 from allocations.capacity.snapshot import Stock
 from quotas.catalog.models import Node, Offering
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Apply
 from tests.support.cluster.waiting import eventually
 

@@ -17,8 +17,8 @@ from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from quotas.metering.models import UsageInterval
 from tests.cluster.attacks.stage import Person
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, person_of
 from tests.support.cluster.waiting import eventually
 

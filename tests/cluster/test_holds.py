@@ -11,8 +11,8 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests import selectors
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -1,90 +1,25 @@
 """Tenants' own Jobs with the queue label, on the real Kueue and by a tenant's kubeconfig: queued, billed, explained."""
 
-import json
 import re
-import subprocess
-from collections.abc import Callable, Iterator
-from copy import deepcopy
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from django.test import Client
 
 from allocations.capacity.snapshot import Stock
-from allocations.cluster import credentials
-from allocations.cluster.client import connect
-from allocations.queues import jobs, queue
-from allocations.queues.jobs import Job, State
-from deploy.local.runner import Local
+from allocations.queues import queue
+from allocations.queues.jobs import State
 from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import held
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.jobs import GPU, Submit, become
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
-GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")
-GPU = "nvidia.com/gpu"
-Submit = Callable[..., str]
-
-
-@pytest.fixture
-def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
-    """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
-    token = credentials.mint(connect(), member.username, 3600).token
-    file = tmp_path / "kubeconfig"
-    words = credentials.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
-    file.write_text(words, encoding="utf-8")
-
-    def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
-        body = deepcopy(guided())
-        body["metadata"]["name"] = name
-        body["spec"] |= {"parallelism": pods, "completions": pods}
-        body["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": run_for}}
-        body["spec"]["template"]["spec"] |= pod
-        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
-            which: {resource: "1"} for which in ("requests", "limits")
-        }
-        command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", "create", "-o", "json", "-f", "-"]
-        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return str(json.loads(done.stdout)["metadata"]["uid"])
-
-    yield create
-    kubectl("delete", "jobs", "--all", "-n", project.namespace)
-    eventually(lambda: not jobs_of(project))
-    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, member="", end=None).exists())
-
-
-def guided() -> dict[str, Any]:
-    """The Job of the guide."""
-    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.S)
-    assert found
-    return dict(yaml.safe_load(found[1]))
-
-
-def jobs_of(project: Project) -> list[Job]:
-    return jobs.read(jobs.rows(Project.objects.filter(pk=project.pk)))
-
-
-def one(project: Project, uid: str) -> Job | None:
-    return next((job for job in jobs_of(project) if str(job.uid) == uid), None)
-
-
-def become(project: Project, uid: str, state: State, reason: str = "") -> Job:
-    def look() -> Job | None:
-        job = one(project, uid)
-        return job if job and job.state == state and job.reason in (reason, reason or job.reason) else None
-
-    found = eventually(look)
-    assert found is not None
-    return found
 
 
 def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit, project: Project) -> None:

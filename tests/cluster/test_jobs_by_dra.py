@@ -7,9 +7,9 @@ from allocations.queues.jobs import State
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Device, Node, Pool
 from quotas.metering.models import UsageInterval
-from tests.cluster.conftest import Kubectl
-from tests.cluster.test_jobs import Submit, become, submit  # noqa: F401 (a fixture)
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Read, Switch, devices
+from tests.support.cluster.jobs import Submit, become
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -28,7 +28,7 @@ def node(one_more: Switch) -> str:
 
 def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
     node: str,
-    submit: Submit,  # noqa: F811
+    submit: Submit,
     project: Project,
     member: User,
     kubectl: Kubectl,

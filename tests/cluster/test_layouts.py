@@ -16,7 +16,7 @@ from allocations.cluster.card_selector import in_card
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -26,8 +26,8 @@ from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
 from quotas.limits import services as limits
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, phase, reason, release_all, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import write_lines
 from tests.support.cluster.waiting import eventually
 

@@ -24,7 +24,7 @@ from quotas.limits import services as limits
 from quotas.limits.models import Limit, QueuePolicy
 from quotas.limits.projection import PoolShape, cluster_queue, cohort
 from quotas.limits.tree import Quota
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

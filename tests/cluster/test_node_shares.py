@@ -21,8 +21,8 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.cluster.attacks.stage import Person
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import own_projects, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 

@@ -13,7 +13,7 @@ from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
 

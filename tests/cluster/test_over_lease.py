@@ -17,8 +17,8 @@ from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import held
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 

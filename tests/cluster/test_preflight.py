@@ -12,7 +12,7 @@ import yaml
 
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 
 pytestmark = pytest.mark.cluster
 

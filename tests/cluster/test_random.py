@@ -11,10 +11,10 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import selectors, services
 from portal.tenants.models import Project, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster import slices
 from tests.support.cluster.asking import ended, phase, wait_for
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 
 pytestmark = pytest.mark.cluster

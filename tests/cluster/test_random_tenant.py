@@ -12,12 +12,12 @@ import pytest
 
 from deploy.local.runner import Local
 from portal.tenants.models import Project, Team, User
-from tests.cluster.conftest import Kubectl
 from tests.cluster.random_tenant import invariants, trial
 from tests.cluster.random_tenant.generator import Generator
 from tests.cluster.random_tenant.operations import Performer
 from tests.support.cluster import recorder
 from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 from tests.support.cluster.tenants import own_projects, token_of
 

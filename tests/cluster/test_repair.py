@@ -16,8 +16,8 @@ from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
 

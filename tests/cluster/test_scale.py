@@ -22,9 +22,9 @@ from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.conftest import Kubectl
 from tests.support.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
 from tests.support.cluster.asking import ask, ended, held, release_all, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -22,8 +22,8 @@ from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -19,8 +19,8 @@ from portal.workqueue import queue as workqueue
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -20,9 +20,9 @@ from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
-from tests.cluster.conftest import Kubectl
 from tests.support.cluster.asking import ended as end
 from tests.support.cluster.asking import held, intervals, release_all, wait_for
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client

@@ -1,7 +1,7 @@
 """To which cards claims are steered: chosen once, after those under way; told by the claims themselves; given up."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,33 +14,18 @@ from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import device_affinity
 from allocations.reconcile.mirror import MirrorStale
-from portal.tenants.models import Project, User
-from quotas.catalog import services as catalog
-from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Pool
-from quotas.limits import services as limits
+from portal.tenants.models import Project, Team, User
+from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
-from tests.support.gpu_facts import dra_node, slices_of
-from tests.support.mig_facts import cut_card, device
-from tests.support.people import person
+from tests.support.mig_facts import device
 
 pytestmark = pytest.mark.django_db
-NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 DEADLINES = Deadlines(timedelta(seconds=120), timedelta(seconds=60))
 
 
 @pytest.fixture
-def member(team, project) -> User:
-    """Of a team that may have all of two nodes of two cards each."""
-    cluster = Cluster.objects.create(slug="local", name="Local")
-    nodes = ("h100-0", "h100-1")
-    slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]
-    catalog.sync(cluster, discover([dra_node(node) for node in nodes], slices), {})
-    for flavor in cluster.flavors.all():
-        catalog.accept_flavor("test", flavor)
-    for pool in Pool.objects.all():
-        limits.set_limit("test", team, pool, 4)
-    return person(team)
+def member(team: Team, project: Project) -> User:
+    return member_of(team)
 
 
 def asked(member: User, project: Project, profile: str, count: int = 1, **wish: Any) -> Allocation:

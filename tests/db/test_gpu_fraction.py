@@ -11,12 +11,12 @@ from allocations.domain.objects import Slice
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
-from portal.tenants.models import Project, User
+from portal.tenants.models import Project, Team, User
 from quotas.catalog.layouts import maximal_layouts, placements
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
-from tests.db.test_device_affinity import NOW, member  # noqa: F401 (a fixture)
+from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
 from tests.support.mig_facts import H100, device
 from tests.support.quotas import used
@@ -24,14 +24,19 @@ from tests.support.quotas import used
 pytestmark = pytest.mark.django_db
 
 
-def claimed(member: User, project: Project) -> Allocation:  # noqa: F811
+@pytest.fixture
+def member(team: Team, project: Project) -> User:
+    return member_of(team)
+
+
+def claimed(member: User, project: Project) -> Allocation:
     """As by a claim of one's own, whose devices are the scheduler's choice."""
     row = asked(member, project, "whole")
     row.offering = Offering.objects.select_related("flavor").get(key="h100/claim")
     return row
 
 
-def asked(member: User, project: Project, offering: str) -> Allocation:  # noqa: F811
+def asked(member: User, project: Project, offering: str) -> Allocation:
     return spec_of_row.rows().get(pk=allocate(member, project, f"h100/{offering}").pk)
 
 
@@ -46,12 +51,12 @@ def open_interval(name: str, share: Fraction) -> UsageInterval:
     return row
 
 
-def test_a_slice_is_worth_what_its_offering_says(member, project):  # noqa: F811
+def test_a_slice_is_worth_what_its_offering_says(member, project):
     row = asked(member, project, "mig-3g.40gb")
     assert gpu_fraction.of([(row, held(device("gpu-0", "3g.40gb", 4)))]) == [Fraction(1, 2)]
 
 
-def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):  # noqa: F811
+def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):
     row_of = {profile.name: asked(member, project, f"mig-{profile.name}") for profile in H100.profiles}
     for layout in maximal_layouts(H100):
         begins = [(row_of[one.profile], held(device("gpu-0", one.profile, one.start))) for one in placed(layout)]
@@ -61,7 +66,7 @@ def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):  # no
         assert all(0 < part <= row.offering.gpu_share for part, (row, _) in zip(parts, begins, strict=True))
 
 
-def test_what_is_left_of_a_card_is_what_the_last_one_is_worth(member, project):  # noqa: F811
+def test_what_is_left_of_a_card_is_what_the_last_one_is_worth(member, project):
     open_interval(device("gpu-0", "4g.40gb", 0), Fraction(4, 7))
     row = asked(member, project, "mig-3g.40gb")
     begins = [(row, held(device("gpu-0", "3g.40gb", 4))), (row, held(device("gpu-1", "3g.40gb", 4)))]
@@ -69,7 +74,7 @@ def test_what_is_left_of_a_card_is_what_the_last_one_is_worth(member, project): 
 
 
 @pytest.mark.parametrize("other", ["gpu-0", device("gpu-0", "4g.40gb", 0)])
-def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project):  # noqa: F811
+def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project):
     open_interval(other, Fraction(1, 2))
     row = asked(member, project, "mig-1g.10gb")
     with pytest.raises(SlotHeld):
@@ -81,24 +86,24 @@ def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project
     ("name", "share"),
     [("gpu-0", 1), (device("gpu-0", "1g.10gb", 3), Fraction(1, 7)), (device("gpu-0", "3g.40gb", 4), Fraction(1, 2))],
 )
-def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, share, member, project):  # noqa: F811
+def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, share, member, project):
     assert gpu_fraction.of([(claimed(member, project), held(name))]) == [share]
 
 
-def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):  # noqa: F811
+def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):
     """Node by node a driver is upgraded; what one names otherwise must not stop the ledger of all."""
     open_interval(device("gpu-0", "1g.10gb", 0), Fraction(1, 7))
     assert gpu_fraction.of([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
 
 
-def test_an_ended_interval_holds_nothing(member, project):  # noqa: F811
+def test_an_ended_interval_holds_nothing(member, project):
     open_interval("gpu-0", Fraction(1))
     UsageInterval.objects.update(end=F("start"), source_end={"kind": "test"})
     row = asked(member, project, "whole")
     assert gpu_fraction.of([(row, held("gpu-0"))]) == [1]
 
 
-def test_many_are_priced_by_one_query(member, project, django_assert_num_queries):  # noqa: F811
+def test_many_are_priced_by_one_query(member, project, django_assert_num_queries):
     row = asked(member, project, "mig-1g.10gb")
     begins = [(row, held(device("gpu-0", "1g.10gb", start))) for start in range(7)]
     with django_assert_num_queries(1):

@@ -1,8 +1,8 @@
 """The whole portal under load, a fault at a time; the stack itself is up before pytest starts: tests/stack.py."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from uuid import uuid4
 
@@ -13,21 +13,20 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
-from tests.cluster.conftest import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.asking import release_all
+from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
 from tests.support.faults import judge
 from tests.support.faults.crowd import Crowd
+from tests.support.faults.fault import IN_FLIGHT, Fault
 from tests.support.faults.witness import Witness
 
-IN_FLIGHT = 50
 RIGHT_WITHIN_S = 30.0
 FIGURES: list[str] = []
-Fault = Callable[..., AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="session")
-def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:  # noqa: F811
+def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     """Two projects in each team, their namespaces ready; all that was asked is released at the end."""
     people: list[tuple[User, Project]] = []
     for slug in ("vision", "language", "vision", "language"):
@@ -43,7 +42,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:  # noqa: F8
 
 
 @pytest.fixture(scope="session")
-def witness(local: Local) -> Iterator[Witness]:  # noqa: F811
+def witness(local: Local) -> Iterator[Witness]:
     watching = Witness(local.home)
     watching.start()
     yield watching
@@ -55,7 +54,7 @@ def under_fault(
     request: pytest.FixtureRequest,
     crowd: Crowd,
     witness: Witness,
-    kubectl: Kubectl,  # noqa: F811
+    kubectl: Kubectl,
 ) -> Fault:
     """``with under_fault():`` the block is the fault, with IN_FLIGHT requests asked just before it.
 
@@ -84,7 +83,7 @@ def under_fault(
     return fault
 
 
-def _is_right(crowd: Crowd, kubectl: Kubectl) -> bool:  # noqa: F811
+def _is_right(crowd: Crowd, kubectl: Kubectl) -> bool:
     wrong = judge.findings(crowd.projects, kubectl)
     assert not wrong, f"{len(wrong)} findings: {'; '.join(wrong[:10])}"
     return True

@@ -11,9 +11,9 @@ from allocations.models import Allocation
 from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, User
-from tests.faults.conftest import IN_FLIGHT, Fault
 from tests.support.cluster.waiting import eventually
 from tests.support.faults.crowd import Crowd
+from tests.support.faults.fault import IN_FLIGHT, Fault
 
 pytestmark = pytest.mark.faults
 AT_ONCE = 8

@@ -14,10 +14,10 @@ import yaml
 from allocations.cluster.client import WATCH_S
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
-from tests.cluster.conftest import Kubectl
-from tests.faults.conftest import Fault
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.faults.crowd import Crowd
+from tests.support.faults.fault import Fault
 from tests.support.faults.proxy import Proxy
 
 pytestmark = pytest.mark.faults

@@ -14,11 +14,11 @@ from django.conf import settings
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from deploy.local.runner import Local
-from tests.cluster.conftest import Kubectl
-from tests.faults.conftest import Fault
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.faults import backup
 from tests.support.faults.crowd import Crowd
+from tests.support.faults.fault import Fault
 from tests.support.faults.witness import Witness
 
 pytestmark = pytest.mark.faults

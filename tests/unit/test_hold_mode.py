@@ -2,49 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
 from allocations.domain.objects import Ref, Request, Seen, View
-from allocations.domain.observed import Deadlines, Intent, Situation
+from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Phase, derive
 from allocations.lifecycle.modes import hold
+from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 from tests.support.request_specs import L40S, NOW, WHOLE
 
-DEADLINES = Deadlines(start=timedelta(seconds=120), grace=timedelta(seconds=60))
-LEASE = Ref("Workload", "vision-train", "train-lease")
-CLAIM = Ref("ResourceClaim", "vision-train", "train")
-HOLDER = Ref("Pod", "vision-train", "train-holder")
 POD = Ref("Pod", "vision-train", "notebook")
 QUOTA = Ref("ResourceQuota", "vision-train", "gpu-portal-hold-slot.0")
 GUARD = Ref("GpuProject", "vision-train", "gpu-portal")
-
-
-def at(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
-
-
-def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool = True) -> Seen:
-    conditions: dict[str, dict[str, str]] = {}
-    if admitted:
-        conditions["Admitted"] = {"status": "True", "at": NOW.isoformat()}
-        conditions["PodsReady"] = {"status": "True" if ready else "False"}
-    if evicted_s is not None:
-        conditions["Evicted"] = {
-            "status": "True",
-            "at": at(evicted_s).isoformat(),
-            "reason": "Preempted",
-            "message": "Preempted by another.",
-        }
-    facts = {
-        "created_at": NOW.isoformat(),
-        "conditions": conditions,
-        "cluster_queue": "team-vision" if admitted else "",
-    }
-    return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
 
 
 def claim(*, devices: int = 1, deleting: bool = False) -> Seen:

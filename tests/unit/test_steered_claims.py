@@ -10,7 +10,7 @@ from allocations.domain.observed import Intent, Situation
 from allocations.lifecycle.modes import hold
 from allocations.reconcile.engine.plan import DELETED, plan
 from tests.support import request_specs
-from tests.unit.test_hold_mode import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
+from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
 CARD, OTHER = "GPU-1", "GPU-2"
 STEERED = replace(request_specs.WHOLE, kind="mig", profile="1g.10gb", device_class="mig.nvidia.com", cards=(CARD,))

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from tests.cluster.test_every_slice import Told
+from tests.support.cluster import slices
 
 HEAD = (
     "| slice | path | request | Kubernetes objects | device given | active after | tenant's pod on |\n"
@@ -16,7 +16,19 @@ HEAD = (
 )
 
 
-def write_table(guide: Path, told: "Sequence[Told]") -> None:
+@dataclass(frozen=True)
+class Told:
+    """What was seen of one row: the request's body, objects by kind, devices or a count, seconds, the pod's node."""
+
+    row: slices.Row
+    body: dict[str, Any]
+    objects: list[str]
+    device: str
+    seconds: float
+    node: str
+
+
+def write_table(guide: Path, told: Sequence[Told]) -> None:
     """The table of slices, between its marks."""
     rows = [
         f"| {one.row.title} | {one.row.path} | `{json.dumps(one.body)}` | {', '.join(one.objects)} | {one.device} "
@@ -26,7 +38,7 @@ def write_table(guide: Path, told: "Sequence[Told]") -> None:
     write_lines(guide, "slices", [HEAD, *rows])
 
 
-def write_lines(guide: Path, name: str, lines: "Sequence[str]") -> None:
+def write_lines(guide: Path, name: str, lines: Sequence[str]) -> None:
     """Replace what stands between the marks of that name; ValueError where they are missing."""
     text, begin, end = guide.read_text(), f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     if begin not in text or end not in text:

@@ -15,7 +15,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from tests.cluster.attacks.stage import Person
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
 

@@ -19,7 +19,7 @@ from portal.core import clock
 from portal.tenants.models import Project
 from quotas.limits.models import Limit
 from quotas.metering.models import UsageInterval
-from tests.cluster.conftest import Kubectl
+from tests.support.cluster.fixtures import Kubectl
 from tests.support.faults.witness import Hold, Slot, Witness
 
 KINDS = "workloads.kueue.x-k8s.io,resourceclaims,pods,resourcequotas,gpuprojects.gpu-portal.io"

@@ -1,0 +1,23 @@
+"""Signing in with a browser, and the size of a phone."""
+
+from playwright.sync_api import Page
+
+from portal.tenants import services as tenants
+from portal.tenants.models import User
+
+PASSWORD = "a long enough secret"
+PHONE = {"width": 360, "height": 780}
+
+
+def with_password(user: User) -> User:
+    tenants.set_password(user, PASSWORD)
+    return user
+
+
+def sign_in(page: Page, user: User) -> Page:
+    page.goto("/")
+    page.get_by_label("Username").fill(user.username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("/")
+    return page

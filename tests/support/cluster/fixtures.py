@@ -1,0 +1,39 @@
+"""Fixtures of every test on a running portal: its database, its folder, and kubectl as the local administrator."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django.plugin import DjangoDbBlocker
+
+from deploy.local.runner import Local
+
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The tests work on the database of the running portal."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session")
+def local() -> Local:
+    return Local(Path(os.environ["GPU_PORTAL_TEST_HOME"]))
+
+
+@pytest.fixture(scope="session")
+def kubectl(local: Local) -> Kubectl:
+    """kubectl as the local administrator; returns its output, raises with its words."""
+    program = str(local.binaries / "kubectl")
+
+    def run(*words: str, stdin: str | None = None) -> str:
+        command = [program, f"--kubeconfig={local.kubeconfig}", *words]
+        done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    return run

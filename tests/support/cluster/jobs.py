@@ -1,0 +1,79 @@
+"""Tenants' own Jobs: the guide's, submitted as a member, and what becomes of them."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from allocations.cluster import credentials
+from allocations.cluster.client import connect
+from allocations.queues import jobs
+from allocations.queues.jobs import Job, State
+from deploy.local.runner import Local
+from portal.tenants.models import Project, User
+from quotas.metering.models import UsageInterval
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.waiting import eventually
+
+GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")
+GPU = "nvidia.com/gpu"
+Submit = Callable[..., str]
+
+
+@pytest.fixture
+def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
+    """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
+    token = credentials.mint(connect(), member.username, 3600).token
+    file = tmp_path / "kubeconfig"
+    words = credentials.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
+    file.write_text(words, encoding="utf-8")
+
+    def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
+        body = deepcopy(guided())
+        body["metadata"]["name"] = name
+        body["spec"] |= {"parallelism": pods, "completions": pods}
+        body["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": run_for}}
+        body["spec"]["template"]["spec"] |= pod
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+            which: {resource: "1"} for which in ("requests", "limits")
+        }
+        command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", "create", "-o", "json", "-f", "-"]
+        done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return str(json.loads(done.stdout)["metadata"]["uid"])
+
+    yield create
+    kubectl("delete", "jobs", "--all", "-n", project.namespace)
+    eventually(lambda: not jobs_of(project))
+    eventually(lambda: not UsageInterval.objects.filter(project=project.slug, member="", end=None).exists())
+
+
+def guided() -> dict[str, Any]:
+    """The Job of the guide."""
+    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.S)
+    assert found
+    return dict(yaml.safe_load(found[1]))
+
+
+def jobs_of(project: Project) -> list[Job]:
+    return jobs.read(jobs.rows(Project.objects.filter(pk=project.pk)))
+
+
+def one(project: Project, uid: str) -> Job | None:
+    return next((job for job in jobs_of(project) if str(job.uid) == uid), None)
+
+
+def become(project: Project, uid: str, state: State, reason: str = "") -> Job:
+    def look() -> Job | None:
+        job = one(project, uid)
+        return job if job and job.state == state and job.reason in (reason, reason or job.reason) else None
+
+    found = eventually(look)
+    assert found is not None
+    return found

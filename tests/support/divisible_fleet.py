@@ -1,0 +1,27 @@
+"""Two nodes of two cards each, which are cut on demand."""
+
+from datetime import UTC, datetime
+
+from portal.tenants.models import Team, User
+from quotas.catalog import services as catalog
+from quotas.catalog.discovery import discover
+from quotas.catalog.models import Cluster, Pool
+from quotas.limits import services as limits
+from tests.support.gpu_facts import dra_node, slices_of
+from tests.support.mig_facts import cut_card
+from tests.support.people import person
+
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+
+
+def member_of(team: Team) -> User:
+    """Return somebody of the team, which may then have all of two nodes of two cards each."""
+    cluster = Cluster.objects.create(slug="local", name="Local")
+    nodes = ("h100-0", "h100-1")
+    slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]
+    catalog.sync(cluster, discover([dra_node(node) for node in nodes], slices), {})
+    for flavor in cluster.flavors.all():
+        catalog.accept_flavor("test", flavor)
+    for pool in Pool.objects.all():
+        limits.set_limit("test", team, pool, 4)
+    return person(team)
