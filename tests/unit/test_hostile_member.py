@@ -122,7 +122,8 @@ def findings(found: Tally, least: int = 1) -> list[str]:
 
 def test_answers_are_counted_by_what_they_mean() -> None:
     found = tallied(*((READ, status) for status in (200, 201, 403, 404, 429, 503, 500, 0)))
-    assert (found.attempts, found.accepted, found.refused, found.throttled, found.failed) == (8, 2, 2, 2, 2)
+    found.add(WRONG_PASSWORD, 200, "")
+    assert (found.attempts, found.accepted, found.refused, found.throttled, found.failed) == (9, 2, 3, 2, 2)
 
 
 def test_an_attack_that_was_refused_or_let_do_what_it_may_is_no_finding() -> None:

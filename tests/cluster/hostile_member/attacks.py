@@ -43,6 +43,7 @@ ATTACKS = (
     Attack("wrong tokens", portal.wrong_tokens),
     Attack("scheduled requests", portal.scheduled_requests),
     Attack("requests and releases", portal.requests_and_releases),
+    Attack("previews", portal.previews),
     Attack("reads", portal.reads),
     Attack("invalid bodies", portal.invalid_bodies),
     Attack("look-ups", portal.lookups),

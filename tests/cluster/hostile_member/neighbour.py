@@ -99,14 +99,14 @@ class Neighbour:
             record("sign-in", self._signed_in(session, next(logins)))
 
     def _signed_in(self, session: requests.Session, login: Login) -> float:
-        """Seconds until the right password was taken; while others sign in the portal may say to try again."""
+        """Seconds until the right password was taken; the portal may say to try again, and then it is tried again."""
         session.get(f"{self._url}/login", timeout=TIMEOUT_S)
         token = session.cookies["csrftoken"]
         words = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
 
         def is_in() -> bool:
             answer = session.post(f"{self._url}/login", words, timeout=TIMEOUT_S, allow_redirects=False)
-            assert answer.status_code in (302, 503), f"sign-in: {answer.status_code}"
+            assert answer.status_code in (302, 429, 503), f"sign-in: {answer.status_code}"
             return answer.status_code == 302
 
         start = time.perf_counter()

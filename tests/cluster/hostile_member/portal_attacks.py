@@ -51,15 +51,17 @@ def requests_and_releases(rng: Random, place: Place) -> Iterator[Call]:
             yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, _wish(rng, place))
 
 
+def previews(rng: Random, place: Place) -> Iterator[Call]:
+    """What requests would come to, which reads the whole fleet and writes nothing."""
+    while True:
+        yield Call(Credentials.TOKEN, "POST", f"{ALLOCATIONS}/preview", _wish(rng, place))
+
+
 def reads(rng: Random, place: Place) -> Iterator[Call]:
-    """Previews, the longest lists, and kubeconfigs by the dozen."""
+    """The longest lists, and the description of the REST API."""
     lists = ("/api/v1/offerings", f"{ALLOCATIONS}?limit=100", f"/api/v1/queues/{place.team}", "/api/v1/costs")
     while True:
-        chosen = rng.random()
-        if chosen < 0.5:
-            yield Call(Credentials.TOKEN, "POST", f"{ALLOCATIONS}/preview", _wish(rng, place))
-        else:
-            yield Call(Credentials.TOKEN, "GET", rng.choice([*lists, "/api/v1/jobs", "/api/v1/schema"]))
+        yield Call(Credentials.TOKEN, "GET", rng.choice([*lists, "/api/v1/jobs", "/api/v1/schema"]))
 
 
 def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
@@ -77,7 +79,15 @@ def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
             {"unknown": True},
             {"claim": {"devices": {"requests": [{}] * 5000}}},
         ]
-        raw: list[Object | bytes] = [b"{", b"[" * 100_000, b"\xff\xfe", b'"text"', b"", b'{"project": "\\ud800"}', b" " * 1_100_000]
+        raw: list[Object | bytes] = [
+            b"{",
+            b"[" * 100_000,
+            b"\xff\xfe",
+            b'"text"',
+            b"",
+            b'{"project": "\\ud800"}',
+            b" " * 1_100_000,
+        ]
         said = rng.choice([*raw, *wrong])
         body = said if isinstance(said, bytes) else json.dumps({**_wish(rng, place), **said}).encode()
         yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, body, must_fail=True)

@@ -14,16 +14,18 @@ LAST, LONGEST = 10, 400
 
 @dataclass
 class Tally:
-    """Of one kind of attack. ``words``: for each status what was said first. ``let_through``: calls that had to be
-    refused and were not. ``last``: the last calls with their status."""
+    """Of one kind of attack. ``accepted``: how many calls were done. ``words``: for each status what was said first.
+    ``let_through``: calls that had to be refused and were not. ``last``: the last calls with their status."""
 
     statuses: Counter[int] = field(default_factory=Counter)
+    accepted: int = 0
     words: dict[int, str] = field(default_factory=dict)
     let_through: list[str] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST))
 
     def add(self, call: Call, status: int, words: str) -> None:
         self.statuses[status] += 1
+        self.accepted += call.is_accepted(status)
         self.words.setdefault(status, words[:LONGEST])
         self.last.append(f"{call} -> {status}"[:LONGEST])
         if call.must_fail and call.is_accepted(status) and len(self.let_through) < LAST:
@@ -34,24 +36,20 @@ class Tally:
         return self.statuses.total()
 
     @property
-    def accepted(self) -> int:
-        return sum(count for status, count in self.statuses.items() if 200 <= status < 400)
-
-    @property
-    def refused(self) -> int:
-        return sum(count for status, count in self.statuses.items() if 400 <= status < 500 and status != 429)
-
-    @property
     def throttled(self) -> int:
         return self.statuses[429] + self.statuses[503]
 
     @property
     def failed(self) -> int:
         """Without an answer, or with one that says a server failed."""
-        return self.attempts - self.accepted - self.refused - self.throttled
+        return sum(n for status, n in self.statuses.items() if status == NO_ANSWER or (status >= 500 and status != 503))
+
+    @property
+    def refused(self) -> int:
+        return self.attempts - self.accepted - self.throttled - self.failed
 
     def document(self) -> dict[str, Any]:
-        own = {"statuses": dict(self.statuses), "words": self.words}
+        own = {"statuses": dict(self.statuses), "accepted": self.accepted, "words": self.words}
         return {**own, "let_through": self.let_through, "last": list(self.last)}
 
 
@@ -59,6 +57,7 @@ def read(document: dict[str, Any]) -> Tally:
     """The tally of a document that went through JSON, whose keys are texts."""
     return Tally(
         Counter({int(status): count for status, count in document["statuses"].items()}),
+        document["accepted"],
         {int(status): words for status, words in document["words"].items()},
         list(document["let_through"]),
         deque(document["last"], maxlen=LAST),
@@ -70,6 +69,7 @@ def merged(tallies: Collection[Tally]) -> Tally:
     whole = Tally()
     for one in tallies:
         whole.statuses += one.statuses
+        whole.accepted += one.accepted
         whole.words = {**one.words, **whole.words}
         whole.let_through += one.let_through
         whole.last.extend(one.last)
