@@ -29,9 +29,11 @@ RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
 
 @dataclass(frozen=True)
 class Capacity:
-    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal.
+    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal: GPUs, and
+    the CPU, memory and pods that go with GPUs which nobody has.
 
-    Where cards are cut on demand, ``free`` is what fits beside that which stands on them now."""
+    Where cards are cut on demand, ``total`` is what an idle fleet has, and ``free`` what fits beside that which stands
+    on them now, with its share of its node."""
 
     total: int
     held: int

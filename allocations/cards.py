@@ -6,7 +6,8 @@ What claims have is read from the mirror, whoever made them; so it is neither la
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
 from typing import NamedTuple
 
 from django.db import connection
@@ -14,7 +15,7 @@ from django.db.models.fields.json import KT
 
 from allocations.models import MirrorObject
 from allocations.placing import Card, Cards, Piece, card_of
-from quotas.catalog import published
+from quotas.catalog import geometry, published
 from quotas.catalog.models import Device, Flavor, Offering
 
 DRIVER = "gpu.nvidia.com"
@@ -34,20 +35,23 @@ TAKEN = """
 # have, and would join them row by row.
 ALIKE = f"""
     WITH taken AS ({TAKEN}), part AS (
-        SELECT device.flavor_id, node.name AS node, device.name AS device, device.attributes, false AS is_taken
+        SELECT device.flavor_id, node.name AS node, node.blocked_gpus, device.name AS device, device.attributes,
+               false AS is_taken
         FROM catalog_device AS device JOIN catalog_node AS node ON node.id = device.node_id
         WHERE device.flavor_id = ANY(%(flavors)s) AND device.healthy AND device.present
           AND node.ready AND node.present AND node.tainted
-        UNION ALL SELECT NULL, node, device, NULL, true FROM taken
+        UNION ALL SELECT NULL, node, 0, device, NULL, true FROM taken
     ), card AS (
-        SELECT max(flavor_id) AS flavor_id,
+        SELECT max(flavor_id) AS flavor_id, max(blocked_gpus) AS blocked_gpus,
+               CASE WHEN max(blocked_gpus) > 0 THEN node ELSE '' END AS node,
                coalesce(jsonb_object_agg(split_part(device, '-mig-', 2), attributes ->> 'profile')
                         FILTER (WHERE attributes ->> 'type' = 'mig'), '{{}}') AS parts,
                coalesce(array_agg(split_part(device, '-mig-', 2) ORDER BY device)
                         FILTER (WHERE is_taken), '{{}}') AS taken
-        FROM part GROUP BY node, split_part(device, '-mig-', 1)
+        FROM part GROUP BY part.node, split_part(device, '-mig-', 1)
     )
-    SELECT flavor_id, parts::text, taken, count(*) FROM card WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3
+    SELECT flavor_id, parts::text, taken, node, blocked_gpus, count(*)
+    FROM card WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 (put together of constants)
 
 
@@ -68,9 +72,15 @@ def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, Cards]:
             lambda pk=pk: each()[pk],  # type: ignore[misc]  # mypy does not take a default for a parameter
             published.from_document(flavor.geometry),
             alike=lambda pk=pk: alike()[pk],  # type: ignore[misc]
+            part_of=partial(_part_of, flavor),
         )
         for pk, flavor in by_id.items()
     }
+
+
+def _part_of(flavor: Flavor, profile: str) -> Fraction:
+    taken = geometry.profile_slices(flavor.product, profile, flavor.memory_mib)
+    return geometry.memory_part(taken, geometry.card_slices(flavor.product))
 
 
 def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
@@ -78,9 +88,10 @@ def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
     found: dict[int, list[tuple[Card, int]]] = {pk: [] for pk in flavors}
     with connection.cursor() as cursor:
         cursor.execute(ALIKE, {"driver": DRIVER, "flavors": list(found)})
-        for flavor, parts, taken, count in cursor.fetchall():
+        for flavor, parts, taken, node, blocked, count in cursor.fetchall():
             profiles = {_device(name): profile for name, profile in json.loads(parts).items()}
-            found[flavor].append((Card("", CARD, "", taken=tuple(map(_device, taken)), parts=profiles), count))
+            there = tuple(map(_device, taken))
+            found[flavor].append((Card(node, CARD, "", taken=there, parts=profiles, blocked=Fraction(blocked)), count))
     return found
 
 
@@ -95,10 +106,12 @@ def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
     # Of the attributes only what decides, as text: to read all of every card took longer than everything else here.
     rows = Device.objects.filter(
         flavor__in=list(found), healthy=True, present=True, node__ready=True, node__present=True, node__tainted=True
-    ).values_list("flavor_id", "node__name", "name", "uuid", *map(KT, ATTRIBUTES))
+    ).values_list("flavor_id", "node__name", "node__blocked_gpus", "name", "uuid", *map(KT, ATTRIBUTES))
     parts: dict[tuple[int, str, str], list[_Published]] = defaultdict(list)
-    for flavor, node, *published_ in rows.order_by():
+    blocked: dict[str, Fraction] = {}
+    for flavor, node, blocked_gpus, *published_ in rows.order_by():
         one = _Published(*published_)
+        blocked[node] = Fraction(blocked_gpus)
         parts[flavor, node, card_of(one.name)].append(one)
     for (flavor, node, name), devices in parts.items():
         first = min(devices)
@@ -111,6 +124,7 @@ def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
                 clique=clique_of.get(node, ""),
                 taken=tuple(sorted(taken.get((node, name), ()))),
                 parts={one.name: one.profile or "" for one in devices if one.type == "mig"},
+                blocked=blocked[node],
             )
         )
     return found

@@ -54,7 +54,7 @@ def beyond(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -
 
 def _draws(flavor: Flavor) -> Draws:
     by_kind = {
-        (offering.kind, offering.profile): Draw(offering.requests, offering.gpu_share)
+        (offering.kind, offering.profile): Draw(offering.requests, offering.gpu_share, offering.card_part)
         for offering in Offering.objects.filter(flavor=flavor)
     }
     return Draws(

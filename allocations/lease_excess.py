@@ -12,8 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from allocations.cluster import names
-from allocations.reconcile.facts import Ref, Seen, View
-from allocations.reconcile.wants import FINISHED
+from allocations.reconcile.facts import Ref, Seen, View, is_on_node
 
 DEVICES = "devices"
 """Stands for the resource where devices of claims are counted."""
@@ -34,7 +33,7 @@ class Hold:
     id: str
     name: str
     namespace: str
-    number: int
+    number: int | None
     amounts: Mapping[str, int | None] = field(default_factory=dict)
     stands: bool = False
 
@@ -108,7 +107,7 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
 def _uses(pod: Seen, now: datetime) -> bool:
     """Whether it is bound, has not finished, and is not ending within its grace period."""
     facts = pod.facts
-    if not facts.get("node") or facts.get("phase") in FINISHED or not facts.get("gpus"):
+    if not is_on_node(facts) or not facts.get("gpus"):
         return False
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 

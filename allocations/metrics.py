@@ -1,4 +1,4 @@
-"""What Prometheus reads of leases: what is used beyond them, and what is held and not charged."""
+"""What Prometheus reads of leases (what is used beyond them, what is held and not charged) and of etcd."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,12 @@ from django.db.models import Count, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from allocations import cluster_store
 from allocations.lease_excess import HolderKind
 from allocations.models import LeaseExcess
 from allocations.reconcile import unbilled
+from portal.tenants import object_limits
+from portal.tenants.models import Project
 
 
 class LeaseMetrics(Collector):
@@ -36,3 +39,31 @@ class LeaseMetrics(Collector):
         free.add_metric([HolderKind.ALLOCATION.value], len(unbilled.allocations()))
         free.add_metric([HolderKind.JOB.value], len(unbilled.jobs()))
         yield from (now, ever, free)
+
+
+class StoreMetrics(Collector):
+    """How full etcd is; three queries at each scrape. The size is left out while nobody knows it."""
+
+    def collect(self) -> Iterator[Metric]:
+        store = cluster_store.current()
+        if store.size_bytes is not None:
+            yield GaugeMetricFamily(
+                "gpu_portal_cluster_store_bytes",
+                "Size of etcd's database, as the API server tells it.",
+                store.size_bytes,
+            )
+        yield GaugeMetricFamily(
+            "gpu_portal_cluster_store_quota_bytes", "etcd's quota, as ETCD_QUOTA_BYTES states it.", store.quota_bytes
+        )
+        yield GaugeMetricFamily(
+            "gpu_portal_cluster_store_refused_writes",
+            "Targets that cannot be written because etcd has no space.",
+            store.refused_writes,
+        )
+        rows = Project.objects.filter(archived_at=None).values_list("object_limits", "config_size_kib")
+        kib = sum(object_limits.stored_kib(object_limits.numbers(changed), size) for changed, size in rows)
+        yield GaugeMetricFamily(
+            "gpu_portal_cluster_store_projects_bytes",
+            "What all projects may store in etcd together: numbers of objects times sizes.",
+            kib * 1024,
+        )

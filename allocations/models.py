@@ -193,6 +193,20 @@ class AppliedObject(models.Model):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+class ClusterStore(models.Model):
+    """How large etcd's database was when last read: one row. Written by ``allocations.cluster_store``."""
+
+    size_bytes = models.BigIntegerField()
+    read_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "cluster store"
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(pk=1), name="cluster_store_one_row")]
+
+    def __str__(self) -> str:
+        return f"{self.size_bytes} bytes at {self.read_at}"
+
+
 class LeaseExcess(models.Model):
     """Use beyond a lease, from its first sighting until it is over. Written by ``allocations.reconcile.lease_check``.
 

@@ -1,7 +1,7 @@
 """A person's own DRA request as an allocation: read, permitted, counted, and judged by what could hold it.
 
-What was understood is kept beside the words, under ``built``: the spec, which is immutable on the cluster, and the
-units of its lease, which must not follow the fleet when that changes.
+What was understood is kept beside the words, under ``built``: the spec, which is immutable on the cluster, the units of
+its lease and its part of a node's CPU and memory, which must not follow the fleet when that changes.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 from allocations import claim_fleet, rules
 from allocations.availability import Part, Stock
-from allocations.claims import fit, spec, units, why_not
+from allocations.claims import card_parts, fit, spec, units, why_not
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
 from allocations.claims.parse import LONGEST_CEL, parse
@@ -59,7 +59,8 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
-    kept = {"spec": built, "units": dict(draw.amounts), "gpus": str(draw.share)}
+    part = card_parts.least(claim, site.fleet.devices, site.draws)
+    kept = {"spec": built, "units": dict(draw.amounts), "gpus": str(draw.share), "card_part": str(part)}
     return Prepared({**document, BUILT: kept}, draw, fit.fits(claim, site.now), why_not.never(claim, site.fleet))
 
 

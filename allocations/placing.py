@@ -7,7 +7,9 @@ so what fits depends on where its instances stand (``quotas.catalog.layouts``), 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from math import floor
 
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
@@ -20,7 +22,8 @@ CONSTRAINTS = (SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS)
 @dataclass(frozen=True)
 class Card:
     """A card that Kubernetes names. ``taken`` are its devices that claims have, one that serves several claims once for
-    each; ``parts`` the MIG devices made on it beforehand, with their profiles."""
+    each; ``parts`` the MIG devices made on it beforehand, with their profiles. ``blocked`` cards of its node cannot
+    have their share of CPU, memory or pods: of what is free there, that much cannot be used."""
 
     node: str
     name: str
@@ -29,6 +32,7 @@ class Card:
     clique: str = ""
     taken: tuple[str, ...] = ()
     parts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    blocked: Fraction = field(default=Fraction(0), hash=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -45,11 +49,16 @@ class Piece:
     geometry: Geometry | None = None
 
 
+Standing = tuple[Card, frozenset[Placement] | None, int]
+"""A card, what stands on it where it is cut on demand, and how many cards are like it."""
+
+
 class Cards:
     """The cards of one flavor, asked about one thing after another.
 
     Where they are told by a function, that is called when they are first asked for one by one. How much fits in all
-    does not need them so: ``alike`` tells a card for each state that cards are in, and how many are.
+    does not need them so: ``alike`` tells a card for each state that cards are in, and how many are. ``part_of`` tells
+    which part of a card a profile is that was cut beforehand.
     """
 
     def __init__(
@@ -58,11 +67,13 @@ class Cards:
         geometry: Geometry | None = None,
         standing: Mapping[Card, frozenset[Placement] | None] | None = None,
         alike: Callable[[], Iterable[tuple[Card, int]]] | None = None,
+        part_of: Callable[[str], Fraction] = lambda profile: Fraction(1),
     ) -> None:
         self._told = cards
         self.geometry = geometry
         self._standing = standing
         self._told_alike = alike
+        self._part_of = part_of
         self._rooms: dict[tuple[str, str, int, frozenset[Placement] | None], int] = {}
 
     @cached_property
@@ -78,7 +89,8 @@ class Cards:
         return {card: occupied(self.geometry, card) for card in self.cards}
 
     def only(self, clique: str) -> "Cards":
-        return Cards((card for card in self.cards if card.clique == clique), self.geometry, self._standing)
+        cards = (card for card in self.cards if card.clique == clique)
+        return Cards(cards, self.geometry, self._standing, part_of=self._part_of)
 
     def room(self, piece: Piece, card: Card, *, empty: bool = False) -> int:
         """How many more slices fit on the card; with ``empty`` how many would, did nobody have any of it."""
@@ -99,21 +111,53 @@ class Cards:
         return self._rooms[known]
 
     def total(self, piece: Piece, *, empty: bool = False) -> int:
-        return sum(
-            count * self._room_beside(frozenset() if empty else there, piece, card, empty=empty)
-            for card, there, count in self._alike
-        )
+        """How many slices fit, each with its share of its node; with ``empty`` how many would, did nobody use any."""
+        rooms: Counter[str] = Counter()
+        for card, there, count in self._alike:
+            room = self._room_beside(frozenset() if empty else there, piece, card, empty=empty)
+            rooms[card.node if card.blocked else ""] += count * room
+        bounds = {} if empty else self._bounds(piece, self._alike)
+        return sum(min(room, bounds.get(node, room)) for node, room in rooms.items())
+
+    def _bounds(self, piece: Piece, there: Iterable[Standing]) -> dict[str, int]:
+        """By node of which cards are blocked: how many slices can have their share beside what is held there."""
+        free: dict[str, Fraction] = {}
+        for card, standing, count in there:
+            if card.blocked:
+                left = free.get(card.node, -card.blocked)
+                free[card.node] = left + count * self._free_part(card, standing, piece)
+        return {node: max(0, floor(left / self._part(piece))) for node, left in free.items()}
+
+    def _part(self, piece: Piece) -> Fraction:
+        """Part of a card that a slice is."""
+        if piece.kind != "mig":
+            return Fraction(1, piece.replicas)
+        if self.geometry is None:
+            return self._part_of(piece.profile)
+        sizes = {one.name: one.size for one in self.geometry.profiles}
+        return Fraction(sizes.get(piece.profile, self.geometry.memory), self.geometry.memory)
+
+    def _free_part(self, card: Card, there: frozenset[Placement] | None, piece: Piece) -> Fraction:
+        """Part of the card that nobody has."""
+        if self.geometry is not None:
+            taken = self.geometry.memory if there is None else sum(place.size for place in there)
+            return Fraction(self.geometry.memory - taken, self.geometry.memory)
+        if card.parts:
+            free = (profile for name, profile in card.parts.items() if name not in card.taken)
+            return sum(map(self._part_of, free), Fraction(0))
+        return max(Fraction(0), 1 - Fraction(len(card.taken), piece.replicas))
 
     @cached_property
-    def _alike(self) -> Sequence[tuple[Card, frozenset[Placement] | None, int]]:
+    def _alike(self) -> Sequence[Standing]:
         """A card for each state, what stands on it, and how many are in it: many cards are in few states."""
         if self._told_alike is not None:
             told = [(card, self._stands_on(card), count) for card, count in self._told_alike()]
         else:
             told = [(card, self.occupied.get(card, frozenset()), 1) for card in self.cards]
-        found: dict[Hashable, tuple[Card, frozenset[Placement] | None, int]] = {}
+        found: dict[Hashable, Standing] = {}
         for card, there, count in told:
-            known = found.get(state := self._state(card, there), (card, there, 0))
+            state = (card.node if card.blocked else "", self._state(card, there))
+            known = found.get(state, (card, there, 0))
             found[state] = (*known[:2], known[2] + count)
         return tuple(found.values())
 
@@ -128,27 +172,38 @@ class Cards:
 
     def together(self, piece: Piece, constraints: Collection[str], *, spread: bool, empty: bool = False) -> int:
         """The most slices that one request can get at once, as its constraints have them stand to each other."""
-        most: Counter[tuple[str, ...]] = Counter()
+        rooms: Counter[tuple[tuple[str, ...], str]] = Counter()
         for card in self.cards:
             if (group := group_of(card, constraints, spread=spread)) is not None:
                 room = self.room(piece, card, empty=empty)
-                most[group] += min(1, room) if DISTINCT_GPUS in constraints else room
+                rooms[group, card.node] += min(1, room) if DISTINCT_GPUS in constraints else room
+        bounds = {} if empty else self._bounds(piece, self._blocked)
+        most: Counter[tuple[str, ...]] = Counter()
+        for (group, node), room in rooms.items():
+            most[group] += min(room, bounds.get(node, room))
         return max(most.values(), default=0)
+
+    @cached_property
+    def _blocked(self) -> Sequence[Standing]:
+        """The cards of nodes of which cards are blocked, one by one."""
+        return [(card, self.occupied.get(card, frozenset()), 1) for card in self.cards if card.blocked]
 
     def steer(self, profile: str, count: int, constraints: Collection[str], *, spread: bool) -> tuple[Card, ...] | None:
         """The card of each MIG slice, so that the fewest large instances are lost; None when they do not fit.
 
         1. Cards are grouped as the request wants them together: by node, or by card, PCIe root or clique.
         2. In each group slice after slice goes to the card that loses least (``layouts.best_card``), where the
-           scheduler will put it on the first placement that is free.
+           scheduler will put it on the first placement that is free. A node where not all of them can have their share
+           is left out.
         3. The group whose slices cost least is taken; equal ones: the fuller, then the first by name.
         """
         if self.geometry is None:
             return None
+        bounds = self._bounds(Piece("mig", profile), self._blocked)
         groups: dict[tuple[str, ...], list[Card]] = defaultdict(list)
         for card in self.cards:
             group = group_of(card, constraints, spread=spread)
-            if group is not None and self.occupied[card] is not None:
+            if group is not None and self.occupied[card] is not None and bounds.get(card.node, count) >= count:
                 groups[group].append(card)
         found: list[tuple[tuple[int, ...], int, tuple[str, ...], tuple[Card, ...]]] = []
         seen: set[tuple[tuple[Placement, ...], ...]] = set()
@@ -175,7 +230,7 @@ class Cards:
             state = there[card] if card else None
             if card and state is not None and (place := layouts.first_fit(self.geometry, state, profile)):
                 there[card] = state | {place}
-        return Cards(self.cards, self.geometry, there)
+        return Cards(self.cards, self.geometry, there, part_of=self._part_of)
 
     def clique(self, piece: Piece, count: int, constraints: Collection[str], *, spread: bool) -> str:
         """The clique with the most room, of those that take the request now or else ever; "" when none would."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from allocations.preflight_facts import Expected, Finding, Gathered, Refused, Status
+from allocations.store_levels import DISARM, FREE, LARGEST, SUGGESTED_MAX, Level, Store, amount
 
 LOWEST = (1, 34, 2)
 TESTED = "1.36"
@@ -243,6 +244,47 @@ def fairness(seen: Gathered, _: Expected) -> Iterator[Finding]:
     yield _either(name, not shared, words + with_others, fix)
 
 
+def etcd_size(seen: Gathered, expected: Expected) -> Iterator[Finding]:
+    name = "etcd"
+    if isinstance(seen.store_bytes, Refused):
+        yield _unread(name, seen.store_bytes)
+        return
+    store = Store(expected.etcd_quota_bytes, seen.store_bytes)
+    if store.size_bytes is None:
+        fix = "watch etcd's own etcd_mvcc_db_total_size_in_bytes against its quota; the portal cannot"
+        yield Finding(name, Status.ADVICE, "the API server does not tell its size", fix)
+        return
+    statuses = {Level.NORMAL: Status.OK, Level.HIGH: Status.ADVICE}
+    status = statuses.get(store.level, Status.PROBLEM)
+    fix = f"{DISARM if store.level is Level.FULL else FREE}. {_largest(seen.stored_kib)}"
+    yield Finding(name, status, store.summary, "" if status is Status.OK else fix)
+
+
+def _largest(stored_kib: Mapping[str, int]) -> str:
+    """Name the projects whose objects may take most."""
+    most = sorted(stored_kib.items(), key=lambda item: (-item[1], item[0]))[:3]
+    told = ", ".join(f"{namespace} (at most {kib // 1024} MiB)" for namespace, kib in most if kib)
+    return f"Most objects: {told}" if told else LARGEST
+
+
+def etcd_quota(seen: Gathered, expected: Expected) -> Iterator[Finding]:
+    """The operator's settings against each other: the API server does not tell etcd's quota."""
+    name = "etcd's quota"
+    quota, project = expected.etcd_quota_bytes, expected.project_store_mib * 1024**2
+    projects = quota // max(1, project)
+    found = f"ETCD_QUOTA_BYTES is {amount(quota)}: {projects} projects at their bound of {amount(project)} fill it"
+    if projects < 1:
+        fix = (
+            "lower PROJECT_STORE_MIB, or raise etcd's --quota-backend-bytes and ETCD_QUOTA_BYTES: one project fills it"
+        )
+        yield _problem(name, found, fix)
+    elif quota > SUGGESTED_MAX:
+        fix = "etcd suggests 8 GiB at most; give events an etcd of their own (--etcd-servers-overrides) instead"
+        yield Finding(name, Status.ADVICE, found, fix)
+    else:
+        yield _ok(name, found)
+
+
 def device_classes(seen: Gathered, _: Expected) -> Iterator[Finding]:
     name = "DeviceClasses"
     if isinstance(seen.classes, Refused):
@@ -286,6 +328,8 @@ CHECKS: tuple[Check, ...] = (
     holder_class,
     tenant_roles,
     fairness,
+    etcd_size,
+    etcd_quota,
     device_classes,
     rights,
     gpu_nodes,

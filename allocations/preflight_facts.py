@@ -20,13 +20,21 @@ class Refused(str):
 
 
 class Right(NamedTuple):
-    """``resource`` may be ``plural/subresource``; empty ``namespace`` is all of them, empty ``name`` any."""
+    """``resource`` may be ``plural/subresource``, or a path of the API server such as ``/metrics``.
+
+    Empty ``namespace`` is all of them, empty ``name`` any.
+    """
 
     verb: str
     group: str
     resource: str
     namespace: str = ""
     name: str = ""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether ``resource`` is a path of the API server that is no resource, such as /metrics."""
+        return self.resource.startswith("/")
 
     def __str__(self) -> str:
         where = f" in {self.namespace}" if self.namespace else ""
@@ -78,6 +86,10 @@ class Gathered:
     nodes: Mapping[str, str] | Refused = field(default_factory=dict)
     """GPU node → what keeps it, or a part of it, from being offered; empty when nothing does."""
     flavors: Collection[str] = ()
+    store_bytes: int | Refused | None = None
+    """Size of etcd's database; None when the API server does not tell it."""
+    stored_kib: Mapping[str, int] = field(default_factory=dict)
+    """Namespace → what the objects that its quota counts take at most."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class Expected:
     needed: Collection[Right]
     unwanted: Collection[Right]
     start_deadline_s: int = 120
+    etcd_quota_bytes: int = 2 * 1024**3
+    project_store_mib: int = 256
 
 
 @dataclass(frozen=True)

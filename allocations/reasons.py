@@ -58,7 +58,8 @@ QUEUED = {
         "Release an allocation of the project that is no longer needed.",
     ),
     "no_fitting_device": Words(
-        "No device fitted; it queues again after a pause.", "Ask for another slice, or spread it over nodes."
+        "No device fitted, or no node had CPU, memory or a pod slot left; it queues again after a pause.",
+        "Ask for another slice, or spread it over nodes. If its message names CPU, memory or pods, tell an operator.",
     ),
     "start_refused": Words(
         "The cluster refused what would hold it; it queues again after a pause.",

@@ -59,6 +59,20 @@ FAILED_STARTS = {
     "more_than_counted": "It was given more than its lease counts",
 }
 """Why an admitted allocation could not start, by reason."""
+LACKING = {"Insufficient cpu": "CPU", "Insufficient memory": "memory", "Too many pods": "pod slots"}
+NO_DEVICE = "cannot allocate all claims"
+"""What kube-scheduler says of nodes that a pod does not fit, beside how many nodes it says that of."""
+
+
+def failed_start(reason: str, said: str) -> str:
+    """Why it could not start, in a sentence without its full stop; ``said``: the cluster's own words of that."""
+    lacking = [name for words, name in LACKING.items() if words in said]
+    if reason != "no_fitting_device" or not lacking:
+        return FAILED_STARTS[reason]
+    named = " and ".join(filter(None, (", ".join(lacking[:-1]), lacking[-1])))
+    if NO_DEVICE in said:
+        return f"{FAILED_STARTS[reason]}: some nodes had none, others no {named} left"
+    return f"Its nodes had no {named} left within the start deadline"
 
 
 @dataclass(frozen=True)

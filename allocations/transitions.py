@@ -17,7 +17,7 @@ from allocations.cluster.manifests import lease
 from allocations.models import Allocation, Transition
 from allocations.reconcile import request
 from allocations.reconcile.wants import Situation
-from allocations.states import FAILED_STARTS, Ending, Phase, derive, outcome
+from allocations.states import Ending, Phase, derive, failed_start, outcome
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.limits import counting
@@ -72,7 +72,7 @@ def start_failed(row: Allocation, reason: str, words: str) -> bool:
     failures = row.start_failures + 1
     asks = failures >= START_TRIES
     wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
-    message = f"{FAILED_STARTS[reason]} (try {failures} of {START_TRIES}): {words}"
+    message = f"{failed_start(reason, words)} (try {failures} of {START_TRIES}): {words}"
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,

@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from allocations.cluster_store import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable
 from portal.core.http import AuthenticatedHttpRequest
@@ -59,7 +60,8 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             response = problem_page(person, problem)
         except Retryable as error:
             log.warning("page.busy", error=str(error))
-            response = problem_page(person, PORTAL_BUSY)
+            told = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
+            response = problem_page(person, told)
         except Permanent as error:
             log.error("page.refused_by_cluster", error=str(error))
             response = problem_page(person, ClusterSaidNo(str(error), hint="Tell an operator; the portal goes on."))
@@ -75,7 +77,8 @@ def show(
     """The page, or only its ``partial`` where htmx asks: one template, one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    return render(request, template, {"silent": _silent(), **context}, status=status)
+    banners = {"silent": _silent(), "store_full": refused_writes() > 0}
+    return render(request, template, {**banners, **context}, status=status)
 
 
 def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:

@@ -14,7 +14,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from allocations.metrics import LeaseMetrics
+from allocations import cluster_store
+from allocations.metrics import LeaseMetrics, StoreMetrics
+from allocations.store_levels import Level, Store
 from portal.core import address_limits, clock, counters, due, heartbeat
 from portal.core.models import Due
 
@@ -32,8 +34,8 @@ def livez(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """503 without the database or its migrations; 200 otherwise.
 
-    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent: reads and requests are
-    served then, but nothing moves.
+    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is full or nearly: reads and
+    requests are served then, but nothing moves, or soon will not.
     """
     vital = database_checks()
     serving = all(value == OK for value in vital.values())
@@ -56,6 +58,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Gauges())
     registry.register(LeaseMetrics())
+    registry.register(StoreMetrics())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -74,7 +77,12 @@ def working_checks() -> dict[str, str]:
     for name in EXPECTED:
         age_s = (now - last[name]).total_seconds() if name in last else None
         silent[name] = OK if age_s is not None and age_s <= settings.STALE_S else _silence(age_s)
-    return {"redis": redis_check(), **silent}
+    return {"redis": redis_check(), **silent, "cluster_store": store_check(cluster_store.current())}
+
+
+def store_check(store: Store) -> str:
+    """`ok` until etcd is nearly full (85 %); the API server may not tell its size, which is no fault."""
+    return store.summary if store.level in (Level.CRITICAL, Level.FULL) else OK
 
 
 def redis_check() -> str:

@@ -36,6 +36,12 @@ CLUSTER_NAME = env.text("CLUSTER_NAME", "local")
 KUBERNETES_PUBLIC_URL = env.text("KUBERNETES_PUBLIC_URL")  # API server in people's kubeconfigs, if not the portal's
 KUBECONFIG_TTL_S = env.integer("KUBECONFIG_TTL_S", 3600)  # life of the token in a person's kubeconfig
 
+# --- etcd -------------------------------------------------------------------------------------------------
+PROJECT_STORE_MIB = env.integer("PROJECT_STORE_MIB", 256)  # what a project's objects may take: numbers × sizes
+# etcd's own --quota-backend-bytes, which the API server does not tell. etcd's default; it suggests 8 GiB at most.
+ETCD_QUOTA_BYTES = env.integer("ETCD_QUOTA_BYTES", 2 * 1024**3)
+STORE_READ_S = env.integer("STORE_READ_S", 60)  # how often the size of etcd's database is read
+
 # --- deadlines, in seconds unless the name says otherwise -------------------------------------------------
 START_DEADLINE_S = env.integer("START_DEADLINE_S", 120)  # admitted, not held; below Kueue's waitForPodsReady
 START_BACKOFF_S = env.integer("START_BACKOFF_S", 30)  # after a start that found no device; doubles each time
@@ -243,6 +249,11 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "core.sweep", "schedule": SWEEP_S, "options": {"expires": SWEEP_S}},
     "heartbeat": {"task": "core.heartbeat", "schedule": HEARTBEAT_S, "options": {"expires": HEARTBEAT_S}},
+    "read store": {
+        "task": "allocations.read_cluster_store",
+        "schedule": STORE_READ_S,
+        "options": {"expires": STORE_READ_S},
+    },
     "seal audit": {"task": "core.seal_audit", "schedule": AUDIT_SEAL_S, "options": {"expires": AUDIT_SEAL_S}},
     "export audit heads": {"task": "core.export_audit_heads", "schedule": crontab(hour=0, minute=5)},
     "purge replies": {"task": "api.purge_replies", "schedule": 3600, "options": {"expires": 3600}},

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from allocations.reconcile.facts import Request
+from quotas.catalog.node_shares import NodeShare
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WHOLE = Request(
@@ -31,6 +32,7 @@ WHOLE = Request(
     starts_at=None,
     ends_at=NOW + timedelta(hours=8),
     record="{}",
+    node_share=NodeShare(23_250, 255_000, 16),
 )
 L40S = replace(
     WHOLE,
@@ -41,4 +43,5 @@ L40S = replace(
     requests={"nvidia.com/gpu": 1},
     resource="nvidia.com/gpu",
     device_class="",
+    node_share=NodeShare(30_380, 252_886, 32),
 )

@@ -16,10 +16,11 @@ from allocations.claims.model import PROFILE, Choice, Claim, Device
 
 @dataclass(frozen=True)
 class Draw:
-    """What one device takes: units of each of the flavor's resources, and its part of a card's price."""
+    """What one device takes: units of each of the flavor's resources, its part of a card's price, and of its memory."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
     share: Fraction = Fraction(0)
+    part: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from allocations.cluster import access, names
-from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.errors import ClusterRefused, ClusterStoreFull, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, Kind
 from allocations.reconcile.facts import Manifest, Ref
+from allocations.store_levels import STORE_FULL
 
 CONNECTIONS = 40
 """Kept alive per process: the watcher has one for each kind."""
@@ -95,6 +96,17 @@ class Client:
         finally:
             response.release_conn()
 
+    def lines(self, path: str) -> Iterator[bytes]:
+        """The lines of an answer that is no JSON, such as metrics, one by one: nothing is kept of what is long."""
+        response = self.request("GET", path, timeout=(3.0, 20.0))
+        try:
+            yield from _lines(response)
+        except (HTTPError, OSError) as error:
+            raise ClusterUnavailable(f"GET {path}: {error}") from error
+        finally:
+            response.close()
+            response.release_conn()
+
     def apply(
         self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False, manager: str = names.FIELD_MANAGER
     ) -> dict[str, Any]:
@@ -167,7 +179,7 @@ class Client:
         }
         response = self.request("GET", kind.path(), query=query, timeout=(3.0, WATCH_S + 4.0))
         try:
-            yield from _lines(response)
+            yield from map(json.loads, _lines(response))
         except (HTTPError, OSError, ValueError) as error:
             raise ClusterUnavailable(f"watch {kind.name}: {error}") from error
         finally:
@@ -175,12 +187,11 @@ class Client:
             response.release_conn()
 
 
-def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     buffer = b""
     while chunk := response.read1(65536):
         *lines, buffer = (buffer + chunk).split(b"\n")
-        for line in lines:
-            yield json.loads(line)
+        yield from lines
 
 
 def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefused:
@@ -190,6 +201,8 @@ def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefuse
         status = {}
     message = status.get("message") or str(error.body or error.reason)
     code = int(error.status or 0)
+    if STORE_FULL in message:
+        return ClusterStoreFull(f"{code}: {message}")
     if code in PATIENCE or code == 0 or UNREAD.search(message):
         return ClusterUnavailable(f"{code}: {message}")
     causes = (status.get("details") or {}).get("causes") or ()

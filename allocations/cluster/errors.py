@@ -9,6 +9,14 @@ class ClusterUnavailable(Retryable):
     """The API server did not answer, asked for patience (429, 5xx, conflict), or cannot read our own policies yet."""
 
 
+class ClusterStoreFull(ClusterUnavailable):
+    """etcd has no space: it refuses every write in the cluster until an operator makes room and takes its alarm off."""
+
+    reason = "cluster_store_full"
+    detail = "The cluster's store (etcd) is full and refuses every write. What is held stays held."
+    hint = "Tell an operator. The portal tries again by itself, and goes on once there is room."
+
+
 class ClusterRefused(Permanent):
     """The API server answered no. ``status``, ``message`` and ``causes`` (meta/v1 StatusCause) are its own."""
 

@@ -38,6 +38,7 @@ POD_SLICES = f"{LABEL}slices"
 ADOPT = f"{LABEL}adopt"
 GUARD_MODE = f"{LABEL}guard"
 EXPOSURE = f"{LABEL}exposure"
+CONFIG_SIZE = f"{LABEL}config-size-kib"
 """Label of a namespace: from where its Services may be reached. The policy of Services reads it."""
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
@@ -71,14 +72,11 @@ def example(allocation: str) -> str:
     return f"{allocation}-pod"
 
 
-NO_NUMBER = -1
-"""Number of what has none yet. Nothing on the cluster can have the name of its class, which is no DNS name."""
-
-
 def hold_slot(number: int | None) -> str:
     """PriorityClass that the guard sets on pods of the allocation with this number in its namespace, and the hold quota
-    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike."""
-    return f"{HOLD_SLOT}{NO_NUMBER if number is None else number}"
+    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike; without a number it is no DNS
+    name, so nothing on the cluster can have it."""
+    return f"{HOLD_SLOT}{'-' if number is None else number}"
 
 
 def former_hold(flavor: str) -> str:

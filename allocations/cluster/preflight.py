@@ -7,13 +7,17 @@ from typing import Any, ParamSpec, TypeVar
 
 import yaml
 
-from allocations.cluster import names
+from allocations.cluster import names, store_size
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.cluster.kinds import INVENTORY, KINDS, observe
+from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
+from allocations.cluster.manifests.project import OBJECT_QUOTA
+from allocations.cluster.store_size import database_bytes
 from allocations.preflight import GUARD_KINDS, KUEUE_KINDS
 from allocations.preflight_facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
 from allocations.reconcile.facts import Seen
+from portal.tenants import object_limits
+from quotas.catalog.quantities import value
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -51,14 +55,16 @@ def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: da
         rights={right: _asked(_may, client, right) is True for right in rights},
         nodes=problems,
         flavors=tuple(flavors),
+        store_bytes=_asked(database_bytes, client),
+        stored_kib=_stored(client),
     )
 
 
-def expected(policies: Path, start_deadline_s: int) -> Expected:
+def expected(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Expected:
     """What this release needs; ``policies`` is the folder of its guards."""
     documents = (yaml.safe_load_all(path.read_text()) for path in sorted(policies.glob("*.yaml")))
     shipped = [guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
-    return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s)
+    return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s, etcd_quota_bytes, project_store_mib)
 
 
 def guard(raw: Raw) -> Guard:
@@ -85,6 +91,7 @@ def needed() -> tuple[Right, ...]:
     found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
     found += [Right(verb, "", "events") for verb in ("create", "patch")]
     found.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
+    found.append(Right("get", "", store_size.PATH))
     found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
     return tuple(found)
 
@@ -175,6 +182,29 @@ def _flows(client: Client) -> tuple[Flow, ...]:
     return tuple(found)
 
 
+def _stored(client: Client) -> dict[str, int]:
+    """Return what each project's objects take at most, in KiB, by its quota; none where they may not be read."""
+    keys = {kind.quota_key for kind in object_limits.OBJECT_KINDS.values()}
+    sizes = {space["metadata"]["name"]: _config_kib(space) for space in _items(client, "Namespace", labelSelector=OURS)}
+    stored = {}
+    for quota in _items(client, "ResourceQuota", fieldSelector=f"metadata.name={OBJECT_QUOTA}"):
+        used = (quota.get("status") or {}).get("used") or {}
+        counts = {key: int(value(number)) for key, number in used.items() if key in keys}
+        namespace = quota["metadata"]["namespace"]
+        stored[namespace] = object_limits.used_kib(counts, sizes.get(namespace, object_limits.CONFIG_KIB))
+    return stored
+
+
+def _items(client: Client, kind: str, **query: str) -> list[Raw]:
+    found = _asked(client.json, "GET", KINDS[kind].path(), query=query)
+    return [] if isinstance(found, Refused) else found.get("items") or []
+
+
+def _config_kib(namespace: Raw) -> int:
+    told = (namespace["metadata"].get("labels") or {}).get(names.CONFIG_SIZE, "")
+    return int(told) if told.isdecimal() else object_limits.CONFIG_KIB
+
+
 def _is_role(client: Client, role: str) -> bool:
     return _one(client, f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}") is not None
 
@@ -194,10 +224,11 @@ def _may(client: Client, right: Right) -> bool:
         "namespace": right.namespace,
         "name": right.name,
     }
+    path = {"verb": right.verb, "path": right.resource}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
+        "spec": {"nonResourceAttributes": path} if right.is_path else {"resourceAttributes": attributes},
     }
     answer = client.json("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=review)
     return bool(answer["status"]["allowed"])

@@ -6,11 +6,13 @@ A projector makes them of the raw object, or None of one that concerns nobody he
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import ceil
 from typing import Any
 
 from allocations.cluster import cel, names
 from quotas.catalog import quantities
+from quotas.catalog.discovery import GPU_TAINT
 
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
@@ -139,7 +141,24 @@ def _steered_to(selectors: Iterable[Raw]) -> str:
 
 
 def gpu_requests(pod_spec: Raw) -> dict[str, int]:
-    """GPU resources that a pod asks of device plugins, at the most at once.
+    """GPU resources that a pod asks of device plugins, at the most at once."""
+    return dict(_at_once(pod_spec, _gpu_limits))
+
+
+def node_requests(pod_spec: Raw) -> dict[str, int]:
+    """CPU in millicores and memory in MiB that the scheduler keeps for a pod, rounded up.
+
+    What is set for the pod as a whole stands for what its containers ask; the overhead of its runtime comes on top.
+    Source: Kubernetes, pod-level resources, pod overhead.
+    """
+    as_a_whole, overhead = (_cpu_and_bytes(part) for part in (_requests(pod_spec), pod_spec.get("overhead", {})))
+    asked = _at_once(pod_spec, lambda container: _cpu_and_bytes(_requests(container)))
+    asked = Counter({**asked, **as_a_whole}) + overhead
+    return {"cpu_millicores": asked["cpu"], "memory_mib": -(-asked["memory"] // 2**20)}
+
+
+def _at_once(pod_spec: Raw, amounts: Callable[[Raw], Counter[str]]) -> Counter[str]:
+    """What a pod's containers need at the most at once, of the ``amounts`` of each.
 
     Its containers run together with its sidecars (init containers that restart always); any other init container runs
     alone with the sidecars before it. Source: Kubernetes, sidecar containers, resource sharing within containers.
@@ -148,11 +167,11 @@ def gpu_requests(pod_spec: Raw) -> dict[str, int]:
     peak: Counter[str] = Counter()
     for container in pod_spec.get("initContainers", ()):
         if container.get("restartPolicy") == "Always":
-            sidecars += _gpu_limits(container)
+            sidecars += amounts(container)
         else:
-            peak |= sidecars + _gpu_limits(container)
-    together = sum((_gpu_limits(container) for container in pod_spec.get("containers", ())), sidecars)
-    return dict(peak | together)
+            peak |= sidecars + amounts(container)
+    together = sum((amounts(container) for container in pod_spec.get("containers", ())), sidecars)
+    return peak | together
 
 
 def _gpu_limits(container: Raw) -> Counter[str]:
@@ -161,20 +180,39 @@ def _gpu_limits(container: Raw) -> Counter[str]:
     return Counter({r: _whole(a) for r, a in amounts.items() if r.startswith("nvidia.com/")})
 
 
+def _requests(owner: Raw) -> Mapping[str, str]:
+    """``resources.requests`` of a container or a pod's spec."""
+    requests: Mapping[str, str] = owner.get("resources", {}).get("requests", {})
+    return requests
+
+
+def _cpu_and_bytes(requests: Raw) -> Counter[str]:
+    """CPU in millicores and memory in bytes, of what is asked of each."""
+    units = {"cpu": 1000, "memory": 1}
+    return Counter({r: ceil(quantities.value(str(requests[r])) * unit) for r, unit in units.items() if r in requests})
+
+
 def pod(raw: Raw) -> Mapping[str, Any] | None:
+    """What a pod uses. Of one that has nothing to do with GPUs, and may run on GPU nodes since it tolerates their
+    taint, only what it takes of its node: of the daemons of a system, no more than that concerns anybody here."""
     spec, status, meta = raw.get("spec", {}), raw.get("status", {}), raw["metadata"]
     labels = meta.get("labels", {})
     gpus = gpu_requests(spec)
+    takes = {
+        "phase": status.get("phase", "Pending"),
+        "node": spec.get("nodeName", ""),
+        "gpus": gpus,
+        **node_requests(spec),
+    }
     if not gpus and not spec.get("resourceClaims") and names.ALLOCATION not in labels:
-        return None
+        return takes if takes["node"] and any(map(_tolerates_gpu_taint, spec.get("tolerations", ()))) else None
     conditions = _conditions(raw)
     scheduled = conditions.get("PodScheduled", {})
     job, extended = _owner(meta, "Job"), status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
     hold_class = spec.get("priorityClassName", "")
     return {
-        "phase": status.get("phase", "Pending"),
-        "node": spec.get("nodeName", ""),
-        "gpus": gpus,
+        **takes,
+        **({"holder": True} if labels.get(names.HOLDER) == "true" else {}),
         **({"job": job["uid"], "job_name": job["name"], "scheduled_at": scheduled.get("at", "")} if job else {}),
         **({"extended_claim": extended} if extended else {}),
         **({"class": hold_class} if hold_class.startswith(names.HOLD) else {}),
@@ -182,6 +220,11 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
         "ready_at": conditions.get("Ready", {}).get("at", ""),
         "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
     }
+
+
+def _tolerates_gpu_taint(toleration: Raw) -> bool:
+    """Whether it is of the taint of GPU nodes, or of any."""
+    return toleration.get("key", "") in ("", GPU_TAINT)
 
 
 REMAINING = ("NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionContentFailure")
@@ -200,8 +243,9 @@ def quota(raw: Raw) -> Mapping[str, Any]:
     return {"slices": json.loads(annotation), "hard": hard, "shown": hard == status}
 
 
-def _amounts(hard: Raw) -> dict[str, int]:
-    return {name: _whole(amount) for name, amount in hard.items()}
+def _amounts(hard: Raw) -> dict[str, str]:
+    """Exact, however Kubernetes writes them: 1000m and 1 are both ``1``, 1500m is ``3/2``."""
+    return {name: str(quantities.value(str(amount))) for name, amount in hard.items()}
 
 
 def guard(raw: Raw) -> Mapping[str, Any]:
@@ -241,9 +285,20 @@ def node(raw: Raw) -> Mapping[str, Any] | None:
     return {
         "labels": labels,
         **amounts,
+        "gives": _gives(status.get("allocatable", {})),
         "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in spec.get("taints", ())],
         "ready": _conditions(raw).get("Ready", {}).get("status") == "True",
         "unschedulable": bool(spec.get("unschedulable")),
+    }
+
+
+def _gives(allocatable: Mapping[str, str]) -> dict[str, int]:
+    """CPU in millicores, memory in MiB, and pods that the node can give."""
+    cpu, pods = (quantities.value(str(allocatable.get(name, 0))) for name in ("cpu", "pods"))
+    return {
+        "cpu_millicores": int(cpu * 1000),
+        "memory_mib": quantities.mib(str(allocatable.get("memory", 0))),
+        "pods": int(pods),
     }
 
 

@@ -3,9 +3,24 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+from quotas.catalog.node_shares import NodeShare
+
 Manifest = dict[str, Any]
+FINISHED = frozenset({"Succeeded", "Failed"})
+"""Phases of pods whose containers have ended for good."""
+
+
+def has_finished(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of these facts has nothing any more of what it asked for."""
+    return pod.get("phase") in FINISHED
+
+
+def is_on_node(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of these facts has what it asks for of a node now: it is bound, and has not finished."""
+    return bool(pod.get("node")) and not has_finished(pod)
 
 
 class Ref(NamedTuple):
@@ -122,9 +137,16 @@ class Request:
     """The NVLink clique on whose nodes it is held, where the request wants one."""
     claim: Mapping[str, Any] | None = None
     """Its own DRA request, for offerings of kind claim."""
-    number: int = 0
+    number: int | None = 0
     """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
-    ``names.NO_NUMBER`` before it starts."""
+    None before it starts."""
+    node_share: NodeShare = field(default_factory=NodeShare)
+    """CPU, memory and pods that go with all its slices; false where no node tells what it has."""
+
+    @property
+    def slice_share(self) -> NodeShare:
+        """What goes with each of its slices."""
+        return self.node_share.part(Fraction(1, self.count))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from uuid import UUID
 from django.db.models import Q
 
 from allocations import lease_excess
-from allocations.cluster import names
 from allocations.lease_excess import DEVICES, Hold
 from allocations.models import Allocation
 from allocations.reconcile import mirror, request, wants
@@ -31,7 +30,7 @@ def holds(view: View, now: datetime, **only: str) -> list[Hold]:
             id=str(pk),
             name=name,
             namespace=namespace,
-            number=names.NO_NUMBER if number is None else number,
+            number=number,
             amounts={resource if path == "device-plugin" else DEVICES: None if own_claim else count},
             stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
         )
@@ -59,7 +58,7 @@ def _without_row(view: View, found: Iterable[Hold]) -> list[Hold]:
             id=lease.uid,
             name=name,
             namespace=namespace,
-            number=names.NO_NUMBER,
+            number=None,
             amounts={**sum(map(Counter, lease.facts["usage"].values()), Counter[str]()), DEVICES: None},
         )
         for (namespace, name), lease in there.items()

@@ -1,33 +1,35 @@
 """reconcile_inventory: nodes, slices and foreign use, from the mirror down to the catalogue as plain facts."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 
-from allocations import placing
-from allocations.reconcile import job_ledger, mirror, pool_names
+from allocations.reconcile import job_ledger, mirror, node_uses, pool_names
 from allocations.reconcile.facts import Seen, View
-from allocations.reconcile.wants import FINISHED
-from portal.core import due
+from portal.core import clock, due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
-from quotas.catalog import dra, services
 from quotas.catalog import selectors as catalog
+from quotas.catalog import services
 from quotas.catalog.discovery import discover
 from quotas.catalog.facts import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
-from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.models import Cluster
+from quotas.catalog.node_shares import NodeShare
 
 TARGET = "inventory"
+LOOK_AGAIN = timedelta(seconds=60)
+"""How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
 
 
 def reconcile_inventory() -> datetime | None:
-    """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due."""
+    """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due.
+
+    Returns when to look again, while something of a node is blocked.
+    """
     with advisory_lock(TARGET):
-        view = mirror.of_kinds("Node", "ResourceSlice", "DeviceClass", "ResourceClaim", "Pod")
+        view = mirror.of_nodes()
         cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
         known, taken = catalog.known_names(cluster)
         found = discover(
@@ -38,14 +40,25 @@ def reconcile_inventory() -> datetime | None:
             [class_fact(s) for s in view.of("DeviceClass")],
         )
         found = pool_names.kept(cluster, found)
+        per_card = catalog.per_card(cluster, found)
         metered = job_ledger.metered()
-        is_new = services.sync(cluster, found, foreign_use(view, found, metered))
+        is_new, is_blocked = _sync(cluster, view, found, metered, per_card)
         if job_ledger.repair(metered):  # pods on nodes whose flavor is known only now are no foreign use
-            services.sync(cluster, found, foreign_use(view, found, job_ledger.metered()))
+            _, is_blocked = _sync(cluster, view, found, job_ledger.metered(), per_card)
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
             due.mark("platform", *(f"project:{slug}" for slug in projects))
-    return None
+    return clock.now() + LOOK_AGAIN if is_blocked else None
+
+
+def _sync(
+    cluster: Cluster, view: View, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
+) -> tuple[bool, bool]:
+    """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
+    rooms = node_uses.rooms(view, found, metered, per_card)
+    foreign, blocked = node_uses.foreign_use(view, found, metered), node_uses.blocked_units(rooms.values())
+    is_new = services.sync(cluster, node_uses.with_rooms(found, rooms), foreign, blocked)
+    return is_new, any(room.blocked for room in rooms.values())
 
 
 def node_fact(seen: Seen) -> NodeFact:
@@ -58,6 +71,7 @@ def node_fact(seen: Seen) -> NodeFact:
         taints=tuple((key, value, effect) for key, value, effect in facts["taints"]),
         ready=facts["ready"],
         unschedulable=facts["unschedulable"],
+        gives=NodeShare(**facts.get("gives", {})),
     )
 
 
@@ -88,45 +102,3 @@ def _device(device: Mapping[str, Any]) -> DeviceFact:
         taints=tuple((key, value, effect) for key, value, effect in device["taints"]),
         shareable=device["shareable"],
     )
-
-
-def foreign_use(view: View, found: Discovered, metered: Collection[str]) -> dict[str, int]:
-    """Units by pool that pods and claims use without an allocation: {pool key: units}.
-
-    Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by the devices
-    they were given: a part that was cut on demand as its whole card, since nothing whole is left of that. Use of what
-    is not offered now, on nodes that take no pods or on unhealthy devices, takes nothing from what is. ``metered``:
-    uids of pods and claims whose GPUs the ledger has as held, of tenants' queued Jobs.
-    """
-    path_of = {flavor.name: flavor.identity.path for flavor in found.flavors}
-    node_flavor = {node.name: node.flavor for node in found.nodes if node.flavor and node.ready}
-    pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
-    use: Counter[str] = Counter()
-    for pod in view.of("Pod", ""):
-        if pod.facts["phase"] in FINISHED or not pod.facts["node"] or pod.uid in metered:
-            continue
-        flavor = node_flavor.get(pod.facts["node"], "")
-        if path_of.get(flavor) != "device-plugin":  # where the driver gives them, the pod's claim says which
-            continue
-        for resource, amount in pod.facts["gpus"].items():
-            if key := pools.get((flavor, resource)):
-                use[key] += amount
-    profiles = {(d.node, d.name): str(d.attributes["profile"]) for d in found.devices if "profile" in d.attributes}
-    unhealthy = {(d.node, d.name) for d in found.devices if not d.healthy}
-    cards: set[tuple[str, str]] = set()
-    keys = {pool.key for pool in found.pools}
-    for claim in view.of("ResourceClaim", ""):
-        for device in claim.facts["devices"] if claim.uid not in metered else ():
-            node, name = device["pool"], device["device"]
-            if device["driver"] != dra.DRIVER or {(node, name), (node, placing.card_of(name))} & unhealthy:
-                continue
-            flavor = node_flavor.get(node, "")
-            if (flavor, COMPUTE_SLICES) in pools:
-                cards.add((node, placing.card_of(name)))
-            elif key := pools.get((flavor, dra.GPU_SHARES)):
-                use[key] += int(device.get("consumed", {}).get("shares", 1))
-            elif (key := f"{flavor}/{dra.pool_of(profiles.get((node, name), ''))}") in keys:
-                use[key] += 1
-    for node, _card in cards:
-        use[pools[node_flavor[node], COMPUTE_SLICES]] += 1
-    return dict(use)

@@ -21,6 +21,7 @@ from allocations.cluster.kinds import Observation
 from allocations.models import MirrorObject
 from allocations.reconcile import job_reservations as reservations
 from allocations.reconcile import job_uses as uses
+from allocations.reconcile.facts import has_finished
 from allocations.reconcile.job_reservations import Account
 from allocations.reconcile.job_uses import PODS, Use, Wanted
 from portal.core import clock
@@ -83,7 +84,7 @@ def metered() -> set[str]:
 
 def _record_pod(new: Observation, old: MirrorObject | None) -> None:
     facts, was = new.facts or {}, old.facts if old else {}
-    if old and was.get("job") and (new.gone or new.uid != old.uid or uses.is_done(facts)):
+    if old and was.get("job") and (new.gone or new.uid != old.uid or has_finished(facts)):
         with _locked(was["job"]):
             _end_of(new, was["job"], _of_pod(old.uid))
     if not new.gone and facts.get("job"):

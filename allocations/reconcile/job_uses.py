@@ -12,7 +12,7 @@ from django.conf import settings
 
 from allocations.models import MirrorObject
 from allocations.reconcile import job_reservations as reservations
-from allocations.reconcile.wants import FINISHED
+from allocations.reconcile.facts import is_on_node
 from quotas.catalog.models import Device, Kind, Node, Offering
 
 log = structlog.get_logger(__name__)
@@ -105,12 +105,7 @@ def resolve(wanted: Sequence[Wanted]) -> list[Use]:
 
 def is_bound(pod: Mapping[str, Any]) -> bool:
     """Whether the pod takes GPUs of a device plugin of its node now."""
-    takes = pod["node"] and pod["gpus"] and not pod.get("extended_claim")
-    return bool(takes) and not is_done(pod)
-
-
-def is_done(pod: Mapping[str, Any]) -> bool:
-    return pod.get("phase") in FINISHED
+    return is_on_node(pod) and bool(pod["gpus"]) and not pod.get("extended_claim")
 
 
 def slot_of(device: Mapping[str, Any]) -> str:

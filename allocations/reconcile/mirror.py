@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KT
 
 from allocations.cluster import names
+from allocations.cluster.kinds import INVENTORY
 from allocations.models import Allocation, MirrorObject, WatchState
 from allocations.reconcile.facts import Ref, Seen, View
 from portal.core import clock
@@ -63,3 +65,10 @@ def of_project(namespace: str) -> View:
 
 def of_kinds(*kinds: str) -> View:
     return _view(MirrorObject.objects.filter(kind__in=kinds))
+
+
+def of_nodes() -> View:
+    """GPU nodes, what drivers publish there, all claims, and the pods that are bound to those nodes."""
+    nodes = MirrorObject.objects.filter(kind="Node").values("name")
+    there = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)
+    return _view(MirrorObject.objects.annotate(node=KT("facts__node")).filter(there))

@@ -8,6 +8,7 @@ object's revision, so an old or repeated one changes nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -16,7 +17,7 @@ from django.db import transaction
 from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import job_ledger, ledger, mirror, request
-from allocations.reconcile.facts import Ref
+from allocations.reconcile.facts import Ref, is_on_node
 from portal.core import clock, due
 from quotas.metering.services import SlotHeld
 
@@ -254,8 +255,18 @@ def _inventory(change: Change) -> set[str]:
     """What there is changed, or what nobody allocated uses of it."""
     new = change.new
     facts = new.facts or (change.old.facts if change.old else {})  # a list does not say how what it lacks looked
-    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus"))
+    uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus") or _takes_otherwise(change))
     return {"inventory"} if new.ref.kind in INVENTORY or uses else set()
+
+
+def _takes_otherwise(change: Change) -> bool:
+    """Whether a pod takes more or less of a node than before."""
+    old, new = change.old.facts if change.old else {}, {} if change.new.gone else change.new.facts or {}
+    return change.new.ref.kind == "Pod" and _taken(old) != _taken(new)
+
+
+def _taken(pod: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
 
 
 def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:

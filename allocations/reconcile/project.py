@@ -19,7 +19,8 @@ from allocations.states import Ending
 from portal.core import clock, due
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Membership, Project, Role
-from quotas.catalog.models import Offering
+from quotas.catalog.dra import VENDOR
+from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
 
 
@@ -66,7 +67,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         path = paths.of(asked)
         if situation.is_usable:
             guards[asked.name] = path.guard(asked)
-        if situation.keeps_quota:
+        if situation.keeps_quota and asked.number is not None:
             holds[asked.number] = hold_quota.hold(asked, path.quota(asked), view)
     return ProjectFacts(
         slug=project.slug,
@@ -77,12 +78,15 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         pod_security=project.pod_security,
         egress=project.egress,
         exposure=project.exposure,
+        object_limits=project.object_limits,
+        config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,
         adopted=project.adopted,
         guard_mode=project.guard,
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
+        flavors=_flavors(),
         holds=holds,
         former=former_holds.used(view),
         resources=_device_plugin_resources(),
@@ -108,6 +112,20 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
 def _device_plugin_resources() -> tuple[str, ...]:
     offerings = Offering.objects.filter(flavor__path="device-plugin", flavor__accepted=True).exclude(resource="")
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
+
+
+def _flavors() -> dict[str, dict[str, object]]:
+    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell: {flavor: GpuProject
+    entry}."""
+    resources: dict[str, dict[str, object]] = {}
+    labels: dict[str, dict[str, str]] = {}
+    offered = Offering.objects.filter(flavor__accepted=True).exclude(kind=Kind.CLAIM).select_related("flavor")
+    for offering in offered.order_by("key"):
+        for resource in offering.requests if offering.node_share else ():
+            if resource.startswith(VENDOR):
+                labels[offering.flavor.name] = offering.flavor.node_selector
+                resources.setdefault(offering.flavor.name, {})[resource] = offering.node_share.amounts
+    return {name: {"nodeLabels": labels[name], "resources": resources[name]} for name in resources}
 
 
 def _namespace_ref(project: Project) -> Ref:

@@ -6,12 +6,12 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from allocations.cluster import names
 from allocations.models import Allocation
 from allocations.placing import CONSTRAINTS
 from allocations.reconcile.facts import Request
 from allocations.reconcile.wants import Deadlines, Intent
 from allocations.rules import PRIORITIES
+from allocations.shares_of_nodes import node_share
 
 
 def rows() -> QuerySet[Allocation]:
@@ -55,7 +55,8 @@ def of(row: Allocation) -> Request:
         cards=tuple(row.steer.get("cards", ())),
         clique=row.steer.get("clique", ""),
         claim=row.claim,
-        number=names.NO_NUMBER if row.number is None else row.number,
+        number=row.number,
+        node_share=node_share(row),
     )
 
 

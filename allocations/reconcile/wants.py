@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from allocations.cluster import names
-from allocations.cluster.manifests import former_holds, hold_quota, lease, paths
-from allocations.reconcile.facts import Applied, Ref, Request, Slice, View
+from allocations.cluster.manifests import hold_quota, lease, paths
+from allocations.reconcile.facts import Applied, Ref, Request, Slice, View, has_finished
 from allocations.reconcile.plan import ReleaseReservation, SetPodsReady, Wanted, nothing_left
 from allocations.states import FAILED_STARTS, Facts, LeaseFacts, Phase
 
-FINISHED = former_holds.FINISHED
 LOOK_AGAIN = timedelta(seconds=5)
 NUMBER_RETRY = timedelta(seconds=60)
 """How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
@@ -69,22 +68,17 @@ class Situation:
 
 
 def users(request: Request, view: View) -> tuple[Ref, ...]:
-    """Tenants' pods of the allocation that could still use it, those that are ending included: by its label, or by its
-    class where they carry no label."""
-    own, hold_class = set(own_refs(request)), names.hold_slot(request.number)
-    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
-    return tuple(
-        seen.ref
-        for seen in (*view.of("Pod", request.name), *unlabelled)
-        if seen.ref not in own and seen.facts.get("phase") not in FINISHED
-    )
+    """Tenants' pods of the allocation that could still use it, those that are ending included."""
+    own = set(own_refs(request))
+    pods = hold_quota.pods(request, view)
+    return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
 
 
 def is_class_used(request: Request, view: View) -> bool:
     """Whether any pod that has not finished carries the class, whatever its labels say."""
     hold_class = names.hold_slot(request.number)
     pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
-    return any(seen.facts.get("phase") not in FINISHED for seen in pods)
+    return not all(has_finished(seen.facts) for seen in pods)
 
 
 def own_refs(request: Request) -> list[Ref]:
@@ -106,7 +100,7 @@ def assess(
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
     gives_back = intent.reason in FAILED_STARTS and bool(occupied)
-    is_numbered = request.number != names.NO_NUMBER
+    is_numbered = request.number is not None
     queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deploy.local import kueue
-from deploy.local.home import Home
+from deploy.local.home import ETCD_QUOTA_BYTES, Home
 from deploy.local.kubeconfigs import component_kubeconfig
 
 STAGES = Path(__file__).parent / "stages"
@@ -27,6 +27,7 @@ def etcd(home: Home) -> tuple[str, ...]:
         f"--cert-file={pair[0]}", f"--key-file={pair[1]}", f"--trusted-ca-file={pair[2]}",
         f"--peer-cert-file={pair[0]}", f"--peer-key-file={pair[1]}", f"--peer-trusted-ca-file={pair[2]}",
         "--client-cert-auth", "--peer-client-cert-auth",
+        f"--quota-backend-bytes={ETCD_QUOTA_BYTES}",
         "--auto-compaction-mode=periodic", "--auto-compaction-retention=15m",
         "--log-level=warn",
     )  # fmt: skip

@@ -34,6 +34,7 @@ PORTS = (
     "web",
 )
 WEB_PORT = 8000
+ETCD_QUOTA_BYTES = 4 * 1024**3  # twice etcd's default: all tests in a row stay far below
 APPLICATION_ROLE = "gpu_portal_app"
 # Below Linux's ephemeral range (32768 and up): no outgoing connection can take a port between two starts.
 PORT_RANGE = range(20000, 32000)
@@ -116,6 +117,7 @@ class Home:
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "SECRET_KEY": self.secret("django"),
             "METRICS_TOKEN": self.secret("metrics"),
+            "ETCD_QUOTA_BYTES": str(ETCD_QUOTA_BYTES),
             "GPU_PORTAL_LOCAL": "1",
             "PORTAL_URL": self.url,
         }

@@ -11,6 +11,7 @@ from allocations.connect import USABLE
 from allocations.models import Allocation, Transition
 from allocations.queueing import Place
 from allocations.selectors import Detail, HeldDevice, isolated, reservation, warnings
+from allocations.shares_of_nodes import node_share
 from allocations.states import Phase
 from frontend.presenters import amounts, offerings, phases
 from frontend.presenters.phases import Look
@@ -82,6 +83,8 @@ class Card:
     isolation: str
     isolation_note: str
     wishes: str
+    node_share: str
+    pods: str
     claim: str
     warnings: list[str]
     can_release: bool
@@ -108,6 +111,7 @@ def cards(
 def card(row: Allocation, detail: Detail, place: Place | None, standing: Standing, now: datetime) -> Card:
     team, owner = row.project.team_id, row.requested_by_id
     goes_on = row.desired == Allocation.Desired.HELD
+    share = node_share(row)
     return Card(
         row=row,
         look=phases.look(row),
@@ -124,6 +128,8 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
         isolation_note=isolated(row).note,
         wishes=_wishes(row),
+        node_share=amounts.node_share(share),
+        pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
         claim=json.dumps(own_claims.asked(row.claim), indent=2) if row.claim else "",
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and standing.can("allocation.release", team, owner),

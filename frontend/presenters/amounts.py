@@ -1,9 +1,10 @@
-"""Money, hours and spans of time in words."""
+"""Money, hours, spans of time, and CPU and memory in words."""
 
 from datetime import timedelta
 from fractions import Fraction
 
 from portal.core.money import text
+from quotas.catalog.node_shares import NodeShare
 
 NO_PRICE = "no price set"
 
@@ -28,3 +29,18 @@ def span(length: timedelta) -> str:
     parts = [(days, "d"), (hours_, "h"), (minutes, "min")]
     shown = [f"{number} {unit}" for number, unit in parts if number][:2]
     return " ".join(shown) or "under 1 min"
+
+
+def node_share(share: NodeShare) -> str:
+    """``2.9 CPU and 31 GiB of memory``, rounded down; empty where no node has told what it has."""
+    return f"{_cpu(share.cpu_millicores)} CPU and {_memory(share.memory_mib)} of memory" if share else ""
+
+
+def _cpu(millicores: int) -> str:
+    """With one place, below one CPU with two."""
+    place = 100 if millicores >= 1000 else 10
+    return text(Fraction(millicores // place * place, 1000), 2).rstrip("0").rstrip(".")
+
+
+def _memory(mib: int) -> str:
+    return f"{mib // 1024} GiB" if mib >= 10 * 1024 else f"{mib} MiB"

@@ -38,6 +38,7 @@ class Offer:
     memory: str
     isolation: str
     is_shared: bool
+    node_share: str
     price: str
     capacity: Capacity
     mine: Mine
@@ -111,12 +112,22 @@ def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None,
         memory=memory(offering),
         isolation=ISOLATION[Isolation(offering.isolation)],
         is_shared=offering.isolation == Isolation.NONE,
+        node_share=_node_share(offering),
         price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
         mine=mine,
         after=freed.at if freed else None,
         why_not=_why_not(team, capacity, mine),
     )
+
+
+def _node_share(offering: Offering) -> str:
+    """What goes with one slice, of its node's CPU and memory; empty where no node has told."""
+    if not offering.node_share:
+        return ""
+    if offering.kind == Kind.CLAIM:
+        return "With CPU and memory of its node by what it takes."
+    return f"With {amounts.node_share(offering.node_share)} of its node."
 
 
 def product(offering: Offering) -> str:

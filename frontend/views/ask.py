@@ -13,6 +13,7 @@ from allocations import claim_fleet, later, selectors, services
 from allocations.availability import Stock
 from allocations.models import Allocation
 from allocations.services import Preview, Wish
+from allocations.shares_of_nodes import of_request
 from frontend import claim_form, once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -151,6 +152,7 @@ def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
+        "node_share": amounts.node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
         "bounds": refusals.bounds(seen.bindings),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
         "curl": as_curl(wish),

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from rest_framework import serializers
 
-from allocations import own_claims, queueing, selectors
+from allocations import own_claims, queueing, selectors, shares_of_nodes
 from allocations.cluster.kinds import KINDS
 from allocations.connect import Connection
 from allocations.isolation import Isolation
@@ -18,6 +18,7 @@ from allocations.models import Allocation, Transition
 from allocations.placing import CONSTRAINTS
 from allocations.queueing import Place
 from allocations.selectors import Detail, HeldDevice
+from portal.api.node_share_out import NodeShareOut, node_share
 from portal.core.money import text
 
 
@@ -100,6 +101,10 @@ class AllocationOut(serializers.Serializer):
     claim = serializers.JSONField(allow_null=True, help_text="Its own DRA request, as it was asked.")
     isolation = serializers.ChoiceField(["full", "hardware", "none"], help_text="none: shared, not isolated.")
     isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
+    node_share = NodeShareOut(
+        allow_null=True,
+        help_text="CPU, memory and pods of its node that its pods may ask for in all; null where no node has told.",
+    )
     warnings = WarningOut(many=True)
     recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
@@ -195,6 +200,7 @@ def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[st
         "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
         "claim": own_claims.asked(row.claim),
         **isolation(selectors.isolated(row)),
+        "node_share": node_share(shares_of_nodes.node_share(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,
         "created_at": row.created_at,

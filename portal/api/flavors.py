@@ -1,8 +1,10 @@
 """Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped. Offerings: hidden."""
 
+from typing import Any
+
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
@@ -10,26 +12,53 @@ from rest_framework.response import Response
 
 from portal.api import etag
 from portal.api.auth import AdminScope, person
+from portal.api.node_share_out import NodeShareOut, node_share
 from portal.api.pagination import page_as, page_of
-from portal.api.strict import Body, Flag, Text, Whole, read
-from portal.core.errors import NotVisible
+from portal.api.strict import Body, Flag, Quantity, Text, Whole, read
+from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
-from quotas.catalog import services
+from quotas.catalog import quantities, services
 from quotas.catalog.models import Flavor, Offering
 
 LONGEST_DEADLINE_S = 86_400
+AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
+"""What a flavor keeps as a number, by the name under which it is read and written as an amount."""
 
 
 class FlavorOut(serializers.ModelSerializer):
     cluster = serializers.CharField(source="cluster.slug")
     state = serializers.SerializerMethodField(help_text="proposed, offered or hidden.")
+    cpu_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
+    memory_per_gpu = serializers.SerializerMethodField(help_text="Decided; null: an even part of the smallest node.")
+    node_share = serializers.SerializerMethodField(help_text="What goes with a whole GPU; null where not known.")
+    node_share_max = serializers.SerializerMethodField(
+        help_text="The most that can be decided: an even part of the smallest node; null where not known."
+    )
 
     class Meta:
         model = Flavor
         fields = (
             *("name", "cluster", "product", "architecture", "memory_mib", "compute_capability", "path", "strategy"),
-            *("partitionable", "geometry", "node_selector", "tolerations", "state", *Flavor.DECIDED),
+            *("partitionable", "geometry", "node_selector", "tolerations", "state"),
+            *(name for name in Flavor.DECIDED if name not in AMOUNTS),
+            *("cpu_per_gpu", "memory_per_gpu", "node_share", "node_share_max"),
         )
+
+    def get_cpu_per_gpu(self, flavor: Flavor) -> str | None:
+        decided = flavor.cpu_millicores_per_gpu
+        return None if decided is None else quantities.cpu_text(decided)
+
+    def get_memory_per_gpu(self, flavor: Flavor) -> str | None:
+        decided = flavor.memory_mib_per_gpu
+        return None if decided is None else quantities.memory_text(decided)
+
+    @extend_schema_field(NodeShareOut(allow_null=True))
+    def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
+        return node_share(flavor.per_card)
+
+    @extend_schema_field(NodeShareOut(allow_null=True))
+    def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
+        return node_share(flavor.most_per_card)
 
     def get_state(self, flavor: Flavor) -> str:
         return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"
@@ -48,6 +77,20 @@ class FlavorDecision(Body):
     )
     fail_requests_greater_than_one = Flag(
         required=False, allow_null=True, help_text="As the device plugin is set; null: NVIDIA's default (MPS only)."
+    )
+    cpu_per_gpu = Quantity(
+        quantities.millicores,
+        source="cpu_millicores_per_gpu",
+        required=False,
+        allow_null=True,
+        help_text="CPU that goes with a whole GPU, such as 23 or 23500m; null: an even part of the smallest node.",
+    )
+    memory_per_gpu = Quantity(
+        quantities.mib,
+        source="memory_mib_per_gpu",
+        required=False,
+        allow_null=True,
+        help_text="Memory that goes with a whole GPU, such as 250Gi; null: an even part of the smallest node.",
     )
 
 
@@ -78,8 +121,16 @@ def flavor(request: Request, name: str) -> Response:
         access.require(person(request), "catalog.manage", None)
         with transaction.atomic():
             row = etag.locked(request, row, _version)
-            row = services.configure_flavor(person(request).username, row, read(FlavorDecision, request))
+            row = _configured(person(request).username, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+
+
+def _configured(actor: str, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
+    """The flavor as decided; what is wrong is told by the names of the body."""
+    try:
+        return services.configure_flavor(actor, flavor, decided)
+    except Invalid as error:
+        raise Invalid({AMOUNTS.get(name, name): words for name, words in error.errors.items()}) from error
 
 
 class OfferingDecision(Body):

@@ -14,6 +14,7 @@ from allocations import claim_fleet, later
 from allocations.availability import Mine, Stock
 from allocations.isolation import of_slice
 from portal.api.auth import person
+from portal.api.node_share_out import NodeShareOut, node_share
 from portal.api.pagination import page, page_of
 from portal.api.preview_out import NO_ESTIMATE, WaitOut
 from portal.api.strict import flag, word, words
@@ -69,6 +70,11 @@ class OfferingOut(serializers.Serializer):
     one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
     memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
     gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
+    node_share = NodeShareOut(
+        allow_null=True,
+        help_text="CPU, memory and pods of its node that go with one slice; null where no node has told, and of an own "
+        "claim, which has them by what it takes.",
+    )
     price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
     currency = serializers.CharField()
     capacity = CapacityOut()
@@ -192,6 +198,7 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "one_at_a_time": row.one_at_a_time,
             "memory_mib": row.memory_mib,
             "gpu_share": str(row.gpu_share),
+            "node_share": None if row.kind == Kind.CLAIM else node_share(row.node_share),
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,
             "currency": currency,
             "capacity": vars(stock.capacity(row)),

@@ -5,7 +5,9 @@ from typing import Any
 from rest_framework import serializers
 
 from allocations.services import Preview
+from allocations.shares_of_nodes import of_request
 from portal.api.allocations_out import PlannedOut, WarningOut, amount, isolation, manifest
+from portal.api.node_share_out import NodeShareOut, node_share
 
 
 class BindingOut(serializers.Serializer):
@@ -49,6 +51,7 @@ class PreviewOut(serializers.Serializer):
     warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
     isolation = serializers.ChoiceField(["full", "hardware", "none"])
     isolation_note = serializers.CharField()
+    node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that go with all of it.")
     price = PriceQuotedOut()
     wait = WaitOut()
     manifests = PlannedOut(many=True)
@@ -69,6 +72,7 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
             for warned in seen.warnings
         ],
         **isolation(seen.isolation),
+        "node_share": node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
         "price": {
             "per_hour": amount(seen.price_per_hour),
             "total": amount(seen.price_total),

@@ -79,6 +79,8 @@ def as_problem(error: Exception) -> Problem:
             return Foreign(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
         case RequestDataTooBig():
             return TooLarge("The body is too large.", hint="Send less.")
+        case Retryable() if error.detail:
+            return Busy(error.detail, reason=error.reason, hint=error.hint)
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
     return Foreign(500, "Something went wrong", "The portal failed. It has been logged.", "internal")

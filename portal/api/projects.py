@@ -1,7 +1,9 @@
 """Projects: made, adopted, moved, guarded and archived by operators; named by their leads."""
 
+import json
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,29 +15,53 @@ from allocations import adopting, archiving, moving
 from portal.api import etag
 from portal.api.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.pagination import page_as, page_of
-from portal.api.strict import Body, Flag, Text, read, word
+from portal.api.strict import Body, Flag, Text, Whole, read, word
 from portal.api.structure import IF_MATCH, SLUG_HELP
 from portal.core import money
 from portal.core.errors import Invalid
 from portal.tenants import access, services, structure
+from portal.tenants import object_limits as limits
 from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team
 
 POD_SECURITY = "Pod Security level: restricted or baseline."
 EGRESS = "Where pods may connect to: none, cluster or internet."
 EXPOSURE = "From where Services may be reached: cluster, node-port (of every node) or load-balancer (both)."
+OBJECT_LIMITS = "Kind → number of objects; a kind left out stays as it is, null is its default."
+CONFIG_SIZE = (
+    f"How large a ConfigMap or Secret may be, in KiB: 1 to {limits.CONFIG_KIB_MAX}, {limits.CONFIG_KIB} by default."
+)
 ADMIN_ACCESS = "Whether operators' claims there may look at devices that others hold."
 
 
 class ProjectOut(serializers.ModelSerializer):
     team = serializers.CharField(source="team.slug")
     department = serializers.CharField(source="team.department.slug")
+    object_limits = serializers.SerializerMethodField(help_text="Kind → how many objects of it the project may have.")
+    object_store_mib = serializers.SerializerMethodField(help_text="What they take in etcd at most: numbers × sizes.")
+    object_store_limit_mib = serializers.SerializerMethodField(help_text="What they may take, PROJECT_STORE_MIB.")
 
     class Meta:
         model = Project
         fields = (
             *("slug", "name", "team", "department", "namespace", "adopted", "guard"),
-            *("pod_security", "egress", "exposure", "admin_access", "archived_at"),
+            *("pod_security", "egress", "exposure", "admin_access"),
+            *("object_limits", "config_size_kib", "object_store_mib", "object_store_limit_mib", "archived_at"),
         )
+
+    def get_object_limits(self, row: Project) -> dict[str, int]:
+        return limits.numbers(row.object_limits)
+
+    def get_object_store_mib(self, row: Project) -> int:
+        return limits.stored_mib(row.object_limits, row.config_size_kib)
+
+    def get_object_store_limit_mib(self, row: Project) -> int:
+        return int(settings.PROJECT_STORE_MIB)
+
+
+class ObjectLimits(serializers.DictField):
+    """Kind → number of objects."""
+
+    child = Whole(allow_null=True)
 
 
 class NewProject(Body):
@@ -48,6 +74,8 @@ class NewProject(Body):
     egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
     exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
     admin_access = Flag(default=False, help_text=ADMIN_ACCESS)
+    object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
+    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
 
 
 class ProjectChange(Body):
@@ -58,6 +86,8 @@ class ProjectChange(Body):
     egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
     exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
     admin_access = Flag(required=False, help_text=ADMIN_ACCESS)
+    object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
+    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
 
 
 class Move(Body):
@@ -230,7 +260,8 @@ def _ends(row: Project, ends: archiving.Ends) -> dict[str, Any]:
 
 
 def _version(row: Project) -> str:
-    allows = (row.pod_security, row.egress, row.exposure, row.admin_access)
+    objects = (json.dumps(row.object_limits, sort_keys=True), row.config_size_kib)
+    allows = (row.pod_security, row.egress, row.exposure, row.admin_access, *objects)
     return etag.version(row.name, row.team_id, row.guard, *allows)
 
 

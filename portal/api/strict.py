@@ -3,7 +3,7 @@
 DRF's own fields are lenient ("2", 2.0 and true pass for a count of 2 or 1); what is guessed wrong here costs money.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -62,6 +62,23 @@ class Amount(serializers.DecimalField):
         if isinstance(data, bool) or not isinstance(data, str | int | float):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class Quantity(serializers.CharField):
+    """An amount as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or a whole number of its base unit; ``in_unit``
+    reads it."""
+
+    def __init__(self, in_unit: Callable[[str], int], **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+        self._in_unit = in_unit
+
+    def to_internal_value(self, data: Any) -> int:  # type: ignore[override]  # text outside, a number inside
+        if isinstance(data, bool) or not isinstance(data, str | int):
+            raise serializers.ValidationError("Give an amount as Kubernetes writes it, such as 500m or 40Gi.")
+        try:
+            return self._in_unit(str(data))
+        except ValueError as error:
+            raise serializers.ValidationError(f"{error}.") from error
 
 
 class Moment(serializers.DateTimeField):

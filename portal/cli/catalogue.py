@@ -1,5 +1,7 @@
 """Commands on what there is and what it costs: offerings, queue, costs."""
 
+from typing import Any
+
 import click
 
 from portal.cli.client import Client
@@ -14,7 +16,7 @@ from portal.cli.output import moment, say, table, with_client
 def offerings(client: Client, *, project: str | None, kind: str | None, free: bool) -> None:
     """List what can be asked for, in slices."""
     rows = client.pages("offerings", 1000, project=project, kind=kind, free="true" if free else None)
-    head = ("OFFERING", "FREE", "TOTAL", "TEAM", "CAN GET NOW", "AN HOUR", "ISOLATION")
+    head = ("OFFERING", "FREE", "TOTAL", "TEAM", "CAN GET NOW", "AN HOUR", "CPU", "MEMORY", "ISOLATION")
     say(
         client,
         {"results": rows},
@@ -28,6 +30,7 @@ def offerings(client: Client, *, project: str | None, kind: str | None, free: bo
                     f"{row['mine']['used']} of {row['mine']['limit']}",
                     row["mine"]["can_get_now"],
                     f"{row['price_per_hour'] or '-'} {row['currency']}",
+                    *_node_share(row["node_share"]),
                     "shared, not isolated" if row["isolation"] == "none" else row["isolation"],
                 )
                 for row in rows
@@ -81,6 +84,11 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
         for row in found["results"]
     ]
     say(client, found, lambda: table(("FROM", aggregate.upper(), "GPU-HOURS", "COST"), rows, "Nothing was used."))
+
+
+def _node_share(share: dict[str, Any] | None) -> tuple[str, str]:
+    """CPU and memory of its node that go with one slice."""
+    return (share["cpu"], share["memory"]) if share else ("-", "-")
 
 
 def _asks(asks: dict[str, int]) -> str:

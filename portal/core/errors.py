@@ -161,7 +161,14 @@ class Busy(Problem):
 
 
 class Retryable(Exception):
-    """Work that failed for now: the same attempt may succeed later, after `after_s` seconds if given."""
+    """Work that failed for now: the same attempt may succeed later, after `after_s` seconds if given.
+
+    `reason`, `detail` and `hint` are what a person is told whose request it was; empty for what passes in a moment.
+    """
+
+    reason = "busy"
+    detail = ""
+    hint = ""
 
     def __init__(self, message: str, *, after_s: float | None = None) -> None:
         super().__init__(message)

@@ -56,7 +56,7 @@ class StructureAdmin(admin.ModelAdmin):
     search_fields = ("slug", "name")
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fixed if obj else ()
+        return (*self.readonly_fields, *(self.fixed if obj else ()))
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -120,6 +120,7 @@ class ProjectAdmin(StructureAdmin):
         "admin_access",
         "archived_at",
     )
+    readonly_fields = ("object_limits", "config_size_kib")  # their bound is checked on the portal's own page
     exclude = ("archived_at", "adopted", "guard")
     list_filter = ("team", "pod_security", "egress")
 

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.functional import Promise
 
 from portal.core.audit import audit
+from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 is_slug = RegexValidator(SLUG, "Use lower-case letters, digits and hyphens, starting with a letter.")
@@ -171,6 +172,12 @@ class Project(models.Model):
     admin_access = models.BooleanField(
         default=False, help_text="operators' claims here may look at devices others hold"
     )
+    object_limits = models.JSONField(
+        default=dict, blank=True, help_text="Kind → number of objects, where it differs from the default."
+    )
+    config_size_kib = models.PositiveSmallIntegerField(
+        default=CONFIG_KIB, help_text="How large a ConfigMap or a Secret may be, in KiB."
+    )
     archived_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -180,6 +187,9 @@ class Project(models.Model):
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
             models.CheckConstraint(condition=Q(exposure__in=Exposure.values), name="project_exposure_known"),
             models.CheckConstraint(condition=Q(guard__in=Guard.values), name="project_guard_known"),
+            models.CheckConstraint(
+                condition=Q(config_size_kib__range=(1, CONFIG_KIB_MAX)), name="project_config_size_possible"
+            ),
             models.CheckConstraint(
                 condition=Q(adopted=True) | Q(guard=Guard.ENFORCE), name="project_own_namespace_is_enforced"
             ),

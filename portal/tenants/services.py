@@ -5,7 +5,7 @@ Each function validates, writes in one transaction and leaves an audit line; wha
 marked due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -66,6 +66,8 @@ def create_project(
     egress: str = Egress.NONE,
     exposure: str = Exposure.CLUSTER,
     admin_access: bool = False,
+    object_limits: Mapping[str, int | None] | None = None,
+    config_size_kib: int | None = None,
     adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
@@ -74,6 +76,7 @@ def create_project(
     `adopt` takes a namespace that is there already: it is guarded by warnings at first (`Guard.AUDIT`), and outlives
     the project.
     """
+    stores = structure.checked_store(None, object_limits, config_size_kib)
     with transaction.atomic():
         project = _insert(
             Project(
@@ -85,6 +88,7 @@ def create_project(
                 egress=egress,
                 exposure=exposure,
                 admin_access=admin_access,
+                **stores,
                 adopted=adopt,
                 guard=Guard.AUDIT if adopt else Guard.ENFORCE,
             )
@@ -96,6 +100,7 @@ def create_project(
             "egress": egress,
             "exposure": exposure,
             "admin_access": admin_access,
+            **stores,
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)

@@ -5,14 +5,17 @@ function writes in one transaction and leaves an audit line. Permission is the c
 project that is moved or archived (`allocations.moving`, `allocations.archiving`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from portal.core import clock, due
 from portal.core.audit import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
+from portal.tenants import object_limits as limits
 from portal.tenants.models import MOST_DEEP, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
 
 NAME_MAX = 100
@@ -78,17 +81,35 @@ def configure_project(
     egress: str | None = None,
     exposure: str | None = None,
     admin_access: bool | None = None,
+    object_limits: Mapping[str, int | None] | None = None,
+    config_size_kib: int | None = None,
     actor: str,
 ) -> None:
-    """Change what the namespace allows; None leaves it as it is."""
+    """Change what the namespace allows; None leaves it as it is, and so does a kind that `object_limits` lacks."""
     given = {"pod_security": pod_security, "egress": egress, "exposure": exposure, "admin_access": admin_access}
     known = {"pod_security": PodSecurity.values, "egress": Egress.values, "exposure": Exposure.values}
     for name, values in known.items():
         if given[name] is not None and given[name] not in values:
             raise Invalid({name: [f"Use one of {', '.join(values)}."]})
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if object_limits is not None or config_size_kib is not None:
+        changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
-        if _change(project, "configure", {name: value for name, value in given.items() if value is not None}, actor):
+        if _change(project, "configure", changes, actor):
             due.mark(f"project:{project.slug}")
+
+
+def checked_store(
+    project: Project | None, object_limits: Mapping[str, int | None] | None, config_size_kib: int | None
+) -> dict[str, Any]:
+    """Return both fields of a project as they are once these values are set; Invalid above the bound of a project."""
+    before = (project.object_limits, project.config_size_kib) if project else ({}, limits.CONFIG_KIB)
+    size_kib = before[1] if config_size_kib is None else config_size_kib
+    limits.check_config_size(size_kib)
+    after = (limits.merge(before[0], object_limits or {}), size_kib)
+    field = "config_size_kib" if object_limits is None else "object_limits"
+    limits.check_bound(before, after, settings.PROJECT_STORE_MIB, field)
+    return {"object_limits": after[0], "config_size_kib": after[1]}
 
 
 def set_guard(project: Project, guard: str, *, actor: str) -> None:

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
+from quotas.catalog.forms import FlavorForm
 from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
 
 
@@ -18,6 +19,7 @@ class ClusterAdmin(ReadOnlyAdmin):
 
 @admin.register(Flavor)
 class FlavorAdmin(admin.ModelAdmin):
+    form = FlavorForm
     list_display = ("name", "product", "path", "strategy", "memory_mib", "accepted", "hidden", "group")
     list_filter = ("accepted", "path", "hidden", "group", "cluster")
 
@@ -64,13 +66,13 @@ class PoolAdmin(ReadOnlyAdmin):
 
 @admin.register(PoolUse)
 class PoolUseAdmin(ReadOnlyAdmin):
-    list_display = ("pool", "total", "foreign")
+    list_display = ("pool", "total", "foreign", "blocked")
     list_select_related = ("pool",)
 
 
 @admin.register(Node)
 class NodeAdmin(ReadOnlyAdmin):
-    list_display = ("name", "flavor", "ready", "tainted", "present", "problem")
+    list_display = ("name", "flavor", "ready", "tainted", "present", "blocked_gpus", "problem")
     list_filter = ("ready", "tainted", "present", "flavor")
     list_select_related = ("flavor",)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from quotas.catalog.facts import NodeFact, Reading, Supply
-from quotas.catalog.geometry import card_slices, gpu_share, profile_of_resource, profile_slices
+from quotas.catalog.geometry import Slices, card_slices, gpu_share, memory_part, profile_of_resource, profile_slices
 from quotas.catalog.mig_tables import geometry_of
 
 PREFIX = "nvidia.com/"
@@ -63,7 +63,8 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         kind="mig" if profile else "whole",
         profile=profile,
         isolation="none" if is_virtual else "hardware" if profile else "full",
-        gpu_share=_mig_share(profile, labels) if profile else Fraction(1),
+        gpu_share=gpu_share(*_mig_slices(profile, labels)) if profile else Fraction(1),
+        card_part=memory_part(*_mig_slices(profile, labels)) if profile else Fraction(1),
         usable=min(node.allocatable.get(name, 0), node.capacity[name]),
         most=node.capacity[name],
         resource=name,
@@ -83,6 +84,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         kind="shared",
         isolation="none",
         gpu_share=supply.gpu_share / replicas,
+        card_part=supply.card_part / replicas,
         sharing=_sharing(base, labels),
         replicas=replicas,
     )
@@ -98,11 +100,12 @@ def _profile(base: str, labels: Mapping[str, str]) -> str:
     return profile_of_resource(profile) if mig else ""
 
 
-def _mig_share(profile: str, labels: Mapping[str, str]) -> Fraction:
+def _mig_slices(profile: str, labels: Mapping[str, str]) -> tuple[Slices, Slices]:
+    """What a profile takes, and what its card has."""
     product = labels.get(PRODUCT_LABEL, "")
     # By strategy `single` the memory label is the slice's own, and says nothing of the card.
     memory = 0 if "-MIG-" in product else _number(labels, "nvidia.com/gpu.memory")
-    return gpu_share(profile_slices(product, profile, memory), card_slices(product))
+    return profile_slices(product, profile, memory), card_slices(product)
 
 
 def _memory(base: str, profile: str, labels: Mapping[str, str]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from quotas.catalog import deviceplugin, dra, shortnames
+from quotas.catalog import deviceplugin, dra, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.facts import (
     ClassFact,
@@ -199,7 +199,15 @@ def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[
         tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
         partitionable=key.strategy == "dynamic-mig",
         geometry=group[0].reading.geometry,
+        per_card=node_shares.per_card((site.node.gives, _cards(site)) for site in group),
     )
+
+
+def _cards(site: _Site) -> Fraction:
+    """Cards of a node, counting those that are cut by what is cut from them."""
+    if site.reading.geometry:
+        return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
+    return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
 
 
 def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_Site, Supply]]]:
@@ -213,11 +221,16 @@ def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_
 
 def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
+    parts = {
+        supply.pool: Fraction(1) if site.reading.geometry else supply.card_part
+        for site in group
+        for supply in site.reading.supplies
+    }
     totals: Counter[str] = Counter()
     for site in group:
         if _is_usable(site.node):
             totals.update(_units(site, lambda supply: supply.usable))
-    return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool]) for pool, unit in units.items()]
+    return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool], parts[pool]) for pool, unit in units.items()]
 
 
 def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
@@ -277,6 +290,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         sharing=one.sharing,
         replicas=one.replicas,
         memory_mib=min(supply.memory_mib for supply in supplies),
+        card_part=one.card_part,
     )
 
 
@@ -293,4 +307,6 @@ def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode
         tainted=bool(_gpu_taints(site.node)),
         problem="; ".join(problems),
         capacity=_units(site, lambda supply: supply.most),
+        units=_units(site, lambda supply: supply.usable),
+        gives=site.node.gives,
     )

@@ -20,7 +20,15 @@ from fractions import Fraction
 from quotas.catalog import published
 from quotas.catalog.cel import equals
 from quotas.catalog.facts import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
-from quotas.catalog.geometry import COMPUTE_SLICES, MEMORY_SLICES, Slices, card_slices, gpu_share, profile_slices
+from quotas.catalog.geometry import (
+    COMPUTE_SLICES,
+    MEMORY_SLICES,
+    Slices,
+    card_slices,
+    gpu_share,
+    memory_part,
+    profile_slices,
+)
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.quantities import count, mib
 
@@ -173,6 +181,7 @@ def _profile(
         profile=one.name,
         isolation="hardware",
         gpu_share=gpu_share(Slices(one.compute, one.size), Slices(cut.compute, cut.memory)),
+        card_part=Fraction(one.size, cut.memory),
         usable=usable,
         most=most,
         device_class=MIG_CLASS,
@@ -220,6 +229,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib:
         profile=profile,
         isolation="hardware",
         gpu_share=gpu_share(profile_slices(product, profile, card_mib), card_slices(product)),
+        card_part=memory_part(profile_slices(product, profile, card_mib), card_slices(product)),
         usable=sum(map(is_healthy, devices)),
         most=len(devices),
         device_class=MIG_CLASS,
@@ -250,6 +260,7 @@ def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> 
         profile="",
         isolation="none",
         gpu_share=Fraction(1, replicas),
+        card_part=Fraction(1, replicas),
         usable=replicas * sum(map(is_healthy, cards)),
         most=replicas * len(cards),
         device_class=WHOLE_GPU_CLASS,

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from quotas.catalog.mig_tables import Geometry
+from quotas.catalog.node_shares import NodeShare
 
 Taint = tuple[str, str, str]  # key, value, effect
 
 
 @dataclass(frozen=True)
 class NodeFact:
-    """A node. `allocatable` and `capacity` hold the GPU resources only (`nvidia.com/*`), as integers."""
+    """A node. `allocatable` and `capacity` hold the GPU resources only (`nvidia.com/*`), as integers; `gives`
+    is the rest of what is allocatable."""
 
     name: str
     labels: Mapping[str, str]
@@ -24,6 +26,7 @@ class NodeFact:
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     unschedulable: bool = False
+    gives: NodeShare = field(default_factory=NodeShare)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class Supply:
     """One kind of slice on one node.
 
     `unit` is what a unit of its pool amounts to, `draws` what one slice takes of the pool. `usable` slices are healthy
-    now; the node gives at most `most` when all is well, counting slices of this kind alone.
+    now; the node gives at most `most` when all is well, counting slices of this kind alone. `card_part` is the part
+    of a card's memory that one slice has, or takes turns with.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
@@ -100,6 +104,7 @@ class Supply:
     sharing: str = ""
     replicas: int = 1
     memory_mib: int = 0
+    card_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -125,16 +130,19 @@ class FoundFlavor:
     tolerations: tuple[Mapping[str, str], ...]
     partitionable: bool
     geometry: Geometry | None = None
+    per_card: NodeShare = field(default_factory=NodeShare)
 
 
 @dataclass(frozen=True)
 class FoundPool:
-    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices."""
+    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices; a unit is
+    `card_part` of a card."""
 
     key: str
     flavor: str
     resources: Mapping[str, int]
     total: int
+    card_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -155,11 +163,13 @@ class FoundOffering:
     sharing: str = ""
     replicas: int = 1
     memory_mib: int = 0
+    card_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
 class FoundNode:
-    """`flavor` is empty when nothing of the node is offered."""
+    """`flavor` is empty when nothing of the node is offered. `units` are the healthy ones of its `capacity`, `gives` is
+    what it can give pods. `blocked` cards cannot have their share of that (`node_room`)."""
 
     name: str
     flavor: str
@@ -167,6 +177,9 @@ class FoundNode:
     tainted: bool
     problem: str
     capacity: Mapping[str, int]
+    units: Mapping[str, int] = field(default_factory=dict)
+    gives: NodeShare = field(default_factory=NodeShare)
+    blocked: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,11 @@ def gpu_share(taken: Slices, card: Slices) -> Fraction:
     return max(Fraction(taken.compute, card.compute), Fraction(taken.memory, card.memory))
 
 
+def memory_part(taken: Slices, card: Slices) -> Fraction:
+    """Part of a card's memory. Unlike prices, the parts of one card never sum to more than it."""
+    return Fraction(taken.memory, card.memory)
+
+
 def profile_of_resource(suffix: str) -> str:
     """Profile behind a device plugin's resource name, where `+` is written `.`: `1g.5gb.me` is `1g.5gb+me`.
 

@@ -13,6 +13,7 @@ from django.db.models import F, Q
 from simple_history.models import HistoricalRecords
 
 from quotas.catalog import shortnames
+from quotas.catalog.node_shares import NodeShare, per_slice
 
 
 class Path(models.TextChoices):
@@ -65,10 +66,20 @@ class Flavor(models.Model):
     `strategy` says how the cards are divided (`plain`, `dynamic-mig`, `time-slicing-4`, ...): with cluster, product and
     path it is what a flavor is known by, so that its name survives whatever is discovered later. `geometry` is what a
     card can be cut into, as its driver publishes it (`published.document`); empty where cards are not cut on demand.
-    A flavor that was only discovered is a proposal; an operator accepts it.
+    A flavor that was only discovered is a proposal; an operator accepts it. `node_cpu_millicores`, `node_memory_mib`
+    and `node_pods` are what a card has of its node (`node_shares`), 0 where no node tells.
     """
 
-    DECIDED = ("accepted", "hidden", "title", "group", "start_deadline_s", "fail_requests_greater_than_one")
+    DECIDED = (
+        "accepted",
+        "hidden",
+        "title",
+        "group",
+        "start_deadline_s",
+        "fail_requests_greater_than_one",
+        "cpu_millicores_per_gpu",
+        "memory_mib_per_gpu",
+    )
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
     name = models.CharField(max_length=shortnames.LONGEST, unique=True, validators=[RegexValidator(shortnames.NAME)])
@@ -90,6 +101,15 @@ class Flavor(models.Model):
     fail_requests_greater_than_one = models.BooleanField(
         null=True, blank=True, help_text="as in the device plugin's sharing; empty: NVIDIA's default (MPS only)"
     )
+    node_cpu_millicores = models.PositiveIntegerField(default=0)
+    node_memory_mib = models.PositiveIntegerField(default=0)
+    node_pods = models.PositiveIntegerField(default=0)
+    cpu_millicores_per_gpu = models.PositiveIntegerField(
+        null=True, blank=True, help_text="CPU that goes with a whole GPU; empty: an even part of its node's"
+    )
+    memory_mib_per_gpu = models.PositiveIntegerField(
+        null=True, blank=True, help_text="memory that goes with a whole GPU; empty: an even part of its node's"
+    )
     history = HistoricalRecords()
 
     class Meta:
@@ -105,6 +125,21 @@ class Flavor(models.Model):
     @property
     def is_offered(self) -> bool:
         return self.accepted and not self.hidden
+
+    @property
+    def most_per_card(self) -> NodeShare:
+        """An even part of its smallest node."""
+        return NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
+
+    @property
+    def per_card(self) -> NodeShare:
+        """CPU, memory and pods that go with a whole GPU: what operators decided, and no more than a node has."""
+        found = self.most_per_card
+        cpu, memory = self.cpu_millicores_per_gpu, self.memory_mib_per_gpu
+        decided = NodeShare(
+            found.cpu_millicores if cpu is None else cpu, found.memory_mib if memory is None else memory, found.pods
+        )
+        return found.at_most(decided)
 
 
 class Pool(models.Model):
@@ -129,15 +164,17 @@ class PoolUse(models.Model):
     """What was last seen of a pool, in its units.
 
     `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part
-    of it used by pods and claims that nobody allocated.
+    of it used by pods and claims that nobody allocated. `blocked` units are free and cannot have their share of their
+    node's CPU, memory or pods, since pods that are not the portal's ask for it.
     """
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="use")
     total = models.PositiveIntegerField(default=0)
     foreign = models.PositiveIntegerField(default=0)
+    blocked = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
-        return f"{self.pool}: {self.total} - {self.foreign}"
+        return f"{self.pool}: {self.total} - {self.foreign} - {self.blocked}"
 
 
 class Offering(models.Model):
@@ -145,7 +182,8 @@ class Offering(models.Model):
 
     A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets `selectors`,
     and `capacity` of it where a device serves several. `gpu_share` is the exact part of a card's price that one slice
-    costs. `replicas` slices share one card or MIG instance by `sharing`; `memory_mib` is then what they share.
+    costs, `card_part` the part of its memory. `replicas` slices share one card or MIG instance by `sharing`;
+    `memory_mib` is then what they share.
     """
 
     key = models.CharField(max_length=127, unique=True)
@@ -164,6 +202,8 @@ class Offering(models.Model):
     memory_mib = models.PositiveIntegerField(default=0)
     gpu_share_numerator = models.PositiveIntegerField(default=1)
     gpu_share_denominator = models.PositiveIntegerField(default=1)
+    card_part_numerator = models.PositiveIntegerField(default=1)
+    card_part_denominator = models.PositiveIntegerField(default=1)
     per_node = models.PositiveIntegerField(default=0, help_text="the most slices one node can give")
     hidden = models.BooleanField(default=False)
 
@@ -186,6 +226,16 @@ class Offering(models.Model):
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator)
 
     @property
+    def card_part(self) -> Fraction:
+        return Fraction(self.card_part_numerator, self.card_part_denominator)
+
+    @property
+    def node_share(self) -> NodeShare:
+        """CPU, memory and pods that go with one slice; needs the flavor."""
+        holders = 1 if self.flavor.path == Path.DRA else 0
+        return per_slice(self.flavor.per_card, self.card_part, holders=holders)
+
+    @property
     def is_offered(self) -> bool:
         """Needs the flavor."""
         return self.flavor.is_offered and not self.hidden
@@ -204,7 +254,7 @@ class Offering(models.Model):
 
 class Node(models.Model):
     """A node with GPUs. `flavor` is empty when it is not offered; `problem` then says why, and what would
-    help.
+    help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
@@ -214,6 +264,9 @@ class Node(models.Model):
     tainted = models.BooleanField(help_text="has a GPU taint, so that pods without a GPU stay away")
     problem = models.TextField(blank=True)
     capacity = models.JSONField(default=dict)
+    blocked_gpus = models.DecimalField(
+        max_digits=9, decimal_places=3, default=0, help_text="GPUs whose share of CPU, memory or pods others use"
+    )
     present = models.BooleanField(default=True, help_text="seen in the last inventory")
 
     class Meta:

@@ -34,6 +34,25 @@ def mib(text: str) -> int:
     return int(value(text) / 2**20)
 
 
+def millicores(text: str) -> int:
+    """Thousandths of a CPU, rounded down; ValueError for what is no amount."""
+    return int(value(text) * 1000)
+
+
+def cpu_text(millicores: int) -> str:
+    """``23``, or ``23500m`` where it is no whole number."""
+    cpus, rest = divmod(millicores, 1000)
+    return f"{millicores}m" if rest else str(cpus)
+
+
+def memory_text(mib: int) -> str:
+    """In the largest unit that gives a whole number: ``250Gi``, ``30000Mi``."""
+    for unit, size in (("Ti", 2**20), ("Gi", 2**10)):
+        if mib and mib % size == 0:
+            return f"{mib // size}{unit}"
+    return f"{mib}Mi"
+
+
 def count(text: str) -> int:
     """A whole number; ValueError for what is none."""
     found = value(text)

@@ -5,8 +5,10 @@ from types import MappingProxyType
 
 from django.db.models import QuerySet
 
-from quotas.catalog.facts import Identity
-from quotas.catalog.models import Cluster, Flavor, Offering, Pool
+from quotas.catalog import node_room
+from quotas.catalog.facts import Discovered, Identity
+from quotas.catalog.models import Cluster, Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.node_shares import NodeShare
 
 
 def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
@@ -27,9 +29,24 @@ def offerings() -> QuerySet[Offering]:
 
 
 def units(pool: Pool) -> int:
-    """Units on healthy devices, without those used by pods and claims that nobody allocated."""
+    """Units on healthy devices, without those used by pods and claims that nobody allocated, and without free ones
+    that cannot have their share of their node."""
     use = getattr(pool, "use", None)
-    return max(0, use.total - use.foreign) if use else 0
+    return max(0, use.total - use.foreign - use.blocked) if use else 0
+
+
+def per_card(cluster: Cluster, found: Discovered) -> dict[str, NodeShare]:
+    """What of its node goes with a card of each flavor that was found, as operators decided, whatever is cut from it;
+    one query."""
+    rows = {row.name: row for row in Flavor.objects.filter(cluster=cluster)}
+    shares = {}
+    for flavor in found.flavors:
+        row, now = rows.get(flavor.name, Flavor()), flavor.per_card
+        row.node_cpu_millicores, row.node_memory_mib, row.node_pods = now.cpu_millicores, now.memory_mib, now.pods
+        parts = [one.card_part for one in found.offerings if one.flavor == flavor.name and one.kind != Kind.CLAIM]
+        holders = 1 if flavor.identity.path == Path.DRA else 0
+        shares[flavor.name] = node_room.promised(row.per_card, parts, holders=holders)
+    return shares
 
 
 def room(

@@ -1,6 +1,10 @@
 """The only writer of the catalogue."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -11,7 +15,7 @@ from portal.core.audit import audit
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
-from quotas.catalog import published, shortnames
+from quotas.catalog import published, share_settings, shortnames
 from quotas.catalog.facts import (
     Discovered,
     FoundDevice,
@@ -26,11 +30,17 @@ from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool,
 Row = TypeVar("Row", bound=models.Model)
 
 
-def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -> bool:
+def sync(
+    cluster: Cluster,
+    discovered: Discovered,
+    foreign: Mapping[str, int],
+    blocked: Mapping[str, int] = MappingProxyType({}),
+) -> bool:
     """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
 
     `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its
-    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit.
+    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free
+    units by pool that cannot have their share of their node (`node_room`).
     1. Rows that differ are written, in a number of queries that does not grow with them; running it twice
        writes nothing the second time.
     2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0,
@@ -40,7 +50,7 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
-        _sync_use(discovered, pools, foreign)
+        _sync_use(discovered, pools, foreign, blocked)
         nodes = _sync_nodes(cluster, discovered.nodes, flavors)
         _sync_devices(cluster, discovered.devices, nodes, flavors)
     return flavors_changed or pools_changed
@@ -49,13 +59,15 @@ def sync(cluster: Cluster, discovered: Discovered, foreign: Mapping[str, int]) -
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none.
+    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none and for
+    CPU and memory that its nodes do not have.
     """
     after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
     if not after:
         return flavor
     if after.get("accepted") is False:
         raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
+    check_shares(flavor, after)
     with transaction.atomic():
         before = {name: getattr(flavor, name) for name in after}
         if "name" in after:
@@ -66,6 +78,16 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
         due.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
     return flavor
+
+
+def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
+    """Raises Invalid where CPU or memory per GPU is more than a node has, or less than a slice can use."""
+    if not {"cpu_millicores_per_gpu", "memory_mib_per_gpu"} & decided.keys():
+        return
+    smallest = min((offering.card_part for offering in flavor.offerings.all()), default=Fraction(1))
+    fact = share_settings.FlavorFact(flavor.name, flavor.most_per_card, smallest)
+    if errors := share_settings.problems(fact, decided):
+        raise Invalid(errors)
 
 
 def _rename(flavor: Flavor, name: str) -> None:
@@ -119,6 +141,9 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "tolerations": [dict(toleration) for toleration in flavor.tolerations],
             "partitionable": flavor.partitionable,
             "geometry": published.document(flavor.geometry),
+            "node_cpu_millicores": flavor.per_card.cpu_millicores,
+            "node_memory_mib": flavor.per_card.memory_mib,
+            "node_pods": flavor.per_card.pods,
         }
         row = rows.get(flavor.identity)
         if row is None:
@@ -146,6 +171,9 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "tolerations",
             "partitionable",
             "geometry",
+            "node_cpu_millicores",
+            "node_memory_mib",
+            "node_pods",
         ]
         bulk_update_with_history(changed, Flavor, fields)
     return {row.name: row for row in Flavor.objects.filter(cluster=cluster)}, bool(new or changed)
@@ -181,20 +209,27 @@ def _sync_offerings(
             "sharing": offering.sharing,
             "replicas": offering.replicas,
             "memory_mib": offering.memory_mib,
+            "card_part_numerator": offering.card_part.numerator,
+            "card_part_denominator": offering.card_part.denominator,
         }
         for offering in found
     }
     _upsert(Offering, Offering.objects.filter(flavor__cluster=cluster), "key", wanted)
 
 
-def _sync_use(discovered: Discovered, pools: Mapping[str, Pool], foreign: Mapping[str, int]) -> None:
+def _sync_use(
+    discovered: Discovered, pools: Mapping[str, Pool], foreign: Mapping[str, int], blocked: Mapping[str, int]
+) -> None:
     totals = {pool.key: pool.total for pool in discovered.pools}
     pool_of = {offering.key: offering.pool for offering in discovered.offerings} | {key: key for key in pools}
     used: dict[str, int] = dict.fromkeys(pools, 0)
     for key, units in foreign.items():
         if key in pool_of:
             used[pool_of[key]] += units
-    wanted = {row.pk: {"total": totals.get(key, 0), "foreign": used[key]} for key, row in pools.items()}
+    wanted = {
+        row.pk: {"total": totals.get(key, 0), "foreign": used[key], "blocked": blocked.get(key, 0)}
+        for key, row in pools.items()
+    }
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
 
 
@@ -207,6 +242,7 @@ def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[s
             "tainted": node.tainted,
             "problem": node.problem,
             "capacity": dict(node.capacity),
+            "blocked_gpus": Decimal(ceil(node.blocked * 1000)).scaleb(-3),
             "present": True,
         }
         for node in found

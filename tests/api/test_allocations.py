@@ -9,6 +9,7 @@ from allocations import transitions
 from allocations.models import Allocation
 from allocations.states import Ending, Phase
 from portal.core.models import Due
+from quotas.catalog.models import Flavor
 from tests.api.fleet import allocate, fleet
 from tests.builders import client, person
 
@@ -52,6 +53,15 @@ def test_a_request_answers_201_with_every_field_of_the_contract(api, member):
     assert (body["reservation"], body["devices"], body["objects"]) == ("count", [], [])
     assert all(UTC_TIME.fullmatch(body[name]) for name in ("created_at", "ends_at"))
     assert parsed(body["ends_at"]) - parsed(body["created_at"]) < timedelta(hours=1.5, seconds=1)
+
+
+def test_it_says_what_its_pods_may_ask_for_in_all(api):
+    assert ask(api, count=2).json()["node_share"] is None
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    share = {"cpu": "30380m", "memory": "252886Mi", "pods": 32}
+    wanted = {"project": "vision-train", "offering": "l40s/whole", "count": 2}
+    assert api.post(f"{URL}/preview", wanted, format="json").json()["node_share"] == share
+    assert ask(api, count=2).json()["node_share"] == share
 
 
 def test_what_is_asked_is_marked_to_be_looked_at(api):

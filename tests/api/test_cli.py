@@ -13,6 +13,7 @@ from portal.cli import allocations, config
 from portal.cli.main import cli
 from portal.tenants import services as tenants
 from portal.tenants.models import ApiToken
+from quotas.catalog.models import Flavor
 from tests.api.fleet import allocate, fleet
 from tests.builders import person
 
@@ -64,6 +65,13 @@ def test_without_a_token_it_says_what_to_do(run, monkeypatch):
 
 def test_offerings_say_what_can_be_had(run):
     assert "l40s/whole" in run("offerings", "--project", "vision-train").stdout
+
+
+def test_offerings_say_what_cpu_and_memory_go_with_a_slice(run):
+    Flavor.objects.filter(name="l40s").update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    printed = run("offerings").stdout
+    assert "15190m  126443Mi" in printed
+    assert printed.count("126443Mi") == 1
 
 
 def test_a_request_is_made_shown_extended_and_given_back(run):

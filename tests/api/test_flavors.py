@@ -86,6 +86,44 @@ def test_what_cannot_be_decided_is_said(operator, name, decision, status, words)
     assert Flavor.objects.get(name=name).history.count() == (2 if name == "l40s" else 1)
 
 
+def test_cpu_and_memory_of_a_gpu_are_decided_as_kubernetes_writes_them(operator):
+    Flavor.objects.filter(name="l40s").update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    found = operator.get("/api/v1/flavors/l40s").json()
+    most = {"cpu": "15190m", "memory": "126443Mi", "pods": 57}
+    assert (found["cpu_per_gpu"], found["memory_per_gpu"]) == (None, None)
+    assert (found["node_share"], found["node_share_max"]) == (most, most)
+
+    decided = decide(operator, "l40s", cpu_per_gpu=12, memory_per_gpu="96Gi").json()
+    assert (decided["cpu_per_gpu"], decided["memory_per_gpu"]) == ("12", "96Gi")
+    assert decided["node_share"] == {"cpu": "12", "memory": "96Gi", "pods": 57}
+    assert decided["node_share_max"] == most
+    (offered,) = [r for r in operator.get("/api/v1/offerings").json()["results"] if r["id"] == "l40s/whole"]
+    assert offered["node_share"] == {"cpu": "12", "memory": "96Gi", "pods": 16}
+
+    assert decide(operator, "l40s", cpu_per_gpu=None, memory_per_gpu=None).json()["node_share"] == most
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        ({"cpu_per_gpu": "16"}, "The smallest node of l40s has 15190m of CPU for each of its GPUs"),
+        ({"memory_per_gpu": "1Ti"}, "The smallest node of l40s has 126443Mi of memory for each of its GPUs"),
+        ({"cpu_per_gpu": "0"}, "Give 10m to 15190m"),
+        ({"memory_per_gpu": 1}, "Give 16Mi to 126443Mi"),
+        ({"cpu_per_gpu": "many"}, "'many' is no amount such as 1, 500m or 40Gi."),
+        ({"cpu_per_gpu": True}, "Give an amount as Kubernetes writes it"),
+        ({"memory_per_gpu": 1.5}, "Give an amount as Kubernetes writes it"),
+        ({"cpu_millicores_per_gpu": 1000}, "There is no such field"),
+    ],
+)
+def test_cpu_and_memory_that_no_node_has_are_refused_at_their_field(operator, decision, words):
+    Flavor.objects.filter(name="l40s").update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    answer = decide(operator, "l40s", **decision)
+    assert answer.status_code == 400
+    assert words in answer.json()["errors"][next(iter(decision))][0]
+    assert Flavor.objects.get(name="l40s").cpu_millicores_per_gpu is None
+
+
 def test_hidden_ones_keep_their_title_and_group(operator):
     assert decide(operator, "l40s", **A_TRY).json()["group"] == "Development"
     assert decide(operator, "l40s", hidden=True).json()["state"] == "hidden"

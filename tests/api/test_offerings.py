@@ -9,7 +9,7 @@ from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Membership
 from quotas.catalog import services as catalog
-from quotas.catalog.models import Offering, Pool
+from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import services as limits
 from quotas.metering import services as metering
 from tests.api.fleet import allocate, fleet
@@ -31,6 +31,11 @@ def api(member):
     return client(member)
 
 
+def nodes_tell() -> None:
+    """Every node has 62 CPU, 504 GiB and 250 pods for its four cards."""
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+
+
 def rows(api, query=""):
     return {row["id"]: row for row in api.get(f"{URL}?{query}").json()["results"]}
 
@@ -42,6 +47,7 @@ def hold(row: Allocation, slot: str) -> None:
 
 
 def test_an_offering_has_every_field_of_the_contract(api):
+    nodes_tell()
     assert rows(api)["l40s/whole"] == {
         "id": "l40s/whole",
         "cluster": "local",
@@ -62,12 +68,20 @@ def test_an_offering_has_every_field_of_the_contract(api):
         "one_at_a_time": False,
         "memory_mib": 46068,
         "gpu_share": "1",
+        "node_share": {"cpu": "15190m", "memory": "126443Mi", "pods": 16},
         "price_per_hour": "1.1000",
         "currency": "EUR",
         "capacity": {"total": 8, "held": 0, "free": 8},
         "mine": {"limit": 4, "used": 0, "can_get_now": 4, "can_borrow": 0, "most": 4, "after": None},
         "wait": {"p50_s": None, "p90_s": None},
     }
+
+
+def test_what_goes_with_a_slice_is_null_where_no_node_told_and_of_a_claim(api):
+    assert rows(api)["l40s/whole"]["node_share"] is None
+    nodes_tell()
+    assert rows(api)["h100/whole"]["node_share"]["cpu"] == "15190m"
+    assert rows(api)["h100/claim"]["node_share"] is None
 
 
 def test_what_is_held_is_neither_free_nor_to_be_had_again(api, member, project):

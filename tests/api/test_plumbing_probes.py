@@ -41,6 +41,7 @@ def test_readyz_is_degraded_when_a_worker_is_silent_or_redis_gone(monkeypatch):
         "redis": "does not answer",
         "worker": "silent for 300 s",
         "watcher": "has not been seen",
+        "cluster_store": "ok",
     }
 
 

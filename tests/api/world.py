@@ -51,6 +51,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /limits/set": {"holder": "project:vision-train", "scope": "pool:l40s/gpu", "nominal": "3"},
     "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
     "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none", "exposure": "cluster"},
+    "POST /projects/<str:slug>/objects": {"configmaps": "300"},
     "POST /projects/<str:slug>/move": {"team": "language"},
     "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /projects/<str:slug>/guard": {"guard": "enforce"},

@@ -132,6 +132,7 @@ class Bare:
         )
 
     def _quota(self, request: Request, *, held: bool) -> Manifest:
+        assert request.number is not None
         hold = hold_quota.hold(request, paths.of(request).quota(request), View()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources

@@ -28,8 +28,8 @@ OFFERINGS = f"""
            flavor.memory_mib AS card_memory_mib, flavor.compute_capability, flavor.path,
            one.kind, one.profile, one.isolation, one.sharing, one.replicas,
            one.memory_mib, one.gpu_share_numerator, one.gpu_share_denominator, {PRICE} AS price,
-           used.total - used.foreign AS total, coalesce(held.n, 0) AS held,
-           used.total - used.foreign - coalesce(held.n, 0) AS free,
+           used.total - used.foreign - used.blocked AS total, coalesce(held.n, 0) AS held,
+           used.total - used.foreign - used.blocked - coalesce(held.n, 0) AS free,
            coalesce(nominal.nominal, 0) AS "limit", coalesce(mine.n, 0) AS used
     FROM catalog_offering one
     JOIN catalog_flavor flavor ON flavor.id = one.flavor_id

@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 
 from allocations.models import Allocation
 from allocations.states import Phase
+from quotas.catalog.models import Flavor
 from tests.browser.conftest import PHONE, sign_in
 from tests.db.builders_pages import asked, held, in_phase
 
@@ -23,6 +24,17 @@ def test_signs_in_requests_and_sees_it_queued(open_page, member, scripts):
     page.get_by_role("button", name="Request", exact=True).click()
     expect(page.locator("#live .phase")).to_have_text("Queued")
     expect(page.locator("#live")).to_contain_text("2 × NVIDIA L40S")
+
+
+def test_sees_what_cpu_and_memory_go_with_a_slice_and_with_a_request(open_page, member):
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    page = sign_in(open_page(viewport=PHONE), member)
+    page.goto("/request")
+    expect(page.get_by_text("With 15.1 CPU and 123 GiB of memory of its node.")).to_be_visible()
+    page.get_by_role("radio", name="l40s/whole").check()
+    page.get_by_label("Slices", exact=True).fill("2")
+    expect(page.locator("#preview")).to_contain_text("With 30.3 CPU and 246 GiB of memory for its pods.")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -119,6 +131,7 @@ def background(page: Page) -> str:
 
 
 def test_no_page_is_wider_than_a_phone(open_page, member, project):
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
     row = held(asked(member, project, name="a-name-as-long-as-names-of-allocations-may-be-48", purpose="x" * 400))
     page = sign_in(open_page(viewport=PHONE), member)
     for path in (

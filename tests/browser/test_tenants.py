@@ -46,6 +46,19 @@ def test_an_operator_makes_a_team(open_page, team, project):
     expect(page.get_by_role("link", name="Cells", exact=True)).to_be_visible()
 
 
+def test_an_operator_sets_a_projects_object_limits(open_page, team, project):
+    page = sign_in(open_page(), with_password(person(platform_role="operator")))
+    page.goto("/teams/vision")
+    page.get_by_role("link", name="Object limits of vision-train").click()
+    page.get_by_label("Secrets", exact=True).fill("5000")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").filter(has_text="at most 748 secrets")).to_be_visible()
+    page.get_by_label("Secrets", exact=True).fill("300")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("main .banner")).to_contain_text("Object limits of vision-train saved.")
+    expect(page.get_by_role("row", name="Secrets 300")).to_be_visible()
+
+
 def test_no_page_of_tenants_is_wider_than_a_phone(open_page, team, project):
     deep = tenants.create_department("d" * 40, "A department with a long name", parent=team.department)
     long = tenants.create_team(deep, "t" * 40, "A team with a long name")
@@ -53,7 +66,12 @@ def test_no_page_of_tenants_is_wider_than_a_phone(open_page, team, project):
     page = sign_in(open_page(viewport=PHONE), with_password(person(platform_role="operator")))
     for path in (
         *("/teams", "/teams/vision", f"/teams/{long.slug}", "/tenants", "/tenants/projects/new"),
-        *("/projects/vision-train", "/projects/vision-train/move", f"/tenants/departments/{deep.slug}/edit"),
+        *(
+            "/projects/vision-train",
+            "/projects/vision-train/objects",
+            "/projects/vision-train/move",
+            f"/tenants/departments/{deep.slug}/edit",
+        ),
     ):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

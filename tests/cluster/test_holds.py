@@ -8,6 +8,7 @@ import pytest
 from allocations import selectors
 from allocations.cluster.names import hold_slot
 from allocations.models import Allocation
+from allocations.reconcile import request
 from allocations.states import Outcome, Phase
 from portal.tenants.models import Project, User
 from tests.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
@@ -31,9 +32,11 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
 def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", 2)
     hard = hold_quota(row, kubectl)["status"]["hard"]
+    share = request.of(request.rows().get(pk=row.pk)).node_share
     assert {name: amount for name, amount in hard.items() if amount != "0"} == {
         "pods": "32",
         "requests.nvidia.com/gpu": "2",
+        **{f"requests.{name}": amount for name, amount in share.amounts.items()},
     }
     assert selectors.details([row])[row.pk].devices == ()
     assert selectors.reservation(row) == "count"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ def test_the_local_cluster_is_ready(local: Local):
     status, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
     assert [f for f in found.values() if f["status"] != "ok"] == []
     assert status == 0
+    assert re.match(r"[1-9]\d* MiB of \d", found["etcd"]["found"])
 
 
 def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kubectl, tmp_path: Path):
@@ -43,7 +45,8 @@ def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kube
     assert found["Our rights"]["status"] == "problem"
     assert "patch workloads.kueue.x-k8s.io" in found["Our rights"]["found"]
     assert "service account gpu-portal/portal" in found["Our rights"]["fix"]
-    assert found["GPU nodes"]["status"] == found["Guards"]["status"] == "problem"
+    assert found["GPU nodes"]["status"] == found["Guards"]["status"] == found["etcd"]["status"] == "problem"
+    assert "get /metrics" in found["Our rights"]["found"]
     assert found["Rights we should not have"]["status"] == found["Kubernetes"]["status"] == "ok"
 
 

@@ -125,6 +125,13 @@ def test_a_flavors_decision_is_noted_with_before_and_after(member):
     assert (entry.before, entry.after) == ({"hidden": False, "title": ""}, {"hidden": True, "title": "L40S"})
 
 
+def test_what_goes_with_a_flavors_gpu_is_noted(member):
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    catalog.configure_flavor("ada", Flavor.objects.get(name="l40s"), {"cpu_millicores_per_gpu": 12_000})
+    entry = last("flavor.configure")
+    assert (entry.before, entry.after) == ({"cpu_millicores_per_gpu": None}, {"cpu_millicores_per_gpu": 12_000})
+
+
 def test_members_are_noted_with_their_roles(team):
     user = person(team, "viewer")
     tenants.add_member(team, user, "lead", actor="ada")

@@ -83,6 +83,36 @@ def test_what_people_decide_about_flavors_and_offerings(operator, rows):
     assert (flavor.name, flavor.hidden, flavor.start_deadline_s, offering.hidden) == ("l40s", True, 60, True)
 
 
+@pytest.fixture
+def known(rows) -> Flavor:
+    """A flavor whose nodes have told what they have."""
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    return Flavor.objects.get(name="l40s")
+
+
+def test_cpu_and_memory_of_a_gpu_are_written_as_kubernetes_does(operator, known):
+    operator.post(url(Flavor, "change", known.pk), {"cpu_millicores_per_gpu": "12500m", "memory_mib_per_gpu": "96Gi"})
+    known.refresh_from_db()
+    assert (known.cpu_millicores_per_gpu, known.memory_mib_per_gpu) == (12_500, 98_304)
+    page = operator.get(url(Flavor, "change", known.pk)).content.decode()
+    assert 'value="12500m"' in page
+    assert 'value="96Gi"' in page
+    operator.post(url(Flavor, "change", known.pk), {"cpu_millicores_per_gpu": "", "memory_mib_per_gpu": "96Gi"})
+    known.refresh_from_db()
+    assert (known.cpu_millicores_per_gpu, known.memory_mib_per_gpu) == (None, 98_304)
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [("16", "has 15190m of CPU for each"), ("0", "Give 10m"), ("many", "is no amount such as")]
+)
+def test_cpu_that_no_node_has_is_answered_beside_its_field(operator, known, amount, words):
+    answer = operator.post(url(Flavor, "change", known.pk), {"cpu_millicores_per_gpu": amount})
+    assert answer.status_code == 200
+    assert words in answer.content.decode()
+    known.refresh_from_db()
+    assert known.cpu_millicores_per_gpu is None
+
+
 def test_a_price_that_would_change_the_past_is_answered_beside_its_field(operator, rows):
     flavor = Flavor.objects.get(name="l40s")
     values = {"flavor": flavor.pk, "per_gpu_hour": "2", "currency": "EUR", "source": "contract"}

@@ -12,7 +12,7 @@ from allocations.states import Phase
 from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
 from quotas.catalog import services as catalog
-from quotas.catalog.models import Pool
+from quotas.catalog.models import Flavor, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.builders import person
@@ -154,6 +154,16 @@ def test_an_allocation_by_device_plugin_says_count_and_never_pretends_a_device(f
     page = text(browser.get(f"/allocations/{held(asked(member, project)).pk}"))
     assert "Kubernetes names no device there." in page
     assert "UUID" not in page
+
+
+def test_an_allocation_says_what_its_pods_may_ask_for_in_all_until_it_has_ended(fleet, member, project, browser):
+    row = held(asked(member, project, count=2))
+    assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert "Up to 30.3 CPU and 246 GiB of memory for all its pods, at most 32 pods at once." in page
+    ended(row)
+    assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
 
 
 def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence(fleet, member, project, browser):

@@ -3,12 +3,14 @@
 import pytest
 
 from allocations.models import Allocation
+from quotas.catalog.models import Flavor
 from tests.builders import person
 from tests.db.builders_claims import h100_node
 from tests.db.builders_pages import browser_of, text
 
 pytestmark = pytest.mark.django_db
 ASK = {"project": "vision-train", "offering": "h100/claim", "count": "1", "length": "8"}
+HTMX = {"HX-Request": "true"}
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 
@@ -33,6 +35,15 @@ def test_the_fields_are_there_once_a_claim_is_chosen(browser):
     assert {"memory", "productName", ROOT} <= names
     assert "3g.40gb" in page.context["claim"]["profiles"]
     assert "CEL" not in text(page).split('id="claim"')[1].split('id="id_bind"')[0]
+
+
+def test_its_share_of_cpu_and_memory_follows_what_it_takes(browser):
+    Flavor.objects.update(node_cpu_millicores=23_000, node_memory_mib=240_000, node_pods=28)
+    assert "With CPU and memory of its node by what it takes." in text(browser.get("/request"))
+    part = text(
+        browser.get("/request/preview", ASK | {"rows": "1", "d0-device": "mig", "d0-profile": "3g.40gb"}, headers=HTMX)
+    )
+    assert "With 11.5 CPU and 117 GiB of memory for its pods." in part
 
 
 def test_rows_come_and_go_without_a_script(browser):

@@ -6,7 +6,7 @@ from allocations.models import Allocation
 from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Cluster, Flavor, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.builders import person
@@ -56,6 +56,21 @@ def test_cards_say_price_capacity_and_headroom(fleet, browser):
     assert "NVIDIA L40S" in page
     assert "1.10 EUR per hour" in page
     assert "4 of 4 free. Your team uses 0 of 2: <strong>2 to get now</strong>" in page
+
+
+def test_cards_say_what_of_its_node_goes_with_a_slice(fleet, browser):
+    assert "of its node." not in text(browser.get("/request"))
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    page = text(browser.get("/request"))
+    assert "With 15.1 CPU and 123 GiB of memory of its node." in page
+    assert "With 3.7 CPU and 30 GiB of memory of its node." in page
+
+
+def test_the_preview_says_what_of_its_node_goes_with_all_slices(fleet, browser):
+    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
+    query = {"project": "vision-train", "offering": "l40s/whole", "count": "2", "length": "8"}
+    part = text(browser.get("/request/preview", query, headers=HTMX))
+    assert "With 30.3 CPU and 246 GiB of memory for its pods." in part
 
 
 def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):

@@ -75,7 +75,7 @@ def test_who_only_reads_finds_no_button_that_would_be_refused(team, lead, projec
     assert "Add a member" not in page
     assert "Invite a member" not in page
     assert "Remove" not in page
-    assert 'href="/projects/' not in page
+    assert 'href="/projects/vision-train"' not in page
 
 
 def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(team, operator):
@@ -103,6 +103,7 @@ def test_the_tree_shows_departments_within_departments(operator, team, project):
     page = text(operator.get("/tenants"))
     assert page.index("Science") < page.index("Research") < page.index("vision-train")
     assert "/projects/vision-train/archive" in page
+    assert "/projects/vision-train/objects" in page
 
 
 def test_an_auditor_reads_the_tree_and_finds_nothing_to_press(lead, project):

@@ -11,7 +11,7 @@ from allocations.claims.units import Draw, Draws
 from allocations.cluster import kinds
 from deploy.local.fleet import slices, spec
 from portal.core.errors import Invalid
-from quotas.catalog.geometry import Slices, gpu_share
+from quotas.catalog.geometry import Slices, gpu_share, memory_part
 from quotas.catalog.mig_tables import TABLES
 
 
@@ -62,4 +62,4 @@ def draws() -> Draws:
 
 def _draw(slices_: Slices, whole: Slices) -> Draw:
     amounts = {"gpu-portal.io/compute-slices": slices_.compute, "gpu-portal.io/memory-slices": slices_.memory}
-    return Draw(amounts, gpu_share(slices_, whole))
+    return Draw(amounts, gpu_share(slices_, whole), memory_part(slices_, whole))

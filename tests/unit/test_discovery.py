@@ -60,8 +60,8 @@ def test_whole_gpus_by_device_plugin():
         ),
     )
     assert found.nodes == (
-        FoundNode("l40s-0", "l40s", True, True, "", {"gpu": 4}),
-        FoundNode("l40s-1", "l40s", True, True, "", {"gpu": 4}),
+        FoundNode("l40s-0", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
+        FoundNode("l40s-1", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
     )
     assert (found.devices, found.problems) == ((), ())
 
@@ -210,7 +210,7 @@ def test_an_untainted_node_is_a_problem_and_not_offered():
     )
     found = discover([bare], [])
     assert (found.flavors, found.pools, found.offerings) == ((), (), ())
-    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, found.problems[0][1], {"gpu": 4})
+    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, found.problems[0][1], {"gpu": 4}, {"gpu": 4})
     assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in found.problems[0][1]
 
 

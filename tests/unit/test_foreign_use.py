@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from allocations.reconcile.facts import Ref, Seen, View
-from allocations.reconcile.inventory import foreign_use
+from allocations.reconcile.node_uses import foreign_use
 from quotas.catalog.discovery import discover
 from tests.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
 

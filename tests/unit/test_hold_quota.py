@@ -8,6 +8,7 @@ import pytest
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.reconcile.facts import Ref, Seen, View
+from quotas.catalog.node_shares import NodeShare
 from tests.asked import L40S
 
 GPU = "nvidia.com/gpu"
@@ -37,8 +38,30 @@ HOLD = hold_quota.hold(SLOT, COUNTED, View())
 
 def test_it_bounds_the_slices_and_the_pods_of_its_own_class_alone() -> None:
     body = raw(HOLD)
-    assert body["spec"]["hard"] == {"pods": "32", f"requests.{GPU}": "2", "requests.nvidia.com/gpu.shared": "0"}
+    counts = {key: body["spec"]["hard"][key] for key in ("pods", f"requests.{GPU}", "requests.nvidia.com/gpu.shared")}
+    assert counts == {"pods": "32", f"requests.{GPU}": "2", "requests.nvidia.com/gpu.shared": "0"}
     assert body["spec"]["scopeSelector"]["matchExpressions"][0]["values"] == [NAME]
+
+
+def test_it_bounds_the_cpu_and_memory_of_all_its_pods_by_what_goes_with_its_slices() -> None:
+    hard = raw(HOLD)["spec"]["hard"]
+    assert {key: hard[key] for key in ("requests.cpu", "requests.memory")} == {
+        "requests.cpu": "30380m",
+        "requests.memory": "252886Mi",
+    }
+
+
+def test_where_no_node_tells_what_it_has_it_bounds_no_cpu() -> None:
+    unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED, View())
+    assert set(raw(unknown)["spec"]["hard"]) == {"pods", f"requests.{GPU}", "requests.nvidia.com/gpu.shared"}
+
+
+def test_it_binds_however_kubernetes_writes_the_amounts() -> None:
+    body = raw(hold_quota.Hold("train", {GPU: 1}, NodeShare(15_000, 1024, 16)))
+    body["status"] = {"hard": {**body["spec"]["hard"], "requests.cpu": "15", "requests.memory": "1Gi"}}
+    assert hold_quota.is_shown(SLOT, View([seen(body)]))
+    body["status"]["hard"]["requests.cpu"] = "15500m"
+    assert not hold_quota.is_shown(SLOT, View([seen(body)]))
 
 
 def test_without_an_allocation_it_is_zero_of_everything() -> None:
@@ -63,7 +86,7 @@ def test_a_quota_at_zero_lists_nobody() -> None:
 
 
 def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
-    body = raw(hold_quota.Hold("train", {GPU: 1000}, 16_000))
+    body = raw(hold_quota.Hold("train", {GPU: 1000}, NodeShare(pods=16_000)))
     body["status"] = {"hard": {**body["spec"]["hard"], f"requests.{GPU}": "1k", "pods": "16k"}}
     assert hold_quota.is_shown(SLOT, View([seen(body)]))
 

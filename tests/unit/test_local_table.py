@@ -92,3 +92,8 @@ def test_kinds_of_node_are_switched_on_before_the_hardware_is_published(
     rows = {row.name: row for row in table(home, ("cluster",))}
     assert rows["fleet-kinds"].command[-2:] == ("--extra=l4-mps", "--extra=h200=2")
     assert "fleet-kinds" in rows["hardware"].needs
+
+
+def test_the_portal_knows_the_quota_that_etcd_has(rows: dict[str, Row]) -> None:
+    (quota,) = [word for word in rows["etcd"].command if word.startswith("--quota-backend-bytes=")]
+    assert quota == f"--quota-backend-bytes={rows['worker'].env['ETCD_QUOTA_BYTES']}"

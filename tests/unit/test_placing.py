@@ -1,6 +1,7 @@
 """What still fits on cards, how much of it together, and to which card a slice is steered."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -164,3 +165,48 @@ def test_whole_cards_beside_cut_ones_are_those_without_parts() -> None:
     parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-3g40gb-9-4": "3g.40gb"}
     there = Cards([replace(card(0), parts=parts), card(1), card(2)])
     assert (there.total(WHOLE), there.total(mig("3g.40gb"))) == (2, 2)
+
+
+class TestBlockedCards:
+    """Cards of a node whose pods, not the portal's, ask for the share of some cards."""
+
+    def test_what_is_free_is_less_by_what_is_blocked(self) -> None:
+        there = cut(*blocked("2.5", card(0), card(1), card(2), card(3)), *node(2, "h100-1"))
+        assert there.total(WHOLE) == 1 + 2
+        assert there.total(mig("3g.40gb")) == 3 + 4
+        assert there.total(mig("1g.10gb")) == 12 + 14
+        assert there.total(WHOLE, empty=True) == 6
+
+    def test_what_is_held_has_its_share_already(self) -> None:
+        held = (card(0, ("3g.40gb", 0)), replace(card(1), taken=("gpu-1",)), card(2), card(3))
+        assert cut(*blocked("1", *held)).total(WHOLE) == 1
+        assert cut(*blocked("1", *held)).total(mig("3g.40gb")) == 3
+        assert cut(*blocked("3", *held)).total(mig("1g.10gb")) == 0
+
+    def test_on_one_node_no_more_fits_together_than_has_its_share(self) -> None:
+        there = cut(*blocked("3", *node(4)), *node(2, "h100-1"))
+        assert there.together(WHOLE, (), spread=False) == 2
+        assert there.together(WHOLE, (), spread=True) == 3
+        assert there.together(WHOLE, (), spread=False, empty=True) == 4
+
+    def test_slices_are_steered_to_nodes_where_all_have_their_share(self) -> None:
+        there = cut(*blocked("1.5", card(0, ("1g.10gb", 0)), card(1)), *node(1, "h100-1"))
+        chosen = there.steer("3g.40gb", 1, (), spread=False)
+        assert chosen is not None
+        assert {one.node for one in chosen} == {"h100-1"}
+        assert there.steer("3g.40gb", 3, (), spread=False) is None
+
+    def test_cards_that_are_not_cut_and_cards_that_are_shared(self) -> None:
+        assert Cards(blocked("1.25", *node(4))).total(WHOLE) == 2
+        assert Cards(blocked("1.25", *node(2))).total(Piece("shared", replicas=4)) == 3
+
+    def test_cards_that_were_cut_beforehand(self) -> None:
+        parts = {"gpu-0-mig-a": "3g.40gb", "gpu-0-mig-b": "1g.10gb"}
+        (one,) = blocked("0.25", replace(card(0), parts=parts))
+        sizes = {"3g.40gb": Fraction(1, 2), "1g.10gb": Fraction(1, 8)}
+        there = Cards([one], part_of=lambda profile: sizes[profile])
+        assert [there.total(mig(profile)) for profile in sizes] == [0, 1]
+
+
+def blocked(cards: str, *of_node: Card) -> list[Card]:
+    return [replace(one, blocked=Fraction(cards)) for one in of_node]

@@ -48,6 +48,8 @@ GOOD = Gathered(
     rights={MAY: True, MAY_NOT: False},
     nodes={"h100-0": ""},
     flavors=("h100",),
+    store_bytes=26 * 1024**2,
+    stored_kib={"vision": 4096, "idle": 0, "language": 8192},
 )
 NO = Refused("403 Forbidden: no")
 
@@ -133,6 +135,9 @@ PROBLEMS = {
     "no flavor": ({"flavors": (), "nodes": {}}, "GPU flavors", "GPU Operator"),
     "guards unread": ({"guards": NO}, "Guards", "service account gpu-portal/portal"),
     "nodes unread": ({"nodes": NO}, "GPU nodes", "service account gpu-portal/portal"),
+    "etcd nearly full": ({"store_bytes": 1800 * 1024**2}, "etcd", "Most objects: language (at most 8 MiB), vision (at"),
+    "etcd full": ({"store_bytes": 2 * 1024**3}, "etcd", "etcdctl alarm disarm"),
+    "the size of etcd unread": ({"store_bytes": NO}, "etcd", "service account gpu-portal/portal"),
     "version unread": ({"version": NO}, "Kubernetes", "service account gpu-portal/portal"),
 }
 
@@ -148,6 +153,8 @@ def test_a_problem_is_named_with_its_fix(changes, check, fix):
 ADVICE = {
     "an untainted node": ({"nodes": {"h100-0": "no GPU taint"}}, "Node h100-0"),
     "Kueue's configuration unread": ({"kueue": NO}, "Kueue's configuration"),
+    "etcd filling": ({"store_bytes": 1300 * 1024**2}, "etcd"),
+    "the size of etcd not told": ({"store_bytes": None}, "etcd"),
     "no visibility": ({"visibility": "404"}, "Kueue's visibility API"),
 }
 
@@ -163,3 +170,21 @@ def test_what_stops_nothing_is_advice(changes, check):
 
 def test_without_dra_no_device_class_is_needed():
     assert is_ready(examine(replace(GOOD, classes=(), uses_dra=False), EXPECTED))
+
+
+def quota(**settings):
+    (found,) = [f for f in examine(GOOD, replace(EXPECTED, **settings)) if f.check == "etcd's quota"]
+    return found
+
+
+def test_the_bound_of_a_project_is_told_against_etcds_quota():
+    assert quota().found == "ETCD_QUOTA_BYTES is 2.0 GiB: 8 projects at their bound of 256 MiB fill it"
+
+
+def test_a_quota_that_one_project_fills_is_a_problem_and_one_above_8_gib_is_advised_against():
+    assert quota(project_store_mib=4096).status is Status.PROBLEM
+    assert quota(etcd_quota_bytes=9 * 1024**3).status is Status.ADVICE
+
+
+def test_the_right_to_a_path_is_told_by_the_path():
+    assert str(Right("get", "", "/metrics")) == "get /metrics"

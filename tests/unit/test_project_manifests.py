@@ -61,3 +61,10 @@ def test_services_are_reached_from_where_an_operator_allows(exposure, load_balan
     (hard,) = (m["spec"]["hard"] for m in made if m["metadata"]["name"] == "gpu-portal-objects")
     assert labels(replace(NEW, exposure=exposure))["gpu-portal.io/exposure"] == exposure
     assert (hard["services.loadbalancers"], hard["services.nodeports"]) == (load_balancers, node_ports)
+
+
+def test_the_numbers_and_the_size_that_an_operator_sets_are_in_quota_and_label():
+    project = replace(NEW, object_limits={"configmaps": 300}, config_size_kib=64)
+    (hard,) = (m["spec"]["hard"] for m in build(project) if m["metadata"]["name"] == "gpu-portal-objects")
+    assert (hard["configmaps"], hard["secrets"]) == ("300", "200")
+    assert labels(project)["gpu-portal.io/config-size-kib"] == "64"

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from allocations.states import PHASES, Ending, Facts, LeaseFacts, Outcome, Phase, derive, outcome
+from allocations.states import PHASES, Ending, Facts, LeaseFacts, Outcome, Phase, derive, failed_start, outcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
@@ -93,3 +93,29 @@ def test_the_outcome_follows_from_why_it_ended_and_whether_it_was_held(
 def test_what_time_alone_ends_says_when(waits: Facts) -> None:
     assert derive(waits).until == LATER
     assert derive(NOTHING).until is None
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("0/14 nodes are available: 2 cannot allocate all claims.", "No device fitted within the start deadline"),
+        (
+            "0/14 nodes are available: 2 Insufficient cpu, 12 node(s) didn't match Pod's node affinity/selector.",
+            "Its nodes had no CPU left within the start deadline",
+        ),
+        (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 2 Too many pods.",
+            "Its nodes had no CPU, memory and pod slots left within the start deadline",
+        ),
+        (
+            "0/2 nodes are available: 1 Too many pods, 1 cannot allocate all claims.",
+            "No device fitted within the start deadline: some nodes had none, others no pod slots left",
+        ),
+    ],
+)
+def test_a_start_that_failed_names_what_the_scheduler_found_missing(said: str, sentence: str) -> None:
+    assert failed_start("no_fitting_device", said) == sentence
+
+
+def test_a_start_that_was_refused_names_no_node() -> None:
+    assert failed_start("start_refused", "Insufficient cpu") == "The cluster refused what would hold it"

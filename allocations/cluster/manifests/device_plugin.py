@@ -11,8 +11,8 @@ that is just being made. What pods have beyond the quota is held too, until it i
 from collections.abc import Iterator
 
 from allocations.cluster import names
-from allocations.cluster.manifests import former_holds, hold_quota, lease
-from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View
+from allocations.cluster.manifests import hold_quota, lease
+from allocations.reconcile.facts import Manifest, Ref, Request, Slice, View, is_on_node
 
 
 def objects(request: Request, view: View) -> list[Manifest]:
@@ -53,11 +53,10 @@ def occupied(request: Request, view: View) -> tuple[Slice, ...]:
 
 def _beyond(request: Request, view: View) -> Iterator[Slice]:
     """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
-    left, hold_class = request.count, names.hold_slot(request.number)
-    of_class = [pod for pod in view.of("Pod", "") if pod.facts.get("class") == hold_class]
-    for pod in sorted((*view.of("Pod", request.name), *of_class), key=lambda pod: pod.uid):
+    left = request.count
+    for pod in sorted(hold_quota.pods(request, view), key=lambda pod: pod.uid):
         amount = pod.facts.get("gpus", {}).get(request.resource, 0)
-        if amount and pod.facts.get("node") and pod.facts.get("phase") not in former_holds.FINISHED:
+        if amount and is_on_node(pod.facts):
             beyond, left = max(0, amount - left), max(0, left - amount)
             if beyond:
                 slot = f"{request.id}/pod:{pod.uid}/{beyond}"
@@ -75,6 +74,7 @@ def guard(request: Request) -> dict[str, object]:
         "resource": request.resource,
         "count": request.count,
         **({"shared": True} if request.is_shared else {}),
+        **({"share": request.slice_share.amounts} if request.node_share else {}),
         "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],

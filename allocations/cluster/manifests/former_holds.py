@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from allocations.cluster import names
-from allocations.reconcile.facts import Ref, Request, Seen, View
-
-FINISHED = frozenset({"Succeeded", "Failed"})
+from allocations.reconcile.facts import Ref, Request, Seen, View, has_finished
 
 
 def quota_ref(request: Request) -> Ref:
@@ -33,7 +31,7 @@ def used_by(request: Request, view: View) -> Counter[str]:
 
 
 def _pods(view: View) -> list[Seen]:
-    unfinished = (seen for seen in view.of("Pod") if seen.facts.get("phase") not in FINISHED)
+    unfinished = (seen for seen in view.of("Pod") if not has_finished(seen.facts))
     return [seen for seen in unfinished if _is_former(seen.facts.get("class", ""))]
 
 

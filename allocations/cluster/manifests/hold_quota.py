@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen, View
-
-PODS_PER_SLICE = 16
+from quotas.catalog.node_shares import NodeShare
 
 
 @dataclass(frozen=True)
 class Hold:
-    """What one allocation's pods may use: slices by device plugin resource (none by DRA), and pods."""
+    """What one allocation's pods may use: slices by device plugin resource (none by DRA), CPU, memory and pods."""
 
     allocation: str
     slices: Mapping[str, int] = field(default_factory=dict)
-    pods: int = 0
+    node_share: NodeShare = field(default_factory=NodeShare)
 
 
 def ref(request: Request) -> Ref:
@@ -34,7 +33,14 @@ def hold(request: Request, counted: Mapping[str, int], view: View) -> Hold:
     """What the allocation's own quota has: the slices ``counted``, less what pods of its former class still use."""
     former = former_holds.used_by(request, view)
     slices = {resource: amount - former[resource] for resource, amount in counted.items()}
-    return Hold(request.name, slices, PODS_PER_SLICE * request.count)
+    return Hold(request.name, slices, request.node_share)
+
+
+def pods(request: Request, view: View) -> list[Seen]:
+    """The allocation's pods, its holders included: by its label, or by its class where they carry no label."""
+    hold_class = names.hold_slot(request.number)
+    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
+    return [*view.of("Pod", request.name), *unlabelled]
 
 
 def build(
@@ -45,7 +51,10 @@ def build(
     slices = {**dict.fromkeys(resources, 0), **(hold.slices if hold else {})}
     manifest = _scoped(namespace, names.hold_slot(number), labels, slices)
     manifest["metadata"]["annotations"] = {names.SLICES: json.dumps(listed, sort_keys=True)}
-    manifest["spec"]["hard"]["pods"] = str(hold.pods if hold else 0)
+    share = hold.node_share if hold else NodeShare()
+    manifest["spec"]["hard"]["pods"] = str(share.pods)
+    if share:
+        manifest["spec"]["hard"] |= {f"requests.{name}": amount for name, amount in share.amounts.items()}
     return manifest
 
 

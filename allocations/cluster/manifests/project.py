@@ -10,19 +10,21 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota
 from allocations.reconcile.facts import Manifest
+from portal.tenants.object_limits import CONFIG_KIB, quota
 
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
 """From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
 OPEN_SERVICES = 10
+OBJECT_QUOTA = "gpu-portal-objects"
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
 
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """``guards``: allocation → GpuProject entry. ``holds``: number → what its quota has, None for one that is kept at
-    zero. ``former``: flavor → what pods of its former class still use, by resource. ``resources``: of device plugins.
-    ``people``: cluster role → usernames."""
+    """``guards``: allocation → GpuProject entry; ``flavors``: the same of flavors. ``holds``: number → what its quota
+    has, None for one that is kept at zero. ``former``: flavor → what pods of its former class still use, by resource.
+    ``resources``: of device plugins. ``people``: cluster role → usernames."""
 
     slug: str
     namespace: str
@@ -32,6 +34,9 @@ class ProjectFacts:
     pod_security: str = "restricted"
     egress: str = "none"
     exposure: str = "cluster"
+    object_limits: Mapping[str, int] = field(default_factory=dict)
+    """Kind → number of objects, where it differs from the default."""
+    config_size_kib: int = CONFIG_KIB
     admin_access: bool = False
     adopted: bool = False
     guard_mode: str = "enforce"
@@ -39,6 +44,7 @@ class ProjectFacts:
     """Archived, and still holding something: nothing new is admitted."""
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[int, hold_quota.Hold | None] = field(default_factory=dict)
     former: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
@@ -80,6 +86,7 @@ def namespace(project: ProjectFacts) -> Manifest:
         **labels(project),
         names.GUARD_MODE: project.guard_mode,
         names.EXPOSURE: project.exposure,
+        names.CONFIG_SIZE: str(project.config_size_kib),
         **level,
         **admin,
     }
@@ -107,7 +114,11 @@ def guard(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
-    spec = {"summary": summary[:1024], "allocations": dict(held)}
+    spec = {
+        "summary": summary[:1024],
+        "allocations": dict(held),
+        "flavors": {name: project.flavors[name] for name in sorted(project.flavors)},
+    }
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 
 
@@ -120,7 +131,7 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
 
 
 def object_quota(project: ProjectFacts) -> Manifest:
-    """Counts only; pods and claims leave room for a holder and a claim of each slice of a large spread allocation.
+    """Counts only, which operators may set for each project (``portal.tenants.object_limits``).
 
     With the sizes that policies/object-sizes.yaml allows, they bound what the project stores (docs/guide/guards.md).
 
@@ -132,29 +143,23 @@ def object_quota(project: ProjectFacts) -> Manifest:
         project,
         "v1",
         "ResourceQuota",
-        "gpu-portal-objects",
+        OBJECT_QUOTA,
         spec={
             "hard": {
-                "pods": "2000",
-                "services": "100",
+                **quota(project.object_limits),
                 "services.loadbalancers": str(OPEN_SERVICES if "LoadBalancer" in allowed else 0),
                 "services.nodeports": str(OPEN_SERVICES if "NodePort" in allowed else 0),
-                "secrets": "200",
-                "configmaps": "200",
-                "persistentvolumeclaims": "50",
-                "count/jobs.batch": "500",
-                "count/deployments.apps": "100",
-                "count/statefulsets.apps": "50",
-                "count/replicasets.apps": "400",
-                "count/controllerrevisions.apps": "200",
-                "count/resourceclaims.resource.k8s.io": "2000",
             }
         },
     )
 
 
 def limit_range(project: ProjectFacts) -> Manifest:
-    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container."""
+    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container.
+
+    No default limit: Kueue would hold back for good a Job that asks for more than that and says no limit. The policies
+    set the limits of pods with GPUs (policies/share-limits.yaml).
+    """
     return _object(
         project,
         "v1",
@@ -165,7 +170,6 @@ def limit_range(project: ProjectFacts) -> Manifest:
                 {
                     "type": "Container",
                     "defaultRequest": {"cpu": "100m", "memory": "256Mi"},
-                    "default": {"cpu": "1", "memory": "1Gi"},
                 }
             ]
         },

@@ -1,7 +1,8 @@
 """A pod to begin with: what a tenant runs to use an allocation. The admission policies add all that is missing.
 
 It fits Pod Security ``restricted`` and asks for no GPU itself: the label is enough, by DRA and by device plugin, or
-the label and the index of a slice, where each slice has a claim of its own.
+the label and the index of a slice, where each slice has a claim of its own. It asks for the CPU and memory that go with
+what it gets.
 """
 
 from allocations.cluster import names
@@ -33,11 +34,13 @@ def build(request: Request) -> Manifest:
                     "name": "main",
                     "image": lease.PAUSE,
                     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "resources": {
-                        "requests": {"cpu": "100m", "memory": "256Mi"},
-                        "limits": {"cpu": "1", "memory": "1Gi"},
-                    },
+                    "resources": {"requests": _amounts(request)},
                 }
             ],
         },
     }
+
+
+def _amounts(request: Request) -> dict[str, str]:
+    share = request.slice_share if request.spread and request.path == "dra" else request.node_share
+    return share.amounts if share else {"cpu": "100m", "memory": "256Mi"}

@@ -31,7 +31,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: object, **options: object) -> None:
-        expected = cluster.expected(POLICIES, settings.START_DEADLINE_S)
+        expected = cluster.expected(
+            POLICIES, settings.START_DEADLINE_S, settings.ETCD_QUOTA_BYTES, settings.PROJECT_STORE_MIB
+        )
         try:
             client = connect()
         except (OSError, ValueError, LookupError) as error:

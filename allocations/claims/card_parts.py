@@ -1,0 +1,36 @@
+"""The least of its cards' memory that a claim can be given, which is what its share of CPU and memory follows. Pure.
+
+Nobody knows beforehand which devices the scheduler will choose. The lease counts the largest (``units``); promised of a
+node is what goes with the smallest, since beside a small device others get what goes with the rest of its card.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+
+from allocations.claims.matching import matching, shares
+from allocations.claims.model import Choice, Claim, Device
+from allocations.claims.units import Draws
+
+
+def least(claim: Claim, devices: Sequence[Device], draws: Draws) -> Fraction:
+    """Cards' memory that the claim takes at least: 2 for two whole cards, 1/8 for a card or one eighth of one."""
+    return sum((_of_request(request.choices, devices, draws) for request in claim.requests), Fraction(0))
+
+
+def _of_request(choices: Sequence[Choice], devices: Sequence[Device], draws: Draws) -> Fraction:
+    found = [part for choice in choices if (part := _of_choice(choice, devices, draws)) is not None]
+    return min(found, default=Fraction(0))
+
+
+def _of_choice(choice: Choice, devices: Sequence[Device], draws: Draws) -> Fraction | None:
+    """None where no device meets it."""
+    if choice.admin_access:
+        return Fraction(0)
+    by_node: dict[str, list[Fraction]] = defaultdict(list)
+    for device in matching(choice, devices):
+        if draw := draws.of(device):
+            by_node[device.node].append(draw.part * (shares(choice) if device.shareable else 1))
+    if choice.count is not None:
+        return min((min(parts) * choice.count for parts in by_node.values()), default=None)
+    return min((sum(parts, Fraction(0)) for parts in by_node.values()), default=None)

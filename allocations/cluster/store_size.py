@@ -1,0 +1,31 @@
+"""The size of etcd's database, as the API server tells it in its own metrics.
+
+The API server does not tell etcd's quota nor its alarms: the quota is a setting (``ETCD_QUOTA_BYTES``), and the alarm
+is seen where writes fail (``ClusterStoreFull``).
+"""
+
+from collections.abc import Iterable
+
+from allocations.cluster.client import Client
+
+PATH = "/metrics"
+METRIC = "apiserver_storage_size_bytes"
+"""A stable metric of the API server, with one sample for each etcd cluster, such as that of events."""
+
+
+def database_bytes(client: Client) -> int | None:
+    """Return the size of the largest of the API server's databases; None where it tells none.
+
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    return largest(client.lines(PATH))
+
+
+def largest(lines: Iterable[bytes]) -> int | None:
+    """Return the largest sample of the metric in Prometheus' text format."""
+    found = [
+        int(float(line.rsplit(maxsplit=1)[-1]))
+        for line in lines
+        if line.startswith((f"{METRIC}{{".encode(), f"{METRIC} ".encode()))
+    ]
+    return max(found, default=None)

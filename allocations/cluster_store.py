@@ -1,0 +1,45 @@
+"""What the portal knows of etcd: its size as last read, its quota, and whether writes fail for want of space.
+
+A worker reads the size every ``STORE_READ_S``; that writes fail is derived from the work that failed, so it is over
+once that work has succeeded.
+"""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from allocations.cluster import store_size
+from allocations.cluster.client import Client
+from allocations.models import ClusterStore
+from allocations.store_levels import STORE_FULL, Store
+from portal.core import clock
+from portal.core.models import Due
+
+READS_MISSED = 5
+"""After so many a size is no longer told."""
+
+
+def read(client: Client) -> None:
+    """Record the size of etcd's database; nothing where the API server does not tell it.
+
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    size_bytes = store_size.database_bytes(client)
+    if size_bytes is not None:
+        record(size_bytes)
+
+
+def record(size_bytes: int) -> None:
+    ClusterStore.objects.update_or_create(pk=1, defaults={"size_bytes": size_bytes, "read_at": clock.now()})
+
+
+def current() -> Store:
+    """Return the store as the database knows it, by two queries."""
+    fresh = clock.now() - timedelta(seconds=READS_MISSED * settings.STORE_READ_S)
+    size_bytes = ClusterStore.objects.filter(read_at__gte=fresh).values_list("size_bytes", flat=True).first()
+    return Store(settings.ETCD_QUOTA_BYTES, size_bytes, refused_writes())
+
+
+def refused_writes() -> int:
+    """Return for how many targets the last attempt failed because etcd has no space."""
+    return Due.objects.filter(attempts__gt=0, error__contains=STORE_FULL).count()

@@ -1,0 +1,56 @@
+"""How many objects of each kind a project may have: read by who sees the project, set by operators."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from frontend.object_limits_form import ObjectLimitsForm
+from frontend.pages import PageRequest, page, show
+from portal.core.errors import Invalid
+from portal.tenants import access, structure
+from portal.tenants import object_limits as limits
+from portal.tenants.models import Project
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def object_limits(request: PageRequest, slug: str) -> HttpResponse:
+    """The table of kinds, and for operators the form that changes it."""
+    row = access.project_for(request.user, slug)
+    may_change = access.can(request.user, "structure.manage", row.team)
+    if request.method != "POST":
+        return _show(request, row, ObjectLimitsForm(initial=_known(row)) if may_change else None)
+    access.require(request.user, "structure.manage", row.team)
+    form = ObjectLimitsForm(request.POST)
+    if form.is_valid():
+        try:
+            with transaction.atomic():
+                locked = Project.objects.select_for_update().get(pk=row.pk)
+                structure.configure_project(locked, actor=request.user.username, **form.settings())
+        except Invalid as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"Object limits of {row.slug} saved.")
+            return redirect("object-limits", row.slug)
+    return _show(request, row, form, status=400)
+
+
+def _known(row: Project) -> dict[str, int]:
+    return {**limits.numbers(row.object_limits), "config_size_kib": row.config_size_kib}
+
+
+def _show(request: PageRequest, row: Project, form: ObjectLimitsForm | None, status: int = 200) -> HttpResponse:
+    counts = limits.numbers(row.object_limits)
+    kinds: list[dict[str, Any]] = []
+    for name, kind in limits.OBJECT_KINDS.items():
+        size = limits.size_kib(name, row.config_size_kib)
+        mib = f"{counts[name] * size / 1024:.1f}"
+        kinds.append({"kind": kind, "number": counts[name], "size_kib": size, "mib": mib})
+    stored = limits.stored_mib(row.object_limits, row.config_size_kib)
+    context = {"project": row, "form": form, "kinds": kinds, "stored": stored, "bound": settings.PROJECT_STORE_MIB}
+    return show(request, "frontend/object_limits.html", context, status=status)

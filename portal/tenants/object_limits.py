@@ -1,0 +1,164 @@
+"""How many objects of each kind a project may have, how large they may be, and what that comes to in etcd. Pure.
+
+A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` bounds the
+numbers, and the admission policy ``object-sizes.yaml`` the sizes; number × size, summed over the kinds, stays below the
+bound of a project (setting ``PROJECT_STORE_MIB``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from portal.core.errors import Invalid
+
+OBJECT_KIB = 32
+CONFIG_KIB = 128
+CONFIG_KIB_MAX = 1024
+"""The API server takes no ConfigMap or Secret with more data than 1 MiB."""
+CONFIG_KINDS = ("configmaps", "secrets")
+HOLDERS = 500
+"""Room for the portal's own pods and claims: one for each of 250 live allocations, and more for those that spread."""
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of objects.
+
+    ``size_kib``: of one object, with what controllers create beside it; of ConfigMaps and Secrets the default.
+    """
+
+    name: str
+    title: str
+    quota_key: str
+    default: int
+    maximum: int
+    minimum: int = 0
+    size_kib: int = OBJECT_KIB
+
+
+OBJECT_KINDS = {
+    kind.name: kind
+    for kind in (
+        ObjectKind("pods", "Pods, finished ones too", "count/pods", 2000, 10_000, minimum=HOLDERS),
+        ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
+        ObjectKind("deployments", "Deployments", "count/deployments.apps", 100, 1000),
+        ObjectKind("replicasets", "ReplicaSets, up to 4 a Deployment", "count/replicasets.apps", 400, 4000),
+        ObjectKind("statefulsets", "StatefulSets", "count/statefulsets.apps", 50, 1000),
+        ObjectKind(
+            "controllerrevisions",
+            "ControllerRevisions, up to 4 a StatefulSet",
+            "count/controllerrevisions.apps",
+            200,
+            4000,
+        ),
+        ObjectKind("services", "Services", "services", 100, 1000),
+        ObjectKind("persistentvolumeclaims", "PersistentVolumeClaims", "persistentvolumeclaims", 50, 1000),
+        ObjectKind("configmaps", "ConfigMaps", "configmaps", 200, 5000, minimum=10, size_kib=CONFIG_KIB),
+        ObjectKind("secrets", "Secrets", "secrets", 200, 5000, size_kib=CONFIG_KIB),
+        ObjectKind(
+            "resourceclaims",
+            "ResourceClaims, which the portal creates",
+            "count/resourceclaims.resource.k8s.io",
+            2000,
+            10_000,
+            minimum=HOLDERS,
+            size_kib=8,
+        ),
+    )
+}
+
+
+def numbers(changed: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of each kind, given those that differ from the defaults."""
+    return {name: changed.get(name, kind.default) for name, kind in OBJECT_KINDS.items()}
+
+
+def size_kib(name: str, config_kib: int) -> int:
+    """Return the most that one object of the kind takes, in KiB."""
+    return config_kib if name in CONFIG_KINDS else OBJECT_KINDS[name].size_kib
+
+
+def stored_kib(counts: Mapping[str, int], config_kib: int) -> int:
+    """Return what so many objects of each kind take at most, in KiB."""
+    return sum(count * size_kib(name, config_kib) for name, count in counts.items())
+
+
+def stored_mib(changed: Mapping[str, int], config_kib: int) -> int:
+    """Return what a project may store in etcd, in whole MiB, rounded up."""
+    return -(-stored_kib(numbers(changed), config_kib) // 1024)
+
+
+def quota(changed: Mapping[str, int]) -> dict[str, str]:
+    """Return the numbers as ``spec.hard`` of a ResourceQuota has them."""
+    return {OBJECT_KINDS[name].quota_key: str(count) for name, count in numbers(changed).items()}
+
+
+def used_kib(used: Mapping[str, int], config_kib: int) -> int:
+    """Return what a project's objects take at most, given ``status.used`` of its ResourceQuota by key."""
+    return stored_kib({name: used.get(kind.quota_key, 0) for name, kind in OBJECT_KINDS.items()}, config_kib)
+
+
+def merge(changed: Mapping[str, int], given: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the numbers that differ from the defaults once ``given`` is set; None sets a kind's default.
+
+    Invalid, by field, for a kind that is not known and for a number out of its range.
+    """
+    errors = {
+        f"object_limits.{name}": [_refusal(name, count)] for name, count in given.items() if _refusal(name, count)
+    }
+    if errors:
+        raise Invalid(errors)
+    wanted = {name: OBJECT_KINDS[name].default if count is None else count for name, count in given.items()}
+    merged = numbers({**changed, **wanted})
+    return {name: count for name, count in merged.items() if count != OBJECT_KINDS[name].default}
+
+
+def check_config_size(config_kib: int) -> None:
+    """Return if ConfigMaps and Secrets may have that size in KiB; Invalid otherwise."""
+    if not 1 <= config_kib <= CONFIG_KIB_MAX:
+        raise Invalid({"config_size_kib": [f"Give 1 to {CONFIG_KIB_MAX}, in KiB. The default is {CONFIG_KIB}."]})
+
+
+def check_bound(
+    before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], bound_mib: int, field: str
+) -> None:
+    """Return if a project may store ``after`` (numbers that differ, size of ConfigMaps and Secrets in KiB).
+
+    Invalid at ``field`` for what is above the bound, unless it is less than ``before``: a project that was above when
+    the bound was lowered comes down in steps.
+    """
+    was, wanted = (stored_kib(numbers(changed), config_kib) for changed, config_kib in (before, after))
+    if wanted <= bound_mib * 1024 or wanted < was or before == after:
+        return
+    raise Invalid(
+        {
+            field: [
+                f"The project could then store {-(-wanted // 1024)} MiB in etcd, and {bound_mib} MiB is the most "
+                f"(PROJECT_STORE_MIB). {_what_fits(before, after, wanted - bound_mib * 1024)}"
+            ]
+        }
+    )
+
+
+def _refusal(name: str, count: int | None) -> str:
+    kind = OBJECT_KINDS.get(name)
+    if kind is None:
+        return f"There is no such kind. Kinds are: {', '.join(OBJECT_KINDS)}."
+    if count is not None and not kind.minimum <= count <= kind.maximum:
+        room = " The portal's own need room." if kind.minimum == HOLDERS else ""
+        return f"Give {kind.minimum} to {kind.maximum}, or null for the default of {kind.default}.{room}"
+    return ""
+
+
+def _what_fits(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
+    """Say which one of the raised values would fit with the rest as it was asked for."""
+    old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
+    fitting = []
+    for name, kind in OBJECT_KINDS.items():
+        fits = new[name] + (-excess_kib // size_kib(name, config_kib))
+        if new[name] > old[name] and fits >= kind.minimum:
+            fitting.append(f"{fits} {name}")
+    if config_kib > before[1]:
+        kib = config_kib + (-excess_kib // max(1, sum(new[name] for name in CONFIG_KINDS)))
+        fitting += [f"a config_size_kib of {kib}"] if kib >= 1 else []
+    found = f"What fits: at most {', or '.join(fitting)}. " if fitting else ""
+    return f"{found}Or lower the numbers of other kinds."

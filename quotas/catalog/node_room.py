@@ -1,0 +1,129 @@
+"""How many cards of a node can have their share of its CPU, memory and pods beside what others use there. Pure.
+
+1. What pods ask that are not the portal's comes out of the room that is left to the system (``node_shares``) first.
+   What they ask beyond it is missing from the slices' shares.
+2. So a node has a share for so many cards, or for a part of one: the least over CPU, memory and pods.
+3. Cards that others have need none. Of the rest those that are too many are blocked, whoever has the others.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+
+from quotas.catalog.node_shares import NodeShare, beside_system, per_slice
+
+MIB_PER_GIB = 1024
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """What is on a node. ``foreign`` is what pods ask that are not the portal's, ``beyond`` what the portal's own ask
+    beyond the shares of what they hold; ``foreign_units`` and ``own_units`` are the units of each pool that they
+    have, where a part of a card that is cut on demand is that part of a unit."""
+
+    foreign: NodeShare = field(default_factory=NodeShare)
+    beyond: NodeShare = field(default_factory=NodeShare)
+    foreign_units: Mapping[str, Fraction] = field(default_factory=dict)
+    own_units: Mapping[str, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """What a node gives pods, and how many healthy units of each pool it has; ``parts`` is what a unit is of a card."""
+
+    gives: NodeShare
+    units: Mapping[str, int]
+    parts: Mapping[str, Fraction]
+
+    def cards(self, units: Mapping[str, Fraction] | Mapping[str, int]) -> Fraction:
+        """Cards that so many units of each pool amount to."""
+        return sum((count * self.parts[pool] for pool, count in units.items() if pool in self.parts), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Room:
+    """``blocked`` cards cannot have their share; of each pool so many free units cannot, where there are any.
+    ``problem`` says so to operators."""
+
+    blocked: Fraction = Fraction(0)
+    blocked_units: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+
+def promised(card: NodeShare, parts: Iterable[Fraction], *, holders: int) -> NodeShare:
+    """The most that goes with a card, whichever slices are cut from it: of pods that is less than an even part of the
+    node where the slices have as many as a slice can have."""
+    pods = [ceil((per_slice(card, part, holders=holders).pods + holders) / part) for part in parts]
+    return NodeShare(card.cpu_millicores, card.memory_mib, min(card.pods, max(pods, default=card.pods)))
+
+
+def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Room:
+    """What of the node is blocked, when ``card`` goes with each card. Nothing where nobody knows what the node gives.
+
+    With others in it or not, as many cards are blocked: so this holds, too, while slices come and go.
+    """
+    if not card or not supplied.gives:
+        return Room()
+    left, amounts = _left(supplied.gives, use), _amounts(card)
+    least = min(amounts, key=lambda resource: left[resource] / amounts[resource])
+    shares = max(Fraction(0), left[least] / amounts[least])
+    usable = supplied.cards(supplied.units) - supplied.cards(use.foreign_units)
+    blocked = usable - shares
+    if blocked <= 0:
+        return Room()
+    room = max(Fraction(0), shares - supplied.cards(use.own_units))
+    free = {
+        pool: floor(count - use.foreign_units.get(pool, 0) - use.own_units.get(pool, 0))
+        for pool, count in supplied.units.items()
+    }
+    units = {pool: count - floor(room / supplied.parts[pool]) for pool, count in free.items()}
+    return Room(
+        blocked=blocked,
+        blocked_units={pool: count for pool, count in units.items() if count > 0},
+        problem=_problem(name, supplied, use, least, shares),
+    )
+
+
+def _amounts(share: NodeShare) -> dict[str, int]:
+    amounts = {"CPU": share.cpu_millicores, "memory": share.memory_mib, "pods": share.pods}
+    return {resource: amount for resource, amount in amounts.items() if amount}
+
+
+def _left(gives: NodeShare, use: NodeUse) -> dict[str, Fraction]:
+    """What is left of the node for shares, by resource."""
+    room, beyond, foreign = beside_system(gives), use.beyond, use.foreign
+    return {
+        "CPU": _least(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - beyond.cpu_millicores,
+        "memory": _least(room.memory_mib, gives.memory_mib - foreign.memory_mib) - beyond.memory_mib,
+        "pods": _least(room.pods, gives.pods - foreign.pods) - beyond.pods,
+    }
+
+
+def _least(*amounts: int) -> Fraction:
+    return Fraction(min(amounts))
+
+
+def _problem(name: str, supplied: Supplied, use: NodeUse, resource: str, shares: Fraction) -> str:
+    foreign, beyond, gives = (_told(share, resource) for share in (use.foreign, use.beyond, supplied.gives))
+    asked = {
+        "CPU": f"ask for {foreign:g} of {gives:g} CPU here",
+        "memory": f"ask for {foreign:g} of {gives:g} GiB of memory here",
+        "pods": f"take {foreign:g} of {gives:g} pod slots here",
+    }[resource]
+    ours = f", and pods of allocations have {beyond:g} beyond their shares" if beyond else ""
+    cards = ceil(supplied.cards(supplied.units))
+    return (
+        f"pods that are not the portal's {asked}{ours}, so {min(floor(shares), cards)} of {cards} GPUs have their "
+        f"share of {resource}; find and move them: "
+        f"kubectl get pods -A --field-selector spec.nodeName={name}"
+    )
+
+
+def _told(share: NodeShare, resource: str) -> float:
+    amount, unit = {
+        "CPU": (share.cpu_millicores, 1000),
+        "memory": (share.memory_mib, MIB_PER_GIB),
+        "pods": (share.pods, 1),
+    }[resource]
+    return round(amount / unit, 1)

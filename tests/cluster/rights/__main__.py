@@ -1,0 +1,68 @@
+"""python -m tests.cluster.rights [--write]: the tables of docs/guide/rights.md, between its two marks.
+
+tests/unit/test_rights.py holds the entries to what they name, and tests/cluster/test_rights.py to the API server.
+"""
+
+import argparse
+from collections import Counter
+
+from deploy.local.home import REPOSITORY
+from tests.cluster.rights.table import VERDICTS, Entry, Table, entries, tables
+
+GUIDE = REPOSITORY / "docs" / "guide" / "rights.md"
+BEGIN, END = "<!-- rights: begin -->\n", "<!-- rights: end -->"
+
+
+def written(text: str) -> str:
+    """The guide with the tables as they are today; ValueError where its marks are missing."""
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{GUIDE.name} lacks the marks {BEGIN.strip()} and {END}")
+    head, _, rest = text.partition(BEGIN)
+    return f"{head}{BEGIN}{page()}{END}{rest.partition(END)[2]}"
+
+
+def page() -> str:
+    counted = Counter(entry.verdict for entry in entries() for _ in entry.names)
+    told = ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS)
+    return f"{counted.total()} rights and fields: {told}.\n\n" + "\n".join(_section(table) for table in tables())
+
+
+def _section(table: Table) -> str:
+    text = [table.text, ""] if table.text else []
+    head = [f"## {table.title}", "", *text, "| what | verdict | by | why, and where it is tried |", "|---|---|---|---|"]
+    return "\n".join([*head, *(_row(entry) for entry in table.entries)]) + "\n"
+
+
+def _row(entry: Entry) -> str:
+    names = ", ".join(f"`{name}`" for name in entry.names) if "." in entry.names[0].split()[0] else _rights(entry)
+    whole = ", with all below" if entry.whole else ""
+    by = ", ".join(_guard(one) for one in entry.by)
+    shown = [f"“{attack}”" for attack in entry.attacks] + [f"`{test.partition('::')[2]}`" for test in entry.tests]
+    return f"| {names}{whole} | {entry.verdict} | {by} | {_cell(entry.why, '; '.join(shown))} |"
+
+
+def _rights(entry: Entry) -> str:
+    """The verbs once, and the kinds."""
+    verbs, kinds = (dict.fromkeys(name.split()[at] for name in entry.names) for at in (0, 1))
+    return f"{', '.join(verbs)}: {', '.join(f'`{kind}`' for kind in kinds)}"
+
+
+def _guard(name: str) -> str:
+    return f"`{name.rpartition('/')[2]}`" if name.endswith(".yaml") else name
+
+
+def _cell(*parts: str) -> str:
+    return " ".join(part for part in parts if part).replace("|", "\\|")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.rights", description="What tenants may write.")
+    parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
+    if parser.parse_args().write:
+        GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print(page(), end="")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Pods that are not the portal's and ask for the CPU of GPUs: those GPUs are not said to fit now, until the pods go."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from allocations import cards
+from allocations.availability import Stock
+from quotas.catalog.models import Node, Offering
+from tests.cluster.conftest import Kubectl
+from tests.cluster.hardware import Apply
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+BIG = "asks-for-all-cpu"
+
+
+@pytest.mark.parametrize(("offering", "node"), [("h100/whole", "h100-0"), ("l40s/whole", "l40s-0")])
+def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
+    offering: str, node: str, kubectl: Kubectl, apply: Apply, namespace: str
+) -> None:
+    """All but four CPU of one node are asked for by a pod that tolerates its taint: less than one GPU's share is left.
+    Its memory and its pod slots are free, and so are all of its GPUs."""
+    before, of_node = free(offering), free_on(offering, node)
+    assert of_node > 0
+    apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
+    eventually(lambda: free(offering) == before - of_node)
+    told = Node.objects.get(name=node)
+    assert told.flavor_id is not None
+    assert "pods that are not the portal's ask for" in told.problem
+    assert f"so 0 of {told.capacity[next(iter(told.capacity))]} GPUs have their share of CPU" in told.problem
+    assert f"spec.nodeName={node}" in told.problem
+    kubectl("delete", "pod", BIG, "-n", namespace)
+    eventually(lambda: free(offering) == before)
+    eventually(lambda: Node.objects.get(name=node).problem == "")
+
+
+@pytest.fixture(autouse=True)
+def unblocked() -> Iterator[None]:
+    """No node is left blocked to the tests after this."""
+    yield
+    eventually(lambda: not Node.objects.filter(blocked_gpus__gt=0).exists())
+
+
+def free(key: str) -> int:
+    return Stock().capacity(Offering.objects.select_related("flavor", "pool__use").get(key=key)).free
+
+
+def free_on(key: str, node: str) -> int:
+    """Slices of the offering that nobody holds on a node: by device plugin all of them, since no pod runs there."""
+    offering = Offering.objects.select_related("flavor").get(key=key)
+    if offering.flavor.path == "dra":
+        there = cards.of([offering.flavor])[offering.flavor_id]
+        return sum(not card.taken for card in there.cards if card.node == node)
+    return int(Node.objects.get(name=node).capacity["gpu"])
+
+
+def cpu_left(kubectl: Kubectl, node: str) -> int:
+    """Whole CPU of a node that no pod has asked for."""
+    allocatable = json.loads(kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]["cpu"]
+    pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json"))["items"]
+    asked = sum(
+        millicores(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
+        for one in pods
+        for container in one["spec"]["containers"]
+    )
+    return (millicores(allocatable) - asked) // 1000
+
+
+def millicores(amount: str) -> int:
+    return int(amount[:-1]) if amount.endswith("m") else int(amount) * 1000
+
+
+def pod(node: str, cpu: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": BIG},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "terminationGracePeriodSeconds": 1,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.k8s.io/pause:3.10",
+                    "resources": {"requests": {"cpu": str(cpu), "memory": "64Mi"}},
+                }
+            ],
+        },
+    }

@@ -1,0 +1,169 @@
+"""A slice has its share of its node's CPU and memory, so whoever holds one can use it; on the real scheduler."""
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocations.availability import Stock
+from allocations.cluster import names
+from allocations.models import Allocation
+from allocations.reconcile import request
+from deploy.local.runner import Local
+from portal.tenants.models import Project, Team, User
+from quotas.catalog import quantities
+from quotas.catalog.models import Offering
+from quotas.catalog.node_shares import NodeShare
+from quotas.limits import services as limits
+from quotas.limits.models import Limit
+from tests.cluster.asking import held, release_all
+from tests.cluster.attacks.stage import Person
+from tests.cluster.conftest import Kubectl
+from tests.cluster.tenants import own_projects, person_of, queued_job
+from tests.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+RESTRICTED = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.fixture
+def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Person:
+    return person_of(local, tmp_path, member, project.namespace)
+
+
+@pytest.fixture
+def neighbour(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+    (made,) = own_projects(vision, 1, kubectl)
+    yield made
+    release_all(made)
+
+
+@pytest.fixture
+def every_l40s(vision: Team) -> Iterator[int]:
+    """The team may hold all of them for one test; yields how many are free."""
+    offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
+    before = Limit.objects.get(team=vision, pool=offering.pool).nominal
+    limits.set_limit("test", vision, offering.pool, 8)
+    yield eventually(lambda: (free := Stock([vision]).capacity(offering).free) > 1 and free)
+    limits.set_limit("test", vision, offering.pool, before)
+
+
+def share_of(row: Allocation) -> NodeShare:
+    return request.of(request.rows().get(pk=row.pk)).slice_share
+
+
+def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) -> str:
+    metadata = {
+        "name": name,
+        "namespace": row.project.namespace,
+        "labels": {names.ALLOCATION: row.name},
+        "annotations": {f"gpu-portal.io/{key}": value for key, value in annotations.items()},
+    }
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "securityContext": SAFE}
+    spec = {"containers": [{**container, "resources": {"requests": asks}}], "securityContext": RESTRICTED}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def amounts(share: NodeShare, percent: int) -> dict[str, str]:
+    return {"cpu": f"{share.cpu_millicores * percent // 100}m", "memory": f"{share.memory_mib * percent // 100}Mi"}
+
+
+def read(amounts: dict[str, str]) -> dict[str, Fraction]:
+    """CPU and memory, however Kubernetes writes them."""
+    return {name: quantities.value(amounts[name]) for name in ("cpu", "memory")}
+
+
+def seen(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
+    return dict(json.loads(kubectl("get", "pod", name, "-n", row.project.namespace, "-o", "json")))
+
+
+def is_running(kubectl: Kubectl, row: Allocation, name: str) -> bool:
+    return bool(seen(kubectl, row, name)["status"].get("phase") == "Running")
+
+
+def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
+    every_l40s: int, project: Project, neighbour: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    most, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
+    share = share_of(most)
+    for number in range(every_l40s - 1):
+        tenant.do("create", "-f", "-", words=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
+    for number in range(every_l40s - 1):
+        eventually(partial(is_running, kubectl, most, f"p-{number}"))
+    kubectl("create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
+    eventually(partial(is_running, kubectl, last, "late"))
+
+
+def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/mig-1g.10gb")
+    share = share_of(row)
+    tenant.do("create", "-f", "-", words=pod("first", row, amounts(share, 60)))
+    eventually(partial(is_running, kubectl, row, "first"))
+    said = tenant.run("create", "-f", "-", words=pod("second", row, amounts(share, 60))).stderr
+    assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in said
+    tenant.do("create", "-f", "-", words=pod("third", row, amounts(share, 40)))
+    eventually(partial(is_running, kubectl, row, "third"))
+
+
+@pytest.mark.parametrize(("offering", "count"), [("l40s/whole", 2), ("h100/mig-1g.10gb", 2), ("t4/shared", 2)])
+def test_limits_left_out_become_what_goes_with_the_pods_slices(
+    offering: str, count: int, project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    row = held(member, project, offering, count)
+    tenant.do("create", "-f", "-", words=pod("plain", row, {}))
+    resources = seen(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
+    slices = 1 if offering == "t4/shared" else count
+    share = share_of(row).times(slices)
+    assert read(resources["limits"]) == read(share.amounts)
+    assert read(resources["requests"]) == read({"cpu": "100m", "memory": "256Mi"})
+
+
+def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
+) -> None:
+    row = held(member, project, "h100/whole", 2, spread=True)
+    for name, number in (("first", "0"), ("other", "1")):
+        tenant.do("create", "-f", "-", words=pod(name, row, amounts(share_of(row), 100), slices=number))
+        eventually(partial(is_running, kubectl, row, name))
+    tenant.do("delete", "pod/other")
+    tenant.do("create", "-f", "-", words=pod("second", row, amounts(share_of(row), 100), slices="0"))
+    eventually(lambda: "anti-affinity" in scheduling(kubectl, row, "second"))
+    tenant.do("delete", "pod/first")
+    eventually(partial(is_running, kubectl, row, "second"))
+
+
+def scheduling(kubectl: Kubectl, row: Allocation, name: str) -> str:
+    conditions = seen(kubectl, row, name)["status"].get("conditions", ())
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def test_a_queued_job_that_asks_for_eight_cpu_and_states_no_limit_runs(
+    project: Project, tenant: Person, kubectl: Kubectl
+) -> None:
+    job = json.loads(queued_job("eight"))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/gpu": "1", "cpu": "8"}
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    where = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
+    found = eventually(
+        lambda: [
+            each
+            for each in json.loads(kubectl("get", "pods", *where))["items"]
+            if each["status"].get("phase") == "Running"
+        ]
+    )
+    share = Offering.objects.select_related("flavor").get(key="l40s/whole").node_share
+    assert read(found[0]["spec"]["containers"][0]["resources"]["limits"]) == read(share.amounts)
+
+
+def test_the_people_of_a_project_see_what_goes_with_slices(project: Project, member: User, tenant: Person) -> None:
+    row = held(member, project, "l40s/whole")
+    spec = tenant.get("gpuproject", "gpu-portal")["spec"]
+    assert spec["allocations"][row.name]["share"] == share_of(row).amounts
+    assert spec["flavors"]["l40s"]["resources"] == {"nvidia.com/gpu": share_of(row).amounts}

@@ -1,0 +1,39 @@
+"""The least of its cards' memory that a claim can be given: what is promised of a node must not exceed it."""
+
+from fractions import Fraction
+
+import pytest
+
+from allocations.claims import card_parts
+from allocations.claims.units import Draw, Draws
+from tests.unit.claims import claim, draws, fleet
+
+SMALL = {"device": "mig", "profile": "1g.10gb"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "part"),
+    [
+        ([{"device": "gpu", "count": 2}], Fraction(2)),
+        ([{"device": "mig", "profile": "1g.20gb", "count": 3}], Fraction(3, 4)),
+        ([{"device": "mig"}], Fraction(1, 8)),
+        ([{"device": "gpu", "count": "all"}], Fraction(8)),
+        ([{"device": "gpu"}, SMALL], Fraction(9, 8)),
+        ([{"alternatives": [{"device": "gpu"}, SMALL]}], Fraction(1, 8)),
+        ([{"device": "gpu", "count": 8, "admin_access": True}], Fraction(0)),
+    ],
+)
+def test_counts_the_least_that_it_can_be_given(requests, part):
+    assert card_parts.least(claim(*requests), fleet("h100").devices, draws()) == part
+
+
+def test_counts_shares_of_a_card():
+    asked = claim({"device": "gpu", "count": 2, "capacity": {"shares": "3"}}, kind="l40s-shares")
+    shared = Draws(share=Draw({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4), Fraction(1, 4)))
+    assert card_parts.least(asked, fleet("l40s-shares").devices, shared) == Fraction(3, 2)
+
+
+def test_an_alternative_that_no_device_meets_lowers_nothing():
+    none = {"device": "mig", "capacities": [{"name": "memory", "operator": ">", "value": "900Gi"}]}
+    asked = claim({"alternatives": [none, {"device": "gpu"}]})
+    assert card_parts.least(asked, fleet("h100").devices, draws()) == 1

@@ -1,0 +1,99 @@
+"""Numbers of objects × their sizes, and the bound that they stay below."""
+
+from pathlib import Path
+
+import pytest
+
+from portal.core.errors import Invalid
+from portal.tenants import object_limits as limits
+from portal.tenants.object_limits import CONFIG_KIB, OBJECT_KINDS
+
+DEFAULTS: tuple[dict[str, int], int] = ({}, CONFIG_KIB)
+
+
+def refusal(call, *args):
+    with pytest.raises(Invalid) as found:
+        call(*args)
+    return found.value.errors
+
+
+def test_the_defaults_take_less_than_the_bound_of_a_project():
+    assert limits.stored_mib(*DEFAULTS) == 188
+
+
+def test_only_what_differs_from_the_defaults_is_kept():
+    assert limits.merge({"jobs": 100}, {"configmaps": 500, "secrets": 200}) == {"jobs": 100, "configmaps": 500}
+    assert limits.merge({"jobs": 100}, {"jobs": None}) == {}
+
+
+def test_the_quota_has_every_kind_by_its_key():
+    assert limits.quota({"jobs": 7}) == {
+        "count/pods": "2000",
+        "count/jobs.batch": "7",
+        "count/deployments.apps": "100",
+        "count/replicasets.apps": "400",
+        "count/statefulsets.apps": "50",
+        "count/controllerrevisions.apps": "200",
+        "services": "100",
+        "persistentvolumeclaims": "50",
+        "configmaps": "200",
+        "secrets": "200",
+        "count/resourceclaims.resource.k8s.io": "2000",
+    }
+
+
+def test_an_unknown_kind_is_told_the_known_ones():
+    (words,) = refusal(limits.merge, {}, {"cronjobs": 5})["object_limits.cronjobs"]
+    assert words == f"There is no such kind. Kinds are: {', '.join(OBJECT_KINDS)}."
+
+
+@pytest.mark.parametrize(("kind", "number"), [("secrets", -1), ("secrets", 5001), ("pods", 499), ("resourceclaims", 0)])
+def test_a_number_out_of_its_range_is_told_the_range(kind, number):
+    (words,) = refusal(limits.merge, {}, {kind: number})[f"object_limits.{kind}"]
+    known = OBJECT_KINDS[kind]
+    assert words.startswith(f"Give {known.minimum} to {known.maximum}, or null for the default of {known.default}.")
+
+
+@pytest.mark.parametrize("kib", [0, -1, 1025])
+def test_a_size_that_the_api_server_would_not_take_is_refused(kib):
+    assert refusal(limits.check_config_size, kib) == {
+        "config_size_kib": ["Give 1 to 1024, in KiB. The default is 128."]
+    }
+
+
+def test_what_comes_above_the_bound_is_told_what_fits():
+    after = ({"configmaps": 2000}, CONFIG_KIB)
+    (words,) = refusal(limits.check_bound, DEFAULTS, after, 256, "object_limits")["object_limits"]
+    assert words == (
+        "The project could then store 413 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
+        "What fits: at most 748 configmaps. Or lower the numbers of other kinds."
+    )
+    limits.check_bound(DEFAULTS, ({"configmaps": 748}, CONFIG_KIB), 256, "object_limits")
+    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 749}, CONFIG_KIB), 256, "object_limits")
+
+
+def test_a_size_that_comes_above_the_bound_is_told_what_fits():
+    (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 256, "config_size_kib")["config_size_kib"]
+    assert "at most a config_size_kib of 303." in words
+    limits.check_bound(DEFAULTS, ({}, 303), 256, "config_size_kib")
+    assert refusal(limits.check_bound, DEFAULTS, ({}, 304), 256, "config_size_kib")
+
+
+def test_a_project_above_a_lowered_bound_comes_down_in_steps():
+    before = ({"configmaps": 748}, CONFIG_KIB)
+    limits.check_bound(before, ({"configmaps": 600}, CONFIG_KIB), 200, "object_limits")
+    limits.check_bound(before, before, 200, "object_limits")
+    assert refusal(limits.check_bound, before, ({"configmaps": 749}, CONFIG_KIB), 200, "object_limits")
+
+
+def test_what_is_used_is_counted_by_the_quotas_keys():
+    used = {"count/pods": 10, "count/jobs.batch": 1, "secrets": 2, "services.nodeports": 9}
+    assert limits.used_kib(used, config_kib=64) == 10 * 32 + 64 + 2 * 64
+
+
+def test_the_guides_table_has_the_defaults():
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "guards.md").read_text(encoding="utf-8")
+    for name, kind in OBJECT_KINDS.items():
+        together = f"{kind.default * kind.size_kib / 1024:.1f} MiB"
+        assert f"| {kind.title} | `{name}` | {kind.default} | {kind.size_kib} KiB | {together} |" in guide
+    assert f"**{limits.stored_mib(*DEFAULTS)} MiB**" in guide
