@@ -2,7 +2,16 @@
 
 from django.contrib import admin
 
-from allocations.models import Allocation, AppliedObject, LeaseExcess, MirrorObject, Transition, WatchEpoch, WatchState
+from allocations.models import (
+    Allocation,
+    AppliedObject,
+    ClusterStore,
+    LeaseExcess,
+    MirrorObject,
+    Transition,
+    WatchEpoch,
+    WatchState,
+)
 from portal.core.admin import ReadOnlyAdmin
 
 
@@ -58,6 +67,11 @@ class WatchStateAdmin(ReadOnlyAdmin):
 @admin.register(WatchEpoch)
 class WatchEpochAdmin(ReadOnlyAdmin):
     list_display = ("number",)
+
+
+@admin.register(ClusterStore)
+class ClusterStoreAdmin(ReadOnlyAdmin):
+    list_display = ("size_bytes", "read_at")
 
 
 @admin.register(AppliedObject)

@@ -79,8 +79,7 @@ def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, Cards]:
 
 
 def _part_of(flavor: Flavor, profile: str) -> Fraction:
-    taken = geometry.profile_slices(flavor.product, profile, flavor.memory_mib)
-    return geometry.memory_part(taken, geometry.card_slices(flavor.product))
+    return geometry.profile_part(flavor.product, profile, flavor.memory_mib)
 
 
 def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:

@@ -294,11 +294,10 @@ def node(raw: Raw) -> Mapping[str, Any] | None:
 
 def _gives(allocatable: Mapping[str, str]) -> dict[str, int]:
     """CPU in millicores, memory in MiB, and pods that the node can give."""
-    cpu, pods = (quantities.value(str(allocatable.get(name, 0))) for name in ("cpu", "pods"))
     return {
-        "cpu_millicores": int(cpu * 1000),
+        "cpu_millicores": quantities.millicores(str(allocatable.get("cpu", 0))),
         "memory_mib": quantities.mib(str(allocatable.get("memory", 0))),
-        "pods": int(pods),
+        "pods": _whole(allocatable.get("pods", 0)),
     }
 
 

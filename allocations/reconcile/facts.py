@@ -148,6 +148,11 @@ class Request:
         """What goes with each of its slices."""
         return self.node_share.part(Fraction(1, self.count))
 
+    @property
+    def pod_share(self) -> NodeShare:
+        """What goes with what one pod gets of itself: a slice where each is a claim of its own, else all of them."""
+        return self.slice_share if self.spread and self.path == "dra" else self.node_share
+
 
 @dataclass(frozen=True)
 class Slice:

@@ -13,9 +13,8 @@ from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,
     card_slices,
-    memory_part,
     profile_of_resource,
-    profile_slices,
+    profile_part,
 )
 
 
@@ -45,5 +44,4 @@ def _of_unit(resource: str, card: CardFact) -> Fraction:
     _, is_mig, profile = resource.partition("/mig-")
     if not is_mig:
         return Fraction(1)
-    taken = profile_slices(card.product, profile_of_resource(profile), card.memory_mib)
-    return memory_part(taken, card_slices(card.product))
+    return profile_part(card.product, profile_of_resource(profile), card.memory_mib)

@@ -26,7 +26,7 @@ from quotas.catalog.geometry import (
     Slices,
     card_slices,
     gpu_share,
-    memory_part,
+    profile_part,
     profile_slices,
 )
 from quotas.catalog.mig_tables import Geometry, Profile
@@ -229,7 +229,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib:
         profile=profile,
         isolation="hardware",
         gpu_share=gpu_share(profile_slices(product, profile, card_mib), card_slices(product)),
-        card_part=memory_part(profile_slices(product, profile, card_mib), card_slices(product)),
+        card_part=profile_part(product, profile, card_mib),
         usable=sum(map(is_healthy, devices)),
         most=len(devices),
         device_class=MIG_CLASS,

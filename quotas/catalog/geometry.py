@@ -70,6 +70,11 @@ def memory_part(taken: Slices, card: Slices) -> Fraction:
     return Fraction(taken.memory, card.memory)
 
 
+def profile_part(product: str, profile: str, card_memory_mib: int = 0) -> Fraction:
+    """Part of a card's memory that a profile takes; ValueError for a name that is no profile."""
+    return memory_part(profile_slices(product, profile, card_memory_mib), card_slices(product))
+
+
 def profile_of_resource(suffix: str) -> str:
     """Profile behind a device plugin's resource name, where `+` is written `.`: `1g.5gb.me` is `1g.5gb+me`.
 

@@ -18,7 +18,7 @@ def refusal(call, *args):
 
 
 def test_the_defaults_take_less_than_the_bound_of_a_project():
-    assert limits.stored_mib(*DEFAULTS) == 188
+    assert limits.stored_mib(*DEFAULTS) == 213
 
 
 def test_only_what_differs_from_the_defaults_is_kept():
@@ -35,6 +35,7 @@ def test_the_quota_has_every_kind_by_its_key():
         "count/statefulsets.apps": "50",
         "count/controllerrevisions.apps": "200",
         "services": "100",
+        "count/endpointslices.discovery.k8s.io": "400",
         "persistentvolumeclaims": "50",
         "configmaps": "200",
         "secrets": "200",
@@ -65,18 +66,18 @@ def test_what_comes_above_the_bound_is_told_what_fits():
     after = ({"configmaps": 2000}, CONFIG_KIB)
     (words,) = refusal(limits.check_bound, DEFAULTS, after, 256, "object_limits")["object_limits"]
     assert words == (
-        "The project could then store 413 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
-        "What fits: at most 748 configmaps. Or lower the numbers of other kinds."
+        "The project could then store 438 MiB in etcd, and 256 MiB is the most (PROJECT_STORE_MIB). "
+        "What fits: at most 548 configmaps. Or lower the numbers of other kinds."
     )
-    limits.check_bound(DEFAULTS, ({"configmaps": 748}, CONFIG_KIB), 256, "object_limits")
-    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 749}, CONFIG_KIB), 256, "object_limits")
+    limits.check_bound(DEFAULTS, ({"configmaps": 548}, CONFIG_KIB), 256, "object_limits")
+    assert refusal(limits.check_bound, DEFAULTS, ({"configmaps": 549}, CONFIG_KIB), 256, "object_limits")
 
 
 def test_a_size_that_comes_above_the_bound_is_told_what_fits():
     (words,) = refusal(limits.check_bound, DEFAULTS, ({}, 1024), 256, "config_size_kib")["config_size_kib"]
-    assert "at most a config_size_kib of 303." in words
-    limits.check_bound(DEFAULTS, ({}, 303), 256, "config_size_kib")
-    assert refusal(limits.check_bound, DEFAULTS, ({}, 304), 256, "config_size_kib")
+    assert "at most a config_size_kib of 239." in words
+    limits.check_bound(DEFAULTS, ({}, 239), 256, "config_size_kib")
+    assert refusal(limits.check_bound, DEFAULTS, ({}, 240), 256, "config_size_kib")
 
 
 def test_a_project_above_a_lowered_bound_comes_down_in_steps():

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from allocations.cluster import names
 from allocations.cluster.manifests import claim_spec, lease, own_claim
 from allocations.reconcile.facts import Manifest, Ref, Request, Seen, Slice, View
-from quotas.catalog.node_shares import NodeShare
 
 CLIQUE = "nvidia.com/gpu.clique"
 """Node label: the NVLink domain and partition that a node belongs to (GPU feature discovery)."""
@@ -227,7 +226,7 @@ def guard(request: Request) -> dict[str, object]:
         **({"claims": claims} if request.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         **_addressed(request),
-        **({"share": _share(request).amounts} if request.node_share else {}),
+        **({"share": request.pod_share.amounts} if request.node_share else {}),
         "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
         "tolerations": [dict(t) for t in request.tolerations],
@@ -240,11 +239,6 @@ def _addressed(request: Request) -> dict[str, object]:
         return {"count": request.count}
     named = own_claim.requests(request.claim)
     return {"count": len(named), "requests": named}
-
-
-def _share(request: Request) -> NodeShare:
-    """CPU and memory that go with each claim."""
-    return request.slice_share if request.spread else request.node_share
 
 
 def annotations(request: Request) -> dict[str, str]:

@@ -42,5 +42,4 @@ def build(request: Request) -> Manifest:
 
 
 def _amounts(request: Request) -> dict[str, str]:
-    share = request.slice_share if request.spread and request.path == "dra" else request.node_share
-    return share.amounts if share else {"cpu": "100m", "memory": "256Mi"}
+    return request.pod_share.amounts if request.pod_share else {"cpu": "100m", "memory": "256Mi"}

@@ -4,23 +4,19 @@ What is tried, who refuses it, and a piece of what the person is told: tests/clu
 server to each row.
 """
 
-import argparse
 from collections import Counter
 
 from deploy.local.home import REPOSITORY
+from tests.cluster import guide_tables
 from tests.cluster.attacks.manifests import Entry, table
 
 GUIDE = REPOSITORY / "docs" / "guide" / "guards.md"
-BEGIN, END = "<!-- attacks: begin -->\n", "<!-- attacks: end -->"
 WITH = {"tenant": "a member", "viewer": "a viewer", "portal": "the portal", "admin": "an operator"}
 
 
 def written(text: str) -> str:
     """The guide with the table as it is today; ValueError where its marks are missing."""
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{GUIDE.name} lacks the marks {BEGIN.strip()} and {END}")
-    head, _, rest = text.partition(BEGIN)
-    return f"{head}{BEGIN}{attacks()}{END}{rest.partition(END)[2]}"
+    return guide_tables.filled(GUIDE, "attacks", text, attacks())
 
 
 def attacks() -> str:
@@ -46,14 +42,5 @@ def _cell(words: str) -> str:
     return " ".join(words.replace("|", "\\|").split())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.attacks", description="The table of attacks.")
-    parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
-    if parser.parse_args().write:
-        GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(attacks(), end="")  # noqa: T201
-
-
 if __name__ == "__main__":
-    main()
+    guide_tables.run("tests.cluster.attacks", "The table of attacks.", GUIDE, written, attacks)

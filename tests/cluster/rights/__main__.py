@@ -3,22 +3,18 @@
 tests/unit/test_rights.py holds the entries to what they name, and tests/cluster/test_rights.py to the API server.
 """
 
-import argparse
 from collections import Counter
 
 from deploy.local.home import REPOSITORY
+from tests.cluster import guide_tables
 from tests.cluster.rights.table import VERDICTS, Entry, Table, entries, tables
 
 GUIDE = REPOSITORY / "docs" / "guide" / "rights.md"
-BEGIN, END = "<!-- rights: begin -->\n", "<!-- rights: end -->"
 
 
 def written(text: str) -> str:
     """The guide with the tables as they are today; ValueError where its marks are missing."""
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{GUIDE.name} lacks the marks {BEGIN.strip()} and {END}")
-    head, _, rest = text.partition(BEGIN)
-    return f"{head}{BEGIN}{page()}{END}{rest.partition(END)[2]}"
+    return guide_tables.filled(GUIDE, "rights", text, page())
 
 
 def page() -> str:
@@ -55,14 +51,5 @@ def _cell(*parts: str) -> str:
     return " ".join(part for part in parts if part).replace("|", "\\|")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.rights", description="What tenants may write.")
-    parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
-    if parser.parse_args().write:
-        GUIDE.write_text(written(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(page(), end="")  # noqa: T201
-
-
 if __name__ == "__main__":
-    main()
+    guide_tables.run("tests.cluster.rights", "What tenants may write.", GUIDE, written, page)
