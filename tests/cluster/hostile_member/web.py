@@ -17,7 +17,7 @@ from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.cluster.waiting import eventually
 
-NOT_AS_IN_PRODUCTION = ("API_REQUESTS_PER_MINUTE",)
+NOT_AS_IN_PRODUCTION = ("API_REQUESTS_PER_MINUTE", "PAGE_REQUESTS_PER_MINUTE")
 SIZE = ("--workers=2", "--threads=4")
 """As in the README."""
 
