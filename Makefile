@@ -52,7 +52,7 @@ lint: setup
 	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
 
 test: lint
-	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults
+	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults -n auto --dist loadfile
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
 

@@ -23,7 +23,7 @@ class Web:
         self._url = url
         self._pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"}, retries=False, timeout=30)
 
-    def hold(self, wish: Mapping[str, object]) -> tuple[UUID, float]:
+    def hold(self, wish: Mapping[str, object], every_s: float = EVERY_S) -> tuple[UUID, float]:
         """The allocation, and the seconds from the POST until its row says active.
 
         The row is read, not the page: reading over REST every few milliseconds would take the processor from what is
@@ -31,14 +31,18 @@ class Web:
         """
         start = time.perf_counter()
         id_ = UUID(self._post("/api/v1/allocations", wish)["id"])
-        _until(id_, Phase.ACTIVE)
+        _until(id_, Phase.ACTIVE, every_s)
         return id_, time.perf_counter() - start
 
     def release(self, id_: UUID) -> None:
         """Give it back, and wait until it has ended and nothing is due any more."""
+        self.give_back(id_)
+        quiet()
+
+    def give_back(self, id_: UUID) -> None:
+        """Give it back, and wait until it has ended."""
         self._post(f"/api/v1/allocations/{id_}/release", {})
         _until(id_, Phase.ENDED, every_s=0.05)
-        quiet()
 
     def _post(self, path: str, body: Mapping[str, object]) -> dict[str, str]:
         answer = self._pool.request("POST", f"{self._url}{path}", json=body)

@@ -47,7 +47,7 @@ def lag(api: Api) -> dict[str, float]:
     with _received(api, path) as received:
         for number in range(CHANGES):
             name = f"lag-{number}"
-            api.call("POST", path, _claim(name))
+            api.call("POST", path, claim(name))
             found.append(_recorded_at(name) - _at(received, name))
     _remove(api, path, [f"lag-{number}" for number in range(CHANGES)])
     return {
@@ -68,7 +68,7 @@ def memory(local: Local, api: Api) -> dict[str, int]:
     few = _resident(_restarted(local))
     try:
         with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda name: api.call("POST", path, _claim(name)), made))
+            list(threads.map(lambda name: api.call("POST", path, claim(name)), made))
         _until(lambda: _recorded() >= OBJECTS, 0.2)
         watched = _resident(local.pids()["watcher"])
         pid = _restarted(local)
@@ -83,7 +83,7 @@ def memory(local: Local, api: Api) -> dict[str, int]:
         _remove(api, path, made)
 
 
-def _claim(name: str) -> dict[str, Any]:
+def claim(name: str) -> dict[str, Any]:
     """As the portal writes one, of a class that no driver serves, for an allocation that there is not."""
     request = {"name": "slice-0", "exactly": {"deviceClassName": "none.example.com", "count": 1}}
     labels = {names.ALLOCATION: f"bench-{name}"}

@@ -16,8 +16,9 @@ from django_htmx.middleware import HtmxDetails
 
 from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
-from portal.core.errors import Busy, Permanent, Problem, Retryable
+from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.health import EXPECTED
+from portal.http import counters
 from portal.http.middleware import AuthenticatedHttpRequest
 
 log = structlog.get_logger(__name__)
@@ -55,6 +56,7 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
                 return HttpResponseClientRedirect(redirect_to_login(person.htmx.current_url_abs_path or "/").url)
             return redirect_to_login(request.get_full_path())
         try:
+            _count(person)
             response = view(person, *args, **kwargs)
         except Problem as problem:
             response = problem_page(person, problem)
@@ -88,6 +90,13 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
     if isinstance(problem, Busy):
         response["Retry-After"] = str(problem.retry_after_s)
     return response
+
+
+def _count(request: PageRequest) -> None:
+    """Raises TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person."""
+    limit = settings.PAGE_REQUESTS_PER_MINUTE
+    if wait_s := counters.hit(f"page:{request.user.pk}", limit):
+        raise TooManyRequests(limit, wait_s)
 
 
 def _silent() -> str:

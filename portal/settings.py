@@ -204,6 +204,7 @@ REST_FRAMEWORK = {
     "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came
 }
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
+PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
 SPECTACULAR_SETTINGS = {
     "TITLE": "GPU portal",
     "DESCRIPTION": "Ask for GPU slices, see what they hold and what they cost.",

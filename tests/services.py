@@ -2,7 +2,7 @@
 
 As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings
 are read. `python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the
-same environment.
+same environment. Of several processes (`pytest -n`) each has stores of its own.
 """
 
 import importlib.util
@@ -22,6 +22,8 @@ import psycopg
 import pytest
 
 ENVIRONMENT = {"SECRET_KEY": "only-for-tests", "GPU_PORTAL_LOCAL": "1", "LOG_LEVEL": "WARNING"}
+STARTED = "TEST_SERVICES_STARTED"
+"""Names in the environment those that a parent process started, and that are its own."""
 NOBODY = 65534
 # Durability is off: the data is thrown away with the folder.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses=")
@@ -106,11 +108,14 @@ def running() -> Iterator[None]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-portal-")))
         folder.chmod(0o755)
+        started = os.environ.get(STARTED, "").split() if "PYTEST_XDIST_WORKER" in os.environ else []
         for name, start in (("DATABASE_URL", postgres), ("REDIS_URL", redis)):
-            if name not in os.environ:
+            if name not in os.environ or name in started:
                 (folder / name).mkdir()
                 os.environ[name] = stack.enter_context(start(folder / name))
                 stack.callback(os.environ.pop, name)
+                os.environ[STARTED] = f"{os.environ.get(STARTED, '')} {name}"
+                stack.callback(os.environ.pop, STARTED, None)
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         yield

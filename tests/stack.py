@@ -22,6 +22,7 @@ DEADLINES = {
     "GRACE_S": "3",
     "SWEEP_S": "5",
     "API_REQUESTS_PER_MINUTE": "100000",
+    "PAGE_REQUESTS_PER_MINUTE": "100000",
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""

@@ -160,6 +160,18 @@ class Busy(Problem):
     retry_after_s = 1
 
 
+class TooManyRequests(Busy):
+    """429: the person asked more often in this minute than one may."""
+
+    status = 429
+    reason = "throttled"
+    title = "Too many requests"
+
+    def __init__(self, limit: int, wait_s: int) -> None:
+        super().__init__(f"At most {limit} pages a minute.", hint=f"Try again in {wait_s} seconds.")
+        self.retry_after_s = wait_s
+
+
 class Retryable(Exception):
     """Work that failed for now: the same attempt may succeed later, after `after_s` seconds if given.
 

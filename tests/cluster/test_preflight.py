@@ -1,29 +1,16 @@
 """The command on the real cluster: green for the portal, and told apart for a token that may nothing."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.preflight import preflight
 
 pytestmark = pytest.mark.cluster
-
-
-def preflight(*words: str, kubeconfig: Path | None = None) -> tuple[int, dict[str, dict[str, str]]]:
-    """Exit status, and the findings by their check."""
-    env = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
-    command = [sys.executable, "manage.py", "preflight", "--output=json", *words]
-    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout, done.stderr
-    return done.returncode, {found["check"]: found for found in json.loads(done.stdout)["checks"]}
 
 
 def test_the_local_cluster_is_ready(local: Local):

@@ -55,6 +55,17 @@ def test_a_poll_after_the_session_ended_leaves_the_page_instead_of_swapping_a_fo
     assert response["HX-Redirect"] == "/login?next=/"
 
 
+def test_who_opens_pages_too_fast_is_told_how_long_to_wait_and_nobody_else_is(browser, team, settings, monkeypatch):
+    settings.PAGE_REQUESTS_PER_MINUTE = 2
+    monkeypatch.setattr("portal.http.counters.time.time", lambda: 1_000_000_007.0)  # no minute ends meanwhile
+    assert [browser.get("/").status_code for _ in range(3)] == [200, 200, 429]
+    answer = browser.get("/allocations", headers=HTMX)
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 60
+    assert "At most 2 pages a minute." in text(answer)
+    assert browser_of(person(team)).get("/").status_code == 200
+
+
 def test_sign_in_works_and_says_what_is_wrong(client, member):
     tenants.set_password(member, "a long enough secret")
     wrong = client.post("/login", {"username": member.username, "password": "wrong"})

@@ -1,0 +1,53 @@
+"""What is done again and again while times are taken."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from django.db import connection
+
+Record = Callable[[str, float], None]
+"""Keeps a value under the name of what was measured."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Something done again and again, each time after a pause of ``pause_s``."""
+
+    once: Callable[[Record], None]
+    pause_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``series``: values by name. ``problems``: what an activity raised, in words."""
+
+    series: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    problems: list[str] = field(default_factory=list)
+
+    def record(self, name: str, value: float) -> None:
+        self.series[name].append(value)
+
+
+def measured(activities: Sequence[Activity], is_over: Callable[[], bool]) -> Measured:
+    """What the activities recorded, done side by side until it is over. One that raises is tried again."""
+    found, stop = Measured(), threading.Event()
+
+    def repeat(activity: Activity) -> None:
+        try:
+            while not (stop.wait(activity.pause_s) or is_over()):
+                try:
+                    activity.once(found.record)
+                except Exception as error:
+                    found.problems.append(repr(error))
+                    stop.wait(1.0)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(activities)) as threads:
+        ends = [threads.submit(repeat, activity) for activity in activities]
+    for end in ends:
+        end.result()
+    return found

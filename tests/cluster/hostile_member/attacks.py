@@ -1,0 +1,65 @@
+"""The kinds of attack, one line each. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from tests.cluster.hostile_member import cluster_attacks as cluster
+from tests.cluster.hostile_member import portal_attacks as portal
+from tests.cluster.hostile_member.calls import Call, Place
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``least``: how often a minute it has to be tried, at least, to count as an attack. ``threads``: at once."""
+
+    name: str
+    calls: Callable[[Random, Place], Iterator[Call]]
+    least: int = 20
+    threads: int = 1
+
+    @property
+    def does(self) -> str:
+        """The sentence that says what it tries."""
+        return str(self.calls.__doc__)
+
+
+ATTACKS = (
+    Attack("CPU and memory", cluster.cpu_and_memory),
+    Attack("many pods", cluster.many_pods),
+    Attack("many replicas", cluster.many_replicas),
+    Attack("objects too large", cluster.too_large_objects),
+    Attack("full objects", cluster.full_objects, threads=2),
+    Attack("revisions", cluster.revisions),
+    Attack("finalizers", cluster.finalizers),
+    Attack("force deletion", cluster.force_deletion),
+    Attack("services", cluster.services),
+    Attack("token Secrets", cluster.token_secrets),
+    Attack("later tolerations", cluster.later_tolerations),
+    Attack("odd Jobs", cluster.odd_jobs),
+    Attack("lists", cluster.lists),
+    Attack("watches", cluster.watches),
+    Attack("wrong passwords", portal.wrong_passwords, threads=2),
+    Attack("wrong tokens", portal.wrong_tokens),
+    Attack("scheduled requests", portal.scheduled_requests),
+    Attack("requests and releases", portal.requests_and_releases),
+    Attack("previews", portal.previews),
+    Attack("reads", portal.reads),
+    Attack("invalid bodies", portal.invalid_bodies),
+    Attack("look-ups", portal.lookups),
+    Attack("pages", portal.pages),
+)
+
+
+def chosen(names: str) -> tuple[Attack, ...]:
+    """Those named, with commas between them; all for an empty text. Raises ValueError for a name that is none."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    known = {attack.name: attack for attack in ATTACKS}
+    if unknown := sorted(set(wanted) - set(known)):
+        raise ValueError(f"no attack is called {', '.join(unknown)}; there are {', '.join(known)}")
+    return tuple(known[name] for name in wanted) or ATTACKS
+
+
+def draw(attack: Attack, seed: int, thread: int, place: Place) -> Iterator[Call]:
+    """The calls of one thread of an attack: the same for the same seed."""
+    return attack.calls(Random(f"{seed}/{attack.name}/{thread}"), place)

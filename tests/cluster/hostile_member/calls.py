@@ -1,0 +1,69 @@
+"""One request of the hostile member, and what his requests start from. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Object = dict[str, Any]
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+SIGN_IN = "/login"
+UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
+
+
+class Credentials(StrEnum):
+    """With what a request is sent, and to whom."""
+
+    KUBECONFIG = "kubeconfig"  # to the API server
+    TOKEN = "token"  # to the portal, by REST
+    SESSION = "session"  # to the portal's pages
+    NONE = "none"  # to the portal, as nobody
+
+
+@dataclass(frozen=True)
+class Call:
+    """``must_fail``: whatever is there, this request has to be refused.
+
+    ``{id}`` in the path of a call to the portal stands for an allocation that an earlier call of the same kind made.
+    A body that is no ``bytes`` is sent as JSON. Of a ``stream`` the answer stays open, beside many others.
+    """
+
+    credentials: Credentials
+    method: str
+    path: str
+    body: Object | bytes | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    must_fail: bool = False
+    stream: bool = False
+
+    def is_accepted(self, status: int) -> bool:
+        """Whether an answer with the status means that it was done; the sign-in page answers 200 to wrong passwords."""
+        return status == 302 if self.path == SIGN_IN else 200 <= status < 300
+
+    def __str__(self) -> str:
+        query = "?" + "&".join(f"{key}={value}" for key, value in self.query.items()) if self.query else ""
+        return f"{self.method} {self.path}{query} {_brief(self.body)}".rstrip()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What he knows: his namespace, project, team and allocations, names of others, and the time of tomorrow."""
+
+    namespace: str
+    project: str
+    team: str
+    allocations: tuple[str, ...]
+    other_team: str
+    others: tuple[str, ...]
+    tomorrow: str
+
+
+def _brief(body: object, longest: int = 300) -> str:
+    if body is None:
+        return ""
+    words = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    return words if len(words) <= longest else f"{words[:longest]}… ({len(words)} characters)"

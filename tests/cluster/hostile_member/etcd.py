@@ -1,0 +1,60 @@
+"""What etcd says of its own size."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import urllib3
+
+from deploy.local.home import REPOSITORY, Home
+
+GUIDE = REPOSITORY / "docs" / "guide" / "guards.md"
+BOUND = re.compile(r"^\| \*\*all of a project\*\* \|.*\*\*([\d,]+) MiB\*\* \|$", re.MULTILINE)
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes: of the database file, of it in use after the last compaction, and at which etcd refuses writes."""
+
+    total: float
+    in_use: float
+    quota: float
+
+
+class Etcd:
+    """The metrics of a local cluster's etcd, with the API server's certificate."""
+
+    def __init__(self, home: Home) -> None:
+        certs = home.certs
+        self._url = f"https://127.0.0.1:{home.ports['etcd']}/metrics"
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(certs / "etcd-ca.crt"),
+            cert_file=str(certs / "etcd-client.crt"),
+            key_file=str(certs / "etcd-client.key"),
+            retries=False,
+            timeout=10,
+        )
+
+    def size(self) -> Size:
+        return parse(self._pool.request("GET", self._url).data.decode())
+
+
+def parse(metrics: str) -> Size:
+    def value(name: str) -> float:
+        found = re.search(rf"^{name} (\S+)$", metrics, re.MULTILINE)
+        assert found, f"etcd does not tell {name}"
+        return float(found[1])
+
+    return Size(
+        value("etcd_mvcc_db_total_size_in_bytes"),
+        value("etcd_mvcc_db_total_size_in_use_in_bytes"),
+        value("etcd_server_quota_backend_bytes"),
+    )
+
+
+def bound(guide: Path = GUIDE) -> int:
+    """Bytes that a project can store, as the guide adds them up."""
+    found = BOUND.search(guide.read_text(encoding="utf-8"))
+    assert found, f"{guide} does not tell what a project can store"
+    return int(found[1].replace(",", "")) * MIB

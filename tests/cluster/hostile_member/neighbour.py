@@ -1,0 +1,114 @@
+"""Another team at work: it holds slices, runs pods on them, looks at pages and signs in; and how long each takes."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from uuid import UUID
+
+import requests
+import yaml
+
+from allocations.connect.connection import pod_yaml
+from allocations.lifecycle import spec_of_row
+from bench.through import Web
+from portal.tenants.models import Project
+from tests.cluster.hostile_member.activities import Activity, Record
+from tests.support.cluster.api_client import NAMESPACED, ApiClient
+from tests.support.cluster.waiting import eventually
+
+OFFERINGS = ("l40s/whole", "h100/whole")
+"""By device plugin and by DRA."""
+LOOK_EVERY_S = 0.01
+WITHIN_S = 60.0
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Login:
+    """A name and its password."""
+
+    username: str
+    password: str
+
+
+class Neighbour:
+    def __init__(self, url: str, token: str, logins: list[Login], tenant: ApiClient, project: Project) -> None:
+        """``url`` is the portal's. ``token`` and ``tenant``, the kubeconfig, are those of the first of ``logins``."""
+        self._url, self._web, self._tenant, self._project = url, Web(url, token), tenant, project
+        self._logins = logins
+
+    def activities(self) -> list[Activity]:
+        """They sign in by turns, each as rarely as the limit per name allows."""
+        return [
+            *(Activity(partial(self._hold, offering)) for offering in OFFERINGS),
+            Activity(self._pages(), pause_s=0.5),
+            Activity(partial(self._sign_in, cycle(self._logins)), pause_s=4.0),
+        ]
+
+    def _hold(self, offering: str, record: Record) -> None:
+        """From the request to the end of the allocation; a pod runs on it meanwhile."""
+        id_, seconds = self._web.hold({"project": self._project.slug, "offering": offering}, LOOK_EVERY_S)
+        record(f"POST to active, {offering}", seconds)
+        record(f"pod to running, {offering}", self._run_pod(id_))
+        self._web.give_back(id_)
+
+    def _run_pod(self, id_: UUID) -> float:
+        """Seconds until the pod that `connect` shows runs; it is gone afterwards."""
+        pod = yaml.safe_load(pod_yaml(spec_of_row.rows().get(pk=id_)))
+        path = NAMESPACED["Pod"].format(self._project.namespace)
+        one = f"{path}/{pod['metadata']['name']}"
+        start = time.perf_counter()
+        answer = self._tenant.call("POST", path, pod)
+        assert answer.status == 201, f"the neighbour's pod: {answer.status} {answer.message}"
+        eventually(lambda: self._phase(one) == "Running", within_s=WITHIN_S, every_s=2 * LOOK_EVERY_S)
+        seconds = time.perf_counter() - start
+        self._tenant.call("DELETE", one, {"gracePeriodSeconds": 1})
+        eventually(lambda: self._tenant.call("GET", one).status == 404, within_s=WITHIN_S)
+        return seconds
+
+    def _phase(self, path: str) -> str:
+        answer = self._tenant.call("GET", path)
+        assert answer.status == 200, f"GET {path}: {answer.status} {answer.message}"
+        return str(answer.body["status"].get("phase", ""))
+
+    def _pages(self) -> Callable[[Record], None]:
+        """Each page once, in a browser's session."""
+        session = requests.Session()
+        self._signed_in(session, self._logins[0])
+        team = self._project.team.slug
+        pages = {
+            "page of one's own GPUs": "/",
+            "page to request, the catalogue": "/request",
+            "page of the queue": f"/queues/{team}",
+            "page of the project": f"/projects/{self._project.slug}",
+        }
+
+        def once(record: Record) -> None:
+            for name, path in pages.items():
+                start = time.perf_counter()
+                answer = session.get(f"{self._url}{path}", timeout=TIMEOUT_S, allow_redirects=False)
+                record(name, time.perf_counter() - start)
+                assert answer.status_code == 200, f"GET {path}: {answer.status_code}"
+
+        return once
+
+    def _sign_in(self, logins: Iterator[Login], record: Record) -> None:
+        with requests.Session() as session:
+            record("sign-in", self._signed_in(session, next(logins)))
+
+    def _signed_in(self, session: requests.Session, login: Login) -> float:
+        """Seconds until the right password was taken; the portal may say to try again, and then it is tried again."""
+        session.get(f"{self._url}/login", timeout=TIMEOUT_S)
+        token = session.cookies["csrftoken"]
+        words = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
+
+        def is_in() -> bool:
+            answer = session.post(f"{self._url}/login", words, timeout=TIMEOUT_S, allow_redirects=False)
+            assert answer.status_code in (302, 429, 503), f"sign-in: {answer.status_code}"
+            return answer.status_code == 302
+
+        start = time.perf_counter()
+        eventually(is_in, within_s=WITHIN_S, every_s=0.5)
+        return time.perf_counter() - start

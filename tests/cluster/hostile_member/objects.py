@@ -1,0 +1,121 @@
+"""Objects that the hostile member writes, and the calls that write them. Pure."""
+
+import base64
+from random import Random
+
+from tests.cluster.attacks.manifests import SAFE, SAFE_POD, merge
+from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, Call, Credentials, Object, Place
+from tests.cluster.random_tenant.manifests import ALLOCATION, PAUSE
+
+PATHS = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Service": "/api/v1/namespaces/{}/services",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "Secret": "/api/v1/namespaces/{}/secrets",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+}
+"""The kinds that the tenant role may write."""
+TINY = {"cpu": "1m", "memory": "1Mi"}
+
+
+def label(rng: Random, place: Place) -> dict[str, str]:
+    return {ALLOCATION: rng.choice(place.allocations)}
+
+
+def spec(resources: Object, text: str = "") -> Object:
+    """A pod's spec that fits Pod Security `restricted`."""
+    container: Object = {"name": "main", "image": PAUSE, "securityContext": SAFE, "resources": resources}
+    if text:
+        container["env"] = [{"name": "TEXT", "value": text}]
+    return {"securityContext": SAFE_POD, "terminationGracePeriodSeconds": 2, "containers": [container]}
+
+
+def tiny(text: str = "") -> Object:
+    """A pod's spec that asks for almost nothing."""
+    return spec({"requests": TINY}, text)
+
+
+def replicated(name: str, replicas: int, spec: Object, labels: Object | None = None) -> Object:
+    template = {"metadata": {"labels": {"app": name, **(labels or {})}}, "spec": spec}
+    return {"spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}}
+
+
+def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
+    """A pod, a suspended Job, or a Deployment or StatefulSet."""
+    if kind == "Pod":
+        return {"spec": spec}
+    if kind == "Job":
+        return {"spec": {"suspend": True, "template": {"spec": {**spec, "restartPolicy": "Never"}}}}
+    return replicated(name, replicas, spec)
+
+
+def data(kind: str, amount: int, mark: str = "x") -> Object:
+    """A ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
+    if kind == "ConfigMap":
+        return {"data": {"text": mark * amount}}
+    return {"data": {"text": base64.b64encode(mark.encode() * (amount * 3 // 4)).decode()}}
+
+
+def plain(kind: str, name: str) -> Object:
+    """A Service or a PersistentVolumeClaim."""
+    if kind == "Service":
+        return {"spec": {"selector": {"app": name or "none"}, "ports": [{"port": 80}]}}
+    return {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def annotated(kind: str, name: str, text: str) -> Object:
+    return merge(plain(kind, name), {"metadata": {"annotations": {"example.com/text": text}}})
+
+
+def small(kind: str, name: str) -> Object:
+    """The least that the kind needs to be valid."""
+    if kind in ("ConfigMap", "Secret"):
+        return data(kind, 4)
+    if kind in ("Service", "PersistentVolumeClaim"):
+        return plain(kind, name)
+    return running(kind, name, tiny())
+
+
+def _api_version(kind: str) -> str:
+    return {"Job": "batch/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1"}.get(kind, "v1")
+
+
+def _object(kind: str, place: Place, name: str, body: Object, labels: Object | None = None) -> Object:
+    own = {"name": name, "namespace": place.namespace, **({"labels": labels} if labels else {})}
+    return merge({"apiVersion": _api_version(kind), "kind": kind, "metadata": own}, body)
+
+
+def _path(kind: str, place: Place, name: str = "") -> str:
+    path = PATHS[kind].format(place.namespace)
+    return f"{path}/{name}" if name else path
+
+
+def create(
+    kind: str, place: Place, name: str, body: Object, labels: Object | None = None, *, must_fail: bool = False
+) -> Call:
+    thing = _object(kind, place, name, body, labels)
+    return Call(Credentials.KUBECONFIG, "POST", _path(kind, place), thing, must_fail=must_fail)
+
+
+def apply(kind: str, place: Place, name: str, body: Object) -> Call:
+    """Server-side apply: makes the object, or writes it anew."""
+    query = {"fieldManager": "hostile", "force": "true"}
+    thing = _object(kind, place, name, body)
+    return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, place, name), thing, query, APPLY_PATCH)
+
+
+def patch(kind: str, place: Place, name: str, body: Object, *, must_fail: bool = False) -> Call:
+    path = _path(kind, place, name)
+    return Call(Credentials.KUBECONFIG, "PATCH", path, body, content_type=MERGE_PATCH, must_fail=must_fail)
+
+
+def delete(kind: str, place: Place, name: str, **options: object) -> Call:
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place, name), dict(options))
+
+
+def delete_all(kind: str, place: Place, selector: str, **options: object) -> Call:
+    query = {"labelSelector": selector}
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place), dict(options), query)

@@ -1,0 +1,108 @@
+"""What the attacks achieved: answers by kind and status, as a document that crosses a pipe. Pure."""
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.cluster.hostile_member.attacks import Attack
+from tests.cluster.hostile_member.calls import Call
+
+NO_ANSWER = 0
+LAST, LONGEST = 10, 400
+
+
+@dataclass
+class Tally:
+    """Of one kind of attack. ``accepted``: how many calls were done. ``words``: for each status what was said first.
+    ``let_through``: calls that had to be refused and were not. ``last``: the last calls with their status."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    accepted: int = 0
+    words: dict[int, str] = field(default_factory=dict)
+    let_through: list[str] = field(default_factory=list)
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST))
+
+    def add(self, call: Call, status: int, words: str) -> None:
+        self.statuses[status] += 1
+        self.accepted += call.is_accepted(status)
+        self.words.setdefault(status, words[:LONGEST])
+        self.last.append(f"{call} -> {status}"[:LONGEST])
+        if call.must_fail and call.is_accepted(status) and len(self.let_through) < LAST:
+            self.let_through.append(f"{call} -> {status}"[:LONGEST])
+
+    @property
+    def attempts(self) -> int:
+        return self.statuses.total()
+
+    @property
+    def throttled(self) -> int:
+        return self.statuses[429] + self.statuses[503]
+
+    @property
+    def failed(self) -> int:
+        """Without an answer, or with one that says a server failed."""
+        return sum(n for status, n in self.statuses.items() if status == NO_ANSWER or (status >= 500 and status != 503))
+
+    @property
+    def refused(self) -> int:
+        return self.attempts - self.accepted - self.throttled - self.failed
+
+    def document(self) -> dict[str, Any]:
+        own = {"statuses": dict(self.statuses), "accepted": self.accepted, "words": self.words}
+        return {**own, "let_through": self.let_through, "last": list(self.last)}
+
+
+def read(document: dict[str, Any]) -> Tally:
+    """The tally of a document that went through JSON, whose keys are texts."""
+    return Tally(
+        Counter({int(status): count for status, count in document["statuses"].items()}),
+        document["accepted"],
+        {int(status): words for status, words in document["words"].items()},
+        list(document["let_through"]),
+        deque(document["last"], maxlen=LAST),
+    )
+
+
+def merged(tallies: Collection[Tally]) -> Tally:
+    """Of several threads of one attack."""
+    whole = Tally()
+    for one in tallies:
+        whole.statuses += one.statuses
+        whole.accepted += one.accepted
+        whole.words = {**one.words, **whole.words}
+        whole.let_through += one.let_through
+        whole.last.extend(one.last)
+    return whole
+
+
+def findings(attacks: Collection[Attack], tallies: dict[str, Tally], seconds: float) -> Iterator[str]:
+    """Where an attack was none, where one got through that must not, and where the portal failed."""
+    for attack in attacks:
+        found = tallies.get(attack.name, Tally())
+        least = attack.least * seconds / 60
+        if found.attempts < least:
+            yield f"{attack.name}: {found.attempts} attempts in {seconds:.0f} s are no attack; at least {least:.0f} are"
+        if 2 * found.statuses[NO_ANSWER] > found.attempts:
+            yield f"{attack.name}: most were not answered: {found.words[NO_ANSWER]}"
+        for words in found.let_through:
+            yield f"{attack.name}: accepted, and has to be refused: {words}"
+
+
+def table(attacks: Collection[Attack], tallies: dict[str, Tally]) -> list[str]:
+    lines = [f"{'attack':<24}{'attempts':>9}{'accepted':>9}{'refused':>9}{'throttled':>10}{'failed':>8}  by status"]
+    for attack in attacks:
+        one = tallies.get(attack.name, Tally())
+        counts = f"{one.attempts:>9}{one.accepted:>9}{one.refused:>9}{one.throttled:>10}{one.failed:>8}"
+        statuses = ", ".join(f"{status}: {count}" for status, count in sorted(one.statuses.items()))
+        lines.append(f"{attack.name:<24}{counts}  {statuses}")
+    return lines
+
+
+def story(attacks: Collection[Attack], tallies: dict[str, Tally]) -> Iterator[str]:
+    """What was said by kind and status, and the last calls of each kind: for a run that failed."""
+    for attack in attacks:
+        one = tallies.get(attack.name, Tally())
+        yield f"-- {attack.name}"
+        yield from (f"   {status}: {words}" for status, words in sorted(one.words.items()) if words)
+        yield from (f"   last: {call}" for call in one.last)

@@ -1,0 +1,254 @@
+"""A member attacks for minutes with his ordinary rights, and another team works on as if he were not there.
+
+    python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --seed 3
+    python -m tests.stack tests/cluster/test_hostile_member.py --attacks "full objects,lists"
+
+First the other team works without him, then with him: its medians stay within twice the calm ones and a quarter of a
+second. All he sends comes from the seed, each kind of attack from threads of its own, as fast as it is answered. He is
+a process of low priority: what his requests cost the servers counts, what they cost his client does not, since a remote
+member brings a machine of his own. His requests to the portal come from an address of his own.
+"""
+
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+import requests
+
+from allocations.cluster.errors import ClusterRefused
+from allocations.models import Allocation
+from bench.through import Web
+from deploy.local.runner import Local
+from portal.core import clock
+from portal.tenants import services as tenants
+from portal.tenants.models import Project, Role, Scope, Team, User
+from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, tally, web
+from tests.cluster.hostile_member.__main__ import Task
+from tests.cluster.hostile_member.activities import measured
+from tests.cluster.hostile_member.calls import Place
+from tests.cluster.hostile_member.etcd import MIB, Etcd, Size
+from tests.cluster.hostile_member.neighbour import Login, Neighbour
+from tests.cluster.hostile_member.process import AttackProcess
+from tests.cluster.hostile_member.sender import Given
+from tests.support.cluster.api_client import ApiClient
+from tests.support.cluster.asking import release_all
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.judge import over_allocated
+from tests.support.cluster.preflight import preflight
+from tests.support.cluster.tenants import own_namespace, own_projects, token_of
+from tests.support.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+CALM_S = 75.0
+HELD = ("own-1", "own-2")
+"""His allocations: many small labels take few devices."""
+PORTAL_LOGS = ("worker", "beat", "watcher")
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """``tenant`` has the token of a kubeconfig of his."""
+
+    user: User
+    project: Project
+    given: Given
+    tenant: ApiClient
+
+    def names(self) -> tuple[str, ...]:
+        """All that is his is called by one of these, in logs too."""
+        rows = Allocation.objects.filter(project=self.project).values_list("pk", flat=True)
+        return (self.project.slug, self.user.username, *map(str, rows))
+
+
+@pytest.fixture(scope="module")
+def web_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("web") / "web.log"
+
+
+@pytest.fixture(scope="module")
+def url(local: Local, web_log: Path) -> Iterator[str]:
+    """Of a web process with the limits of production."""
+    with web.serving(local, web_log) as address:
+        yield address
+
+
+@pytest.fixture
+def admin(local: Local) -> ApiClient:
+    return ApiClient(local.home)
+
+
+@pytest.fixture
+def operator() -> User:
+    return User.objects.get(username="operator")
+
+
+@pytest.fixture
+def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
+    """Leads of team language, with a project of their own."""
+    team = Team.objects.get(slug="language")
+    with _people(team, Role.LEAD, 3) as people:
+        [project] = own_projects(team, 1, kubectl)
+        user = next(iter(people))
+        tenant = ApiClient(local.home, token_of(user))
+        pods = f"/api/v1/namespaces/{project.namespace}/pods"
+        eventually(lambda: tenant.call("GET", pods).status == 200, ClusterRefused)
+        logins = [Login(user.username, password) for user, password in people.items()]
+        yield Neighbour(url, _token(user), logins, tenant, project)
+        release_all(project)
+
+
+@pytest.fixture
+def attacker(
+    local: Local, url: str, vision: Team, operator: User, admin: ApiClient, kubectl: Kubectl
+) -> Iterator[Attacker]:
+    """A member of team vision, with a project, two allocations, and the kubeconfig that he gets by REST."""
+    with _people(vision, Role.MEMBER, 1) as people:
+        [(user, password)] = people.items()
+        [project] = own_projects(vision, 1, kubectl)
+        token = _token(user)
+        portal = Web(url, token)
+        wishes = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
+        first, *_ = [portal.hold(wish)[0] for wish in wishes]
+        given = Given(_kubeconfig(url, token, first), url, token, user.username, password)
+        yield Attacker(user, project, given, ApiClient(local.home, token_of(user)))
+        project.refresh_from_db()
+        if project.archived_at is None:
+            aftermath.archive(operator, project, admin)
+
+
+@contextmanager
+def _people(team: Team, role: str, number: int) -> Iterator[dict[User, str]]:
+    """New people with their passwords, in the team until the block ends."""
+    people: dict[User, str] = {}
+    for _ in range(number):
+        password = secrets.token_urlsafe(12)
+        user = tenants.create_user(f"person-{uuid4().hex[:8]}", password)
+        tenants.add_member(team, user, role)
+        people[user] = password
+    yield people
+    for user in people:
+        tenants.remove_member(team, user)
+
+
+def _token(user: User) -> str:
+    return tenants.issue_token(user, "test", Scope.values, timedelta(hours=2))[1]
+
+
+def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
+    """As `connect` hands it out, once the person's account on the cluster is there."""
+
+    def ask() -> str:
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = requests.get(f"{url}/api/v1/allocations/{allocation}/connect", headers=headers, timeout=30)
+        assert answer.ok, answer.text
+        return str(answer.json()["kubeconfig"])
+
+    return eventually(ask, AssertionError)
+
+
+@pytest.fixture
+def unmanaged(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace that is no project's."""
+    name = own_namespace(kubectl)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def task(pytestconfig: pytest.Config, attacker: Attacker) -> Task:
+    project = attacker.project
+    place = Place(
+        namespace=project.namespace,
+        project=project.slug,
+        team=project.team.slug,
+        allocations=HELD,
+        other_team="language",
+        others=("vision-lead", "language-member", "language-lead"),
+        tomorrow=(clock.now() + timedelta(days=1)).isoformat(),
+    )
+    options = pytestconfig.getoption
+    return Task(int(options("seed")), 60 * float(options("minutes")), options("attacks"), attacker.given, place)
+
+
+def say(*lines: str) -> None:
+    """To standard output, which pytest shows of a test that failed, and of others with -rP."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
+    task: Task,
+    attacker: Attacker,
+    neighbour: Neighbour,
+    operator: User,
+    admin: ApiClient,
+    unmanaged: str,
+    local: Local,
+    url: str,
+    web_log: Path,
+    kubectl: Kubectl,
+    tmp_path: Path,
+) -> None:
+    say(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
+    kinds, metrics_token = attacks.chosen(task.attacks), local.home.secret("metrics")
+    readiness, gauges = _readiness(local), aftermath.gauges(url, metrics_token)
+    marks = aftermath.LogMarks({"web": web_log, **{name: local.home.log(name) for name in PORTAL_LOGS}})
+    sizes: list[Size] = []
+    at_work = [
+        *neighbour.activities(),
+        probes.watcher(admin, unmanaged),
+        probes.size(Etcd(local.home), sizes),
+    ]
+
+    calm_until = time.monotonic() + CALM_S
+    calm = measured(at_work, lambda: time.monotonic() >= calm_until)
+    before, sizes[:] = sizes[-1], []
+    attack = AttackProcess(task, tmp_path)
+    try:
+        attacked = measured(at_work, attack.is_over)
+        tallies = attack.tallies()
+    finally:
+        attack.kill()
+    say(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
+    say(*tally.story(kinds, tallies))
+
+    names = attacker.names()
+    aftermath.delete_own(attacker.tenant, attacker.project.namespace)
+    aftermath.archive(operator, attacker.project, admin)
+    aftermath.wait_until_well(url, metrics_token, gauges)
+    wrong = [
+        *(f"the other team: {problem}" for problem in calm.problems + attacked.problems),
+        *measures.findings(calm.series, attacked.series),
+        *tally.findings(kinds, tallies, task.seconds),
+        *_too_large(before, sizes),
+        *over_allocated(kubectl),
+        *marks.errors_since(names),
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert _readiness(local) == readiness
+
+
+def _readiness(local: Local) -> dict[str, str]:
+    """What preflight finds, by its checks: amounts that it tells may differ."""
+    _, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
+    return {check: finding["status"] for check, finding in found.items()}
+
+
+def _growth(before: Size, sizes: list[Size]) -> str:
+    most, used = max(one.total for one in sizes), max(one.in_use for one in sizes)
+    return (
+        f"etcd: {before.total / MIB:.0f} MiB before, {most / MIB:.0f} MiB at the most, {used / MIB:.0f} MiB of it in "
+        f"use; a project can store {etcd.bound() / MIB:.0f} MiB, and writes end at {before.quota / MIB:.0f} MiB"
+    )
+
+
+def _too_large(before: Size, sizes: list[Size]) -> Iterator[str]:
+    grown = max(one.total for one in sizes) - before.total
+    if grown > etcd.bound():
+        yield f"etcd grew by {grown / MIB:.0f} MiB, and a project can store {etcd.bound() / MIB:.0f} MiB"

@@ -1,0 +1,96 @@
+"""What Kubernetes', Kueue's and NVIDIA's documentation shows, and what people mostly run, runs behind all guards.
+
+The manifests of `workloads/` have two things of the portal's: the label of an allocation or of the queue, and how long
+the simulated container runs. They are applied with a member's kubeconfig, in a project of level baseline.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.local.runner import Local
+from portal.tenants import structure
+from portal.tenants.models import PodSecurity, Project, Team, User
+from tests.cluster.attacks.stage import Person
+from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import own_projects, person_of
+from tests.support.cluster.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+FOLDER = Path(__file__).parent / "workloads"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "jobs.md"
+SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
+
+
+@pytest.fixture(scope="module")
+def baseline(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+    [project] = own_projects(vision, 1, kubectl)
+    structure.configure_project(project, actor="operator", pod_security=PodSecurity.BASELINE)
+    for name, (offering, count) in SLICES.items():
+        held(member, project, offering, count, name=name)
+    yield project
+    kubectl("delete", "jobs,deployments,statefulsets,pods", "--all", "--wait=false", "-n", project.namespace)
+    release_all(project)
+
+
+@pytest.fixture(scope="module")
+def person(local: Local, tmp_path_factory: pytest.TempPathFactory, member: User, baseline: Project) -> Person:
+    return person_of(local, tmp_path_factory.mktemp("person"), member, baseline.namespace)
+
+
+def manifests(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+def apply(person: Person, objects: list[dict[str, Any]]) -> None:
+    """As the baseline level reaches the namespace a moment after it was set, applied until it has."""
+    words = yaml.safe_dump_all(objects)
+    eventually(lambda: person.do("apply", "-f", "-", words=words), AssertionError)
+
+
+def phases(person: Person, app: str) -> list[str]:
+    return [pod["status"].get("phase", "") for pod in person.items("pods", f"app={app}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "app", "pods", "phase"),
+    [
+        ("vectoradd", "cuda-vectoradd", 1, "Succeeded"),
+        ("toleration", "gpu-pod", 1, "Running"),
+        ("time-slicing-verification", "time-slicing-verification", 5, "Running"),
+        ("notebook", "notebook", 1, "Running"),
+        ("inference", "inference", 2, "Running"),
+        ("kueue-job", "sample-job", 3, "Succeeded"),
+        ("indexed-job", "training", 2, "Succeeded"),
+    ],
+)
+def test_ordinary_workloads_run_as_they_are(person: Person, name: str, app: str, pods: int, phase: str) -> None:
+    apply(person, manifests(name))
+    eventually(lambda: phases(person, app) == [phase] * pods, within_s=60)
+
+
+def test_every_workload_of_the_folder_is_tried() -> None:
+    tried = {arguments[0] for arguments in test_ordinary_workloads_run_as_they_are.pytestmark[0].args[1]}
+    assert tried == {file.stem for file in FOLDER.glob("*.yaml")}
+
+
+def test_the_job_of_the_guide_runs(person: Person) -> None:
+    sample = GUIDE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    apply(person, [yaml.safe_load(sample)])
+    eventually(lambda: phases_of_job(person, "train") == ["Running"] * 2, within_s=60)
+
+
+def phases_of_job(person: Person, name: str) -> list[str]:
+    return [pod["status"].get("phase", "") for pod in person.items("pods", f"job-name={name}")]
+
+
+def test_a_deployment_is_rolled_out_anew_and_scaled(person: Person) -> None:
+    apply(person, manifests("notebook"))
+    person.do("set", "env", "deployment/notebook", "GREETING=hello")
+    person.do("rollout", "status", "deployment/notebook", "--timeout=60s")
+    person.do("scale", "deployment/notebook", "--replicas=0")
+    eventually(lambda: not phases(person, "notebook"), within_s=60)
