@@ -16,6 +16,7 @@ from allocations.cluster.manifests import paths
 from allocations.models import Allocation
 from allocations.reconcile import request, shares, wants
 from allocations.reconcile.facts import Ref, Slice, View
+from portal.core import clock
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
@@ -79,7 +80,8 @@ def _open_held(
     """Open an interval for each held slot that has none. One whose beginning nobody watched, or that was held before
     the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
     its key is known. ``again``: ``view`` is the newest there is, so one that it shows after its end is another hold
-    (someone took our label off the claim, say, and it was put back)."""
+    (someone took our label off the claim, say, and it was put back). Of that the cluster tells only the first
+    beginning, so where nobody watched (etcd came back from a backup) it begins now."""
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = request.of(row), open_now[row.pk]
@@ -93,11 +95,14 @@ def _open_held(
     parts = shares.of([(row, held) for row, held, _ in begins])
     for (row, held, watched), part in zip(begins, parts, strict=True):
         slot = _slot(held.slot)
+        first = key(row.pk, slot, held.identity)
+        this = _next_key(row.pk, slot, held.identity) if again else first
+        since = clock.now() if this != first and before is None else held.since or at
         metering.open_interval(
-            _next_key(row.pk, slot, held.identity) if again else key(row.pk, slot, held.identity),
+            this,
             row.pk,
             slot,
-            at if watched or held.since is None else held.since,
+            at if watched else since,
             _attribution(row, held, part, devices.get((held.node, held.device), "")),
             held.count,
             _evidence_of(view, held.evidence),

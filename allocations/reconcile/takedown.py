@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from allocations.cluster import namespaces
 from allocations.cluster.client import Client
+from allocations.cluster.kinds import KINDS, OURS
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
 from allocations.cluster.names import LEFT_BEHIND
 from allocations.reconcile import mirror
@@ -23,11 +24,12 @@ LAST = ("GpuProject", "Namespace")
 
 
 def take_down(project: Project, target: str, client: Client) -> datetime | None:
-    """The next step towards nothing; returns when to look again, or None when nothing is left."""
-    done = applied(target)
-    if not done:
-        return None
+    """The next step towards nothing; returns when to look again, or None when nothing is left.
+
+    What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
     view = mirror.of_project(project.namespace)
+    if not (done := applied(target) or _kept(view)):
+        return None
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
     apply(client, plan(Wanted(unwanted=[ways_in]), view, done), target)
     if not nothing_left(ways_in, view, done):
@@ -39,6 +41,12 @@ def take_down(project: Project, target: str, client: Client) -> datetime | None:
         return clock.now() + LOOK_AGAIN
     forget(done)
     return None
+
+
+def _kept(view: View) -> dict[Ref, Applied]:
+    """What the portal kept in a namespace and is there, as the mirror shows it."""
+    seen = [one for one in view if KINDS[one.ref.kind].selector == OURS and not one.allocation]
+    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
 
 
 def _delete(project: Project, target: str, view: View, done: dict[Ref, Applied], client: Client) -> bool:
