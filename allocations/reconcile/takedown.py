@@ -28,7 +28,8 @@ def take_down(project: Project, target: str, client: Client) -> datetime | None:
 
     What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
     view = mirror.of_project(project.namespace)
-    if not (done := applied(target) or _kept(view)):
+    done = applied(target) or _brought_back(project, view)
+    if not done:
         return None
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
     apply(client, plan(Wanted(unwanted=[ways_in]), view, done), target)
@@ -43,8 +44,13 @@ def take_down(project: Project, target: str, client: Client) -> datetime | None:
     return None
 
 
-def _kept(view: View) -> dict[Ref, Applied]:
-    """What the portal kept in a namespace and is there, as the mirror shows it."""
+def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
+    """What the portal kept in the namespace, as the mirror shows it. Nothing of a namespace that is younger than the
+    archiving: the project was in use again, and its row came back from a backup."""
+    namespace = view.get(_namespace(project))
+    created_at = namespace.facts.get("created_at") if namespace else None
+    if not created_at or project.archived_at is None or datetime.fromisoformat(created_at) > project.archived_at:
+        return {}
     seen = [one for one in view if KINDS[one.ref.kind].selector == OURS and not one.allocation]
     return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
 
