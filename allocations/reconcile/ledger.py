@@ -97,7 +97,9 @@ def _open_held(
         slot = _slot(held.slot)
         first = key(row.pk, slot, held.identity)
         this = _next_key(row.pk, slot, held.identity) if again else first
-        since = clock.now() if this != first and before is None else held.since or at
+        found_at = at if before is not None else clock.now()
+        is_back = this != first and before is None
+        since = held.since if held.since and not is_back else found_at
         metering.open_interval(
             this,
             row.pk,
