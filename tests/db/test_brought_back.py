@@ -25,6 +25,7 @@ def see(project, kind, name, created="2026-11-01T08:00:00Z", **labels):
     metadata = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "7", "labels": labels}
     where = {"namespace": project.namespace} if KINDS[kind].namespaced else {"creationTimestamp": created}
     found = kinds.observe(KINDS[kind], {"kind": kind, "metadata": metadata | where}, at=T0, live=False)
+    assert found is not None
     record_observations([found])
 
 

@@ -110,7 +110,8 @@ def _held(crowd: Crowd, path: str) -> list[Allocation]:
 
 
 def _two_held(crowd: Crowd, path: str) -> list[Allocation]:
-    return eventually(lambda: len(found := _held(crowd, path)) >= 2 and found[:2])
+    eventually(lambda: len(_held(crowd, path)) >= 2)
+    return _held(crowd, path)[:2]
 
 
 def _held_since(crowd: Crowd, path: str, before: Iterable[Allocation]) -> list[Allocation]:
