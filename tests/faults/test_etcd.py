@@ -171,7 +171,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
     assert Phase.ACTIVE in _phases(asked)
     assert _phases(released) == {Phase.ENDED}
     assert _charged(held, released) == charged
-    assert requests.get(f"{local.home.url}/readyz", timeout=10).json()["checks"]["cluster_store"] == "ok"
+    eventually(lambda: _health(local)["checks"]["cluster_store"] == "ok")
 
 
 def _finds_no_space(kubectl: Kubectl) -> bool:
@@ -192,7 +192,7 @@ def _delete_fillers(kubectl: Kubectl) -> bool:
 
 def _assert_it_is_told(local: Local, quota_bytes: int) -> None:
     """By the health page, the metrics, and preflight, which is told the quota and reads the size."""
-    told = requests.get(f"{local.home.url}/readyz", timeout=10).json()
+    told = _health(local)
     assert told["status"] == "degraded"
     assert told["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
     token = {"Authorization": f"Bearer {local.home.secret('metrics')}"}
@@ -203,6 +203,10 @@ def _assert_it_is_told(local: Local, quota_bytes: int) -> None:
     examined = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)
     (found,) = [check for check in json.loads(examined.stdout)["checks"] if check["check"] == "etcd"]
     assert found["status"] == "problem"
+
+
+def _health(local: Local) -> dict[str, Any]:
+    return dict(requests.get(f"{local.home.url}/readyz", timeout=10).json())
 
 
 def _charged(*rows: Iterable[Allocation]) -> set[UUID]:
