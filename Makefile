@@ -12,7 +12,7 @@ help:
 	@echo "                  FLEET=\"l4-mps h200=2\": with more kinds of GPU node; docs/guide/fleet.md"
 	@echo "make up           the same in the background; also: make status, make down"
 	@echo "make test         lint, types, import contracts and all tests; make lint: all but the tests"
-	@echo "make faults       of these kills, outages, lost messages and a restored database, with 50 requests in flight"
+	@echo "make faults       of these kills, outages, lost messages, a restored database or etcd and a full one, with 50 requests in flight"
 	@echo "make matrix       asks every address as every role, and writes tests/api/matrix.yaml and docs/guide/access.md"
 	@echo "make bench        the portal's speed beside a bare client's"
 

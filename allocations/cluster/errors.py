@@ -17,6 +17,10 @@ class ClusterStoreFull(ClusterUnavailable):
     hint = "Tell an operator. The portal tries again by itself, and goes on once there is room."
 
 
+class StoreRestored(Exception):
+    """etcd came back from a backup: what was seen of the cluster since then has not happened, as far as etcd knows."""
+
+
 class ClusterRefused(Permanent):
     """The API server answered no. ``status``, ``message`` and ``causes`` (meta/v1 StatusCause) are its own."""
 

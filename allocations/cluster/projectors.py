@@ -234,7 +234,8 @@ def namespace(raw: Raw) -> Mapping[str, Any]:
     """``remaining``: what keeps one that is being deleted, in the words of Kubernetes' namespace controller."""
     conditions = _conditions(raw)
     found = [conditions[name]["message"] for name in REMAINING if conditions.get(name, {}).get("status") == "True"]
-    return {"remaining": found} if found else {}
+    created_at = raw["metadata"].get("creationTimestamp", "").replace("Z", "+00:00")
+    return {"created_at": created_at, **({"remaining": found} if found else {})}
 
 
 def quota(raw: Raw) -> Mapping[str, Any]:

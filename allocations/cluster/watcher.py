@@ -5,7 +5,9 @@ them in batches and records each batch in one transaction. The order of a kind i
 
 It never trusts silence: watch requests end by themselves after ``WATCH_S`` and go on from the last revision, a read
 that is silent for longer fails, an answer 410 lists again, and every ``RELIST_S`` a list checks what watches brought.
-Any error of the database ends the process's session with it: all kinds are listed anew, so nothing is missed.
+Any error of the database ends the process's session with it: all kinds are listed anew, so nothing is missed. So does
+a revision that is lower than one seen before: etcd came back from a backup, and a watch from a revision that it has not
+reached again would be silent without an error.
 """
 
 import queue
@@ -18,7 +20,7 @@ from datetime import datetime
 import structlog
 
 from allocations.cluster.client import Client
-from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.cluster.errors import ClusterRefused, ClusterUnavailable, StoreRestored
 from allocations.cluster.kinds import KINDS, Kind, Observation, observe
 from portal.core import clock
 
@@ -97,7 +99,7 @@ class Reflector(threading.Thread):
             try:
                 if broken:
                     self._stop_event.wait(BACKOFF_S[broken - 1])
-                    place.missed_until = self._client.revision(self._kind)
+                    place.missed(self._kind, self._client.revision(self._kind))
                 self._watch(place)
                 broken = 0
             except ClusterUnavailable:
@@ -137,6 +139,12 @@ class Place:
     revision: int
     at: datetime
     missed_until: int = 0
+
+    def missed(self, kind: Kind, now: int) -> None:
+        """Nothing up to revision ``now`` is told as it happens. Raises StoreRestored if that is before the place."""
+        if now < self.revision:
+            raise StoreRestored(f"{kind.name} was seen at revision {self.revision} and is at {now}")
+        self.missed_until = now
 
 
 def run(client: Client, record: Callable[[list[Item]], None], stop: threading.Event, beat: Callable[[], None]) -> None:

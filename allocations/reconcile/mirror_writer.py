@@ -5,7 +5,7 @@ due list follow from it, or nothing happened and the list that follows a fault b
 object's revision, so an old or repeated one changes nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import INVENTORY, KINDS, Kind, Observation
 from allocations.domain.objects import Ref, is_on_node
 from allocations.lifecycle import spec_of_row
@@ -69,17 +70,15 @@ def record_sync(*places: tuple[Kind, int, datetime]) -> None:
 def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
     """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting.
 
-    A list of an earlier revision than the last one means that etcd came back from a backup: what was seen or answered
-    at later revisions is no longer taken for newer.
+    Raises StoreRestored, with nothing recorded, when the list or an object in it is older than what was seen before.
 
     All in one transaction, part by part: the rows that a list meets need not be in memory all at once.
     """
     with transaction.atomic():
         state = WatchState.objects.filter(kind=kind.name).first()
         last_sighting = state.synced_at if state else listed_at
-        if state is not None and resource_version < state.resource_version:
-            _start_anew(kind, state.resource_version, resource_version)
-        there = {o.ref for o in observations}
+        there = {o.ref: o.resource_version for o in observations}
+        _require_later(kind, there, resource_version, state.resource_version if state else 0)
         known = MirrorObject.objects.filter(kind=kind.name).only("namespace", "name", "uid", "allocation")
         missing = [
             Observation(
@@ -101,10 +100,29 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         workqueue.mark(*_keepers_of_unseen(kind, there, resource_version))
 
 
-def _start_anew(kind: Kind, before: int, now: int) -> None:
-    log.warning("watch.revisions_went_back", kind=kind.name, before=before, now=now)
-    MirrorObject.objects.filter(kind=kind.name).update(resource_version=0)
-    AppliedObject.objects.filter(kind__in=[kind.name, f"{kind.name}/status"]).update(resource_version=0)
+def _require_later(kind: Kind, there: Mapping[Ref, int], resource_version: int, synced: int) -> None:
+    """Raises StoreRestored when a list of these revisions is older than the mirror in any part.
+
+    Revisions may also go on above all former ones (``etcdutl snapshot restore --bump-revision``); the objects that are
+    as the backup had them still have their own.
+    """
+    if resource_version < synced:
+        raise StoreRestored(f"{kind.name} was seen at revision {synced} and is listed at {resource_version}")
+    rows = MirrorObject.objects.filter(kind=kind.name).values_list("namespace", "name", "resource_version")
+    for namespace, name, seen in rows.iterator():
+        if there.get(Ref(kind.name, namespace, name), seen) < seen:
+            raise StoreRestored(f"{kind.name} {namespace}/{name} was seen at revision {seen} and is older now")
+
+
+def start_anew() -> None:
+    """Take nothing that was seen or answered so far for newer than what a list brings.
+
+    Until its kind is listed, nothing is known of an object: neither that it is there as it was applied, nor that it is
+    gone. Sightings keep their time.
+    """
+    MirrorObject.objects.update(resource_version=0)
+    WatchState.objects.update(resource_version=0)
+    AppliedObject.objects.update(resource_version=1)
 
 
 @dataclass(frozen=True)
@@ -247,7 +265,7 @@ def _keepers(changes: Iterable[Change]) -> set[str]:
     }
 
 
-def _keepers_of_unseen(kind: Kind, there: set[Ref], resource_version: int) -> set[str]:
+def _keepers_of_unseen(kind: Kind, there: Container[Ref], resource_version: int) -> set[str]:
     """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
     applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
     rows = applied.values_list("target", "kind", "namespace", "name").iterator()

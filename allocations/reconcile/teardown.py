@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from allocations.cluster import namespaces
 from allocations.cluster.client import Client
+from allocations.cluster.kinds import KINDS, OURS
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
 from allocations.cluster.names import LEFT_BEHIND
 from allocations.domain.actions import Wanted, is_gone, nothing_left
@@ -24,11 +25,13 @@ LAST = ("GpuProject", "Namespace")
 
 
 def take_down(project: Project, target: str, client: Client) -> datetime | None:
-    """The next step towards nothing; returns when to look again, or None when nothing is left."""
-    done = applied(target)
+    """The next step towards nothing; returns when to look again, or None when nothing is left.
+
+    What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
+    view = mirror.of_project(project.namespace)
+    done = applied(target) or _brought_back(project, view)
     if not done:
         return None
-    view = mirror.of_project(project.namespace)
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
     apply(client, plan(Wanted(unwanted=[ways_in]), view, done), target)
     if not nothing_left(ways_in, view, done):
@@ -40,6 +43,17 @@ def take_down(project: Project, target: str, client: Client) -> datetime | None:
         return clock.now() + LOOK_AGAIN
     forget(done)
     return None
+
+
+def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
+    """What the portal kept in the namespace, as the mirror shows it. Nothing of a namespace that is younger than the
+    archiving: the project was in use again, and its row came back from a backup."""
+    namespace = view.get(_namespace(project))
+    created_at = namespace.facts.get("created_at") if namespace else None
+    if not created_at or project.archived_at is None or datetime.fromisoformat(created_at) > project.archived_at:
+        return {}
+    seen = [one for one in view if KINDS[one.ref.kind].selector == OURS and not one.allocation]
+    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
 
 
 def _delete(project: Project, target: str, view: View, done: dict[Ref, Applied], client: Client) -> bool:

@@ -12,7 +12,7 @@ BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 GATES = "--feature-gates=DRADeviceTaintRules=true"
 
 
-def etcd(home: Home) -> tuple[str, ...]:
+def etcd(home: Home, quota_bytes: int = ETCD_QUOTA_BYTES) -> tuple[str, ...]:
     client, peer = (f"https://127.0.0.1:{home.ports[port]}" for port in ("etcd", "etcd-peer"))
     pair = (home.certs / "etcd.crt", home.certs / "etcd.key", home.certs / "etcd-ca.crt")
     return (
@@ -27,7 +27,7 @@ def etcd(home: Home) -> tuple[str, ...]:
         f"--cert-file={pair[0]}", f"--key-file={pair[1]}", f"--trusted-ca-file={pair[2]}",
         f"--peer-cert-file={pair[0]}", f"--peer-key-file={pair[1]}", f"--peer-trusted-ca-file={pair[2]}",
         "--client-cert-auth", "--peer-client-cert-auth",
-        f"--quota-backend-bytes={ETCD_QUOTA_BYTES}",
+        f"--quota-backend-bytes={quota_bytes}",
         "--auto-compaction-mode=periodic", "--auto-compaction-retention=15m",
         "--log-level=warn",
     )  # fmt: skip

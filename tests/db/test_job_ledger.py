@@ -13,7 +13,8 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.reconcile.mirror_writer import record_list, record_observations
+from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from portal.core import clock
 from portal.tenants.models import Team
 from quotas.catalog.facts import NodeFact
 from quotas.catalog.models import Offering, PoolUse
@@ -270,6 +271,16 @@ def test_a_job_admitted_anew_while_nobody_watched_owes_nothing_for_the_time_betw
     again = workload(since="2026-11-02T12:05:00Z", revision=40)
     record_list(KINDS["Workload"], [seen(again, 600, live=False)], 90, at(600))
     assert unused() == [(at(-120), at(0), 2), (at(300), None, 2)]
+
+
+def test_a_job_that_a_backup_brought_back_is_charged_from_when_it_is_found() -> None:
+    reserved, finished = workload(since="2026-11-02T11:58:00Z"), workload(admitted=False, revision=40)
+    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_observations([seen(finished, 60)])
+    start_anew()
+    with clock.frozen(at(3600)):
+        record_list(KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
+    assert unused() == [(at(-120), at(60), 2), (at(3600), None, 2)]
 
 
 def test_what_nobody_recorded_is_repaired_from_the_mirror() -> None:

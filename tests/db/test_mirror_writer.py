@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from allocations.cluster import kinds, names
+from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
+from allocations.domain.actions import digest
+from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
-from allocations.reconcile.mirror_writer import record_list, record_observations
+from allocations.reconcile import mirror
+from allocations.reconcile.engine.apply import applied
+from allocations.reconcile.engine.plan import why_apply
+from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from portal.core import clock
 from portal.core.models import Due
 from quotas.metering.models import UsageInterval
 from tests.support.fleet import allocate, fleet
@@ -110,20 +117,68 @@ def test_an_end_that_nobody_saw_is_the_last_sighting(row: Allocation) -> None:
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
 
 
-def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(row: Allocation) -> None:
+@pytest.fixture
+def listed(row: Allocation) -> Allocation:
+    """Held, as lists at revisions 1000 and 1002 have it."""
     record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
     record_list(KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
-    AppliedObject.objects.create(
-        **{"target": "t", "kind": "ResourceClaim", "namespace": row.project.namespace, "name": row.name, "uid": "1"},
-        **{"resource_version": 1000, "applied_at": T0},
-    )
-    record_list(KINDS["ResourceClaim"], [seen(claim(row, 500, []), 60, live=False)], 510, at(60))
+    return row
+
+
+@pytest.mark.parametrize(("revision", "of_list"), [(500, 510), (500, 999), (500, 1_000_000_510)])
+def test_a_list_that_is_older_than_the_mirror_is_not_recorded(listed: Allocation, revision: int, of_list: int) -> None:
+    """In its revision, or, where etcd's revisions go on above all former ones, in one object."""
+    with pytest.raises(StoreRestored):
+        record_list(KINDS["ResourceClaim"], [seen(claim(listed, revision, []), 60, live=False)], of_list, at(60))
+    assert MirrorObject.objects.get(kind="ResourceClaim").resource_version == 1000
+    assert intervals()[0][2] is None
+
+
+def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(listed: Allocation) -> None:
+    start_anew()
+    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, []), 60, live=False)], 510, at(60))
     record_list(KINDS["Pod"], [], 511, at(60))
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
     assert list(MirrorObject.objects.values_list("kind", "resource_version")) == [("ResourceClaim", 500)]
-    assert AppliedObject.objects.get().resource_version == 0
-    record_observations(hold(row, 70, revision=520))
+    record_observations(hold(listed, 70, revision=520))
     assert intervals()[1][1:3] == (at(70), None)
+
+
+def test_when_etcd_came_back_from_a_backup_what_is_still_held_is_charged_on(listed: Allocation) -> None:
+    start_anew()
+    record_list(KINDS["Pod"], [seen(holder(listed, 501), 60, live=False)], 511, at(60))
+    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    assert intervals() == [("local/h100-0/gpu-1", at(0), None, False, False)]
+
+
+def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found(row: Allocation) -> None:
+    record_observations(hold(row, 0, revision=1000))
+    record_observations([seen(claim(row, 1100, []), 30, gone=True), seen(holder(row, 1101), 30, gone=True)])
+    start_anew()
+    found = at(3600)
+    with clock.frozen(found):
+        record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1050, found)
+        record_list(KINDS["Pod"], [seen(holder(row, 1001), 3600, live=False)], 1050, found)
+    assert [times for _, *times in intervals()] == [[at(0), at(30), False, False], [found, None, True, False]]
+
+
+def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(listed: Allocation) -> None:
+    ref = Ref("ResourceClaim", listed.project.namespace, listed.name)
+    there = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": f"ResourceClaim-{listed.name}"}
+    AppliedObject.objects.create(target="t", **there, intent="i", digest="d", resource_version=1000, applied_at=T0)
+    wanted = {"kind": ref.kind, "metadata": {"namespace": ref.namespace, "name": ref.name}}
+    AppliedObject.objects.update(intent=digest(wanted))
+
+    def why() -> str:
+        return why_apply(wanted, mirror.of_allocations(ref.namespace, [listed]), applied("t")[ref])
+
+    assert why() == "edited"
+    start_anew()
+    assert why() == ""
+    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    assert why() == "edited"
+    record_list(KINDS["ResourceClaim"], [], 520, at(70))
+    assert why() == "deleted"
 
 
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:

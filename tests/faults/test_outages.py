@@ -1,6 +1,5 @@
 """The API server or Kueue away for twenty seconds, and a connection that died without a word."""
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.faults import control_plane
 from tests.support.faults.crowd import Crowd
 from tests.support.faults.fault import Fault
 from tests.support.faults.proxy import Proxy
@@ -24,41 +24,11 @@ pytestmark = pytest.mark.faults
 AWAY_S = 20.0
 
 
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "plain"},
-    "spec": {
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": "main",
-                "image": "registry.k8s.io/pause:3.10",
-                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-            }
-        ],
-    },
-}
-OTHERS = ("kube-controller-manager", "kube-scheduler", "kueue", "kwok")
-"""Clients of the API server that wait for up to half a minute before they ask again (client-go's back-off). They are
-started anew, as leader election does with the first three, so that what is measured is the portal."""
-
-
 def test_the_api_server_is_away_for_twenty_seconds(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault
 ) -> None:
-    """It is back when it lets pods in: for up to half a minute it says that it cannot find what its policies read."""
-    with under_fault():
-        local.hold("kube-apiserver")
-        for other in OTHERS:
-            local.hold(other)
+    with under_fault(), control_plane.away(local, kubectl, crowd.projects[0].namespace):
         away(crowd)
-        for process in ("kube-apiserver", *OTHERS):
-            local.start(process)
-        for process in ("kube-apiserver", *OTHERS):
-            local.wait_ready(process)
-        words = ("create", "--dry-run=server", "-n", crowd.projects[0].namespace, "-f", "-")
-        eventually(lambda: kubectl(*words, stdin=json.dumps(POD)), AssertionError, within_s=60)
 
 
 def test_kueue_is_away_for_twenty_seconds(local: Local, crowd: Crowd, under_fault: Fault) -> None:

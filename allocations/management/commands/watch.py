@@ -5,14 +5,16 @@ import time
 import structlog
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections, connection
+from django.db.models import Q
 
 from allocations.cluster import watcher
 from allocations.cluster.client import connect
+from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.models import Allocation
+from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
 from allocations.reconcile.enforcement import lease_check
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
 from portal.core import heartbeat
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
@@ -34,7 +36,7 @@ class Command(BaseCommand):
             try:
                 epoch = watch_epoch.begin()
                 if epoch is not None:
-                    watcher.run(connect(), Recorder(epoch), stop, Beat())
+                    run_epoch(epoch, stop)
                 elif not stands_by:
                     log.info("watch.standby")
                 stands_by = epoch is None
@@ -46,6 +48,18 @@ class Command(BaseCommand):
                 connection.close()
                 stop.wait(1.0)
             close_old_connections()
+
+
+def run_epoch(epoch: int, stop: threading.Event) -> None:
+    """Mirror the cluster until ``stop``, or until etcd is found restored from a backup: then the next epoch begins, in
+    which nothing seen so far is taken for newer than what is listed."""
+    log.info("watch.epoch", number=epoch)
+    try:
+        watcher.run(connect(), Recorder(epoch), stop, Beat())
+    except StoreRestored as error:
+        log.warning("watch.store_restored", epoch=epoch, error=str(error))
+        with watch_epoch.writing(epoch):
+            start_anew()
 
 
 class Recorder:
@@ -87,9 +101,11 @@ class Recorder:
 
 
 def mark_everything() -> None:
-    """After a start nothing is known of what was missed: have all that lives looked at, now that the lists are in."""
+    """After a start nothing is known of what was missed: have all that lives looked at, now that the lists are in, and
+    archived projects whose namespace is there: etcd may have come back from a backup with it."""
     live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
-    projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+    there = MirrorObject.objects.filter(kind="Namespace").values("name")
+    projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there)).values_list("slug", flat=True)
     targets = [
         "platform",
         "inventory",

@@ -135,12 +135,20 @@ def _charge(account: Account, missing: Collection[Wanted], new: Observation, *, 
     evidence, estimated = _evidence(new), not new.live
     start, early = new.at, list[Wanted]()
     if has_begun:
+        unseen = _unseen_start(account, new.at)
         reservations.end_all(account, new.at, evidence, estimated=estimated)
-        start = account.since or new.at if estimated else new.at
+        start = unseen if estimated else new.at
         early = [one for one in missing if (one.since or start) <= start]
         _begin(account, early, at=new.at, beside=False)
     reservations.charge(account, start, evidence, estimated=estimated)
     _begin(account, [one for one in missing if one not in early], at=new.at)
+
+
+def _unseen_start(account: Account, at: datetime) -> datetime:
+    """When a reservation that nobody saw begin is charged from: as the cluster says; now, where the ledger has a change
+    after that, since then it had ended and is there again (etcd came back from a backup)."""
+    since = account.since or at
+    return clock.now() if any(changed > since for changed in account.changed.values()) else since
 
 
 def _repair(namespace: str, job: str, *, at: datetime) -> int:

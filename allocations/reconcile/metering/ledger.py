@@ -18,6 +18,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
+from portal.core import clock
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
@@ -81,7 +82,8 @@ def _open_held(
     """Open an interval for each held slot that has none. One whose beginning nobody watched, or that was held before
     the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
     its key is known. ``again``: ``view`` is the newest there is, so one that it shows after its end is another hold
-    (someone took our label off the claim, say, and it was put back)."""
+    (someone took our label off the claim, say, and it was put back). Of that the cluster tells only the first
+    beginning, so where nobody watched (etcd came back from a backup) it begins now."""
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
@@ -95,11 +97,16 @@ def _open_held(
     parts = gpu_fraction.of([(row, held) for row, held, _ in begins])
     for (row, held, watched), part in zip(begins, parts, strict=True):
         slot = _slot(held.slot)
+        first = key(row.pk, slot, held.identity)
+        this = _next_key(row.pk, slot, held.identity) if again else first
+        found_at = at if before is not None else clock.now()
+        is_back = this != first and before is None
+        since = held.since if held.since and not is_back else found_at
         metering.open_interval(
-            _next_key(row.pk, slot, held.identity) if again else key(row.pk, slot, held.identity),
+            this,
             row.pk,
             slot,
-            at if watched or held.since is None else held.since,
+            at if watched else since,
             _attribution(row, held, part, devices.get((held.node, held.device), "")),
             held.count,
             _evidence_of(view, held.evidence),

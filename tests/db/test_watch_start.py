@@ -1,0 +1,40 @@
+"""What has to be looked at once every kind has been listed."""
+
+import pytest
+from tests.db.builders_pages import ended, held
+
+from allocations.management.commands.watch import mark_everything
+from allocations.models import MirrorObject
+from portal.core import clock
+from portal.core.models import Due
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
+
+pytestmark = pytest.mark.django_db
+
+
+def marked() -> set[str]:
+    mark_everything()
+    return set(Due.objects.values_list("target", flat=True))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_due(team, project):
+    fleet(team)
+    Due.objects.all().delete()
+
+
+def test_what_lives_is_looked_at_and_what_has_ended_is_not(team, project):
+    live, over = allocate(person(team), project), ended(held(allocate(person(team), project)))
+    Due.objects.all().delete()
+    assert marked() == {"platform", "inventory", "adoption", "project:vision-train", f"allocation:{live.pk}"}
+    assert over.pk != live.pk
+
+
+def test_of_archived_projects_those_are_looked_at_whose_namespace_is_there(project):
+    project.archived_at = clock.now()
+    project.save()
+    assert "project:vision-train" not in marked()
+    there = {"kind": "Namespace", "name": project.namespace, "uid": "1", "resource_version": 1}
+    MirrorObject.objects.create(**there, seen_at=clock.now())
+    assert "project:vision-train" in marked()
