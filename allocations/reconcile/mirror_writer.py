@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 PART = 500
 """Objects of a list that are recorded at once."""
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
-"""Kinds by which a slice is seen held or gone (``allocations.cluster.manifests``); a lease only reserves."""
+"""Kinds by which a slice is seen held or gone (``allocations.cluster.backends``); a lease only reserves."""
 
 
 def record_observations(observations: Sequence[Observation]) -> int:
