@@ -21,6 +21,7 @@ from deploy.local.fleet import publisher, spec
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User
+from portal.workqueue import targets
 from quotas.catalog import services as catalog
 from quotas.catalog.layouts import Placement, first_fit
 from quotas.catalog.mig_tables import TABLES
@@ -226,7 +227,7 @@ def _applied(row: Allocation, one: Held) -> Iterator[AppliedObject]:
         own |= {"ResourceClaim": names.claim(row.name), "Pod": names.holder(row.name)}
     for kind, name in own.items() if not row.ended_at else ():
         yield AppliedObject(
-            target=f"allocation:{row.pk}",
+            target=targets.allocation(row.pk),
             kind=kind,
             namespace=row.project.namespace,
             name=name,

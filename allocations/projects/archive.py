@@ -22,6 +22,7 @@ from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def archive(user: User, project: Project) -> None:
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
-                workqueue.mark(f"allocation:{row.pk}")
+                workqueue.mark(targets.allocation(row.pk))
 
 
 def unarchive(user: User, project: Project) -> None:

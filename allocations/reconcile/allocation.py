@@ -25,14 +25,11 @@ from allocations.reconcile.metering import ledger
 from allocations.reconcile.project import reconcile_project
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.workqueue import targets
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 SLOT_WAIT = timedelta(seconds=2)
-
-
-def target(id_: object) -> str:
-    return f"allocation:{id_}"
 
 
 def reconcile_allocation(id_: str, client: Client) -> datetime | None:
@@ -55,7 +52,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             return None
         number_wait = _number(row)
         asked = spec_of_row.of(row)
-        view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(target(id_))
+        view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
         situation = _assess(row, asked, view, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done, number_wait)
@@ -72,7 +69,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             transitions.record_phase(row, situation.opened())
         wanted = hold.wanted(asked, situation, view, done)
         try:
-            apply(client, plan(wanted, view, done), target(id_))
+            apply(client, plan(wanted, view, done), targets.allocation(id_))
         except ClusterRefused as error:
             if not _start_refused(row, situation, error):
                 raise

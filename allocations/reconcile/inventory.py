@@ -13,6 +13,7 @@ from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.discovery import discover
@@ -20,7 +21,6 @@ from quotas.catalog.facts import ClassFact, DeviceFact, Discovered, NodeFact, Sl
 from quotas.catalog.models import Cluster
 from quotas.catalog.node_shares import NodeShare
 
-TARGET = "inventory"
 LOOK_AGAIN = timedelta(seconds=60)
 """How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
 
@@ -30,7 +30,7 @@ def reconcile_inventory() -> datetime | None:
 
     Returns when to look again, while something of a node is blocked.
     """
-    with advisory_lock(TARGET):
+    with advisory_lock(targets.INVENTORY):
         view = mirror.of_nodes()
         cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
         known, taken = catalog.known_names(cluster)
@@ -49,7 +49,7 @@ def reconcile_inventory() -> datetime | None:
             _, is_blocked = _sync(cluster, view, found, job_ledger.metered(), per_card)
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
-            workqueue.mark("platform", *(f"project:{slug}" for slug in projects))
+            workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in projects))
     return clock.now() + LOOK_AGAIN if is_blocked else None
 
 

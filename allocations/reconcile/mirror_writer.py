@@ -23,13 +23,15 @@ from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_ledger, ledger
 from portal.core import clock
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
+from portal.workqueue.targets import Target
 from quotas.metering.services import SlotHeld
 
 log = structlog.get_logger(__name__)
 PART = 500
 """Objects of a list that are recorded at once."""
 SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
-"""Kinds by which a slice is seen held or gone (``allocations.cluster.manifests``); a lease only reserves."""
+"""Kinds by which a slice is seen held or gone (``allocations.cluster.backends``); a lease only reserves."""
 
 
 def record_observations(observations: Sequence[Observation]) -> int:
@@ -41,7 +43,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
         observations = list(_carried(observations, known))
         changes = [Change(o, known.get(o.ref)) for o in observations]
         holders = _holders(changes)
-        targets: set[str] = set()
+        due: set[Target] = set()
         news: list[Change] = []
         for observation in observations:
             change = Change(observation, known.get(observation.ref))
@@ -51,9 +53,9 @@ def record_observations(observations: Sequence[Observation]) -> int:
             if change.is_news:
                 news.append(change)
                 job_ledger.record(observation, change.old)
-                targets |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
-        targets |= _keepers(news)
-        workqueue.mark(*targets)
+                due |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
+        due |= _keepers(news)
+        workqueue.mark(*due)
     return len(news)
 
 
@@ -232,7 +234,7 @@ def _write(change: Change) -> MirrorObject | None:
     return written
 
 
-def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
     """Bring the ledger along, and name the allocations that have to be looked at."""
     namespace = change.new.ref.namespace
     rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
@@ -249,15 +251,15 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
             log.warning("ledger.slot_held", error=str(error))
             moved = {row.pk for row in rows}
     touched = change.certainly_touched
-    return {f"allocation:{row.pk}" for row in rows if row.pk in moved or row.name in touched}
+    return {targets.allocation(row.pk) for row in rows if row.pk in moved or row.name in touched}
 
 
-def _keepers(changes: Iterable[Change]) -> set[str]:
+def _keepers(changes: Iterable[Change]) -> set[Target]:
     """Whoever keeps an object that was deleted or edited by someone else."""
     last = {c.new.ref: c.new for c in changes}
     rows = AppliedObject.objects.filter(kind__in={r.kind for r in last}, name__in={r.name for r in last})
     return {
-        row.target
+        Target(row.target)
         for row in rows
         if (new := last.get(Ref(row.kind, row.namespace, row.name)))
         and new.resource_version >= row.resource_version
@@ -265,19 +267,19 @@ def _keepers(changes: Iterable[Change]) -> set[str]:
     }
 
 
-def _keepers_of_unseen(kind: Kind, there: Container[Ref], resource_version: int) -> set[str]:
+def _keepers_of_unseen(kind: Kind, there: Container[Ref], resource_version: int) -> set[Target]:
     """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
     applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
     rows = applied.values_list("target", "kind", "namespace", "name").iterator()
-    return {target for target, *ref in rows if Ref(*ref) not in there}
+    return {Target(target) for target, *ref in rows if Ref(*ref) not in there}
 
 
-def _inventory(change: Change) -> set[str]:
+def _inventory(change: Change) -> set[Target]:
     """What there is changed, or what nobody allocated uses of it."""
     new = change.new
     facts = new.facts or (change.old.facts if change.old else {})  # a list does not say how what it lacks looked
     uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus") or _takes_otherwise(change))
-    return {"inventory"} if new.ref.kind in INVENTORY or uses else set()
+    return {targets.INVENTORY} if new.ref.kind in INVENTORY or uses else set()
 
 
 def _takes_otherwise(change: Change) -> bool:
@@ -290,8 +292,8 @@ def _taken(pod: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
 
 
-def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[str]:
+def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
     """A lease of ours without a row: the database was restored to before its request."""
     new = change.new
     is_lease = new.ref.kind == "Workload" and bool(new.allocation) and not new.gone
-    return {"adoption"} if is_lease and (new.ref.namespace, new.allocation) not in holders else set()
+    return {targets.ADOPTION} if is_lease and (new.ref.namespace, new.allocation) not in holders else set()

@@ -20,11 +20,11 @@ from allocations.reconcile.engine.apply import apply, forget
 from allocations.reconcile.engine.plan import plan
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
+from portal.workqueue import targets
 from quotas.catalog.models import Cluster
 from quotas.limits import selectors as limits
 
 log = structlog.get_logger(__name__)
-TARGET = "platform"
 KINDS = ("ServiceAccount", "PriorityClass", "Cohort", "ResourceFlavor", "ClusterQueue")
 
 
@@ -34,12 +34,12 @@ def reconcile_platform(client: Client) -> datetime | None:
     A ResourceFlavor is never taken out of use here: leases on it would drop out of Kueue's usage.
     Raises ClusterUnavailable, ClusterRefused.
     """
-    with advisory_lock("platform"):
+    with advisory_lock(targets.PLATFORM):
         cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
         if cluster is None:
             return None
         manifests = desired(cluster)
-        view, done = mirror.of_kinds(*KINDS), applied_of(TARGET)
+        view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
         wanted = {Ref.of(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
         refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
@@ -54,7 +54,7 @@ def _apply_all(client: Client, actions: Iterable[Action]) -> list[ClusterRefused
     refused = []
     for action in actions:
         try:
-            apply(client, [action], TARGET)
+            apply(client, [action], targets.PLATFORM)
         except ClusterRefused as error:
             log.error("refused", action=type(action).__name__, error=str(error))
             refused.append(error)

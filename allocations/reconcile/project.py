@@ -24,13 +24,10 @@ from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
 from portal.tenants.models import Membership, Project, Role
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.dra import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
-
-
-def target(slug: str) -> str:
-    return f"project:{slug}"
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
@@ -47,8 +44,8 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         mirror.require_recent()
         adopt(project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return teardown.take_down(project, target(slug), client)
-        view, done = mirror.of_project(project.namespace), applied_of(target(slug))
+            return teardown.take_down(project, targets.project(slug), client)
+        view, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
         if _namespace_lost(project, view, done, client):
             _fail_allocations(project)
         if _is_terminating(project, view):
@@ -56,7 +53,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         manifests = build(facts(project, view, done))
         wanted = {Ref.of(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), target(slug))
+        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), targets.project(slug))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
         return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
 
@@ -162,8 +159,8 @@ def _fail_allocations(project: Project) -> None:
     """End what lived in the lost namespace. What was asked since and has no lease yet waits for the new one."""
     live = Allocation.objects.filter(project=project, ended_at=None)
     for row in live.filter(desired=Allocation.Desired.HELD):
-        if not applied_of(f"allocation:{row.pk}"):
+        if not applied_of(targets.allocation(row.pk)):
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
-        workqueue.mark(f"allocation:{row.pk}")
+        workqueue.mark(targets.allocation(row.pk))

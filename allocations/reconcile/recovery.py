@@ -19,10 +19,10 @@ from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Offering
 
 log = structlog.get_logger(__name__)
-TARGET = "adoption"
 
 
 def reconcile_adoption() -> datetime | None:
@@ -90,4 +90,4 @@ def _adopt(lease: MirrorObject) -> None:
             message = "Made again from its lease: the database had lost it."
             recount_those_of(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
-            workqueue.mark(f"allocation:{row.pk}", f"project:{project.slug}")
+            workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))

@@ -19,12 +19,13 @@ from allocations.reconcile.engine.apply import applied, apply, forget
 from allocations.reconcile.engine.plan import plan
 from portal.core import clock
 from portal.tenants.models import Project
+from portal.workqueue.targets import Target
 
 LOOK_AGAIN = timedelta(seconds=5)
 LAST = ("GpuProject", "Namespace")
 
 
-def take_down(project: Project, target: str, client: Client) -> datetime | None:
+def take_down(project: Project, target: Target, client: Client) -> datetime | None:
     """The next step towards nothing; returns when to look again, or None when nothing is left.
 
     What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
@@ -56,7 +57,7 @@ def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
     return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
 
 
-def _delete(project: Project, target: str, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _delete(project: Project, target: Target, view: View, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether the namespace is still there."""
     namespace = _namespace(project)
     apply(client, plan(Wanted(unwanted=[[namespace]]), view, done), target)
@@ -74,7 +75,7 @@ def _end_jobs(project: Project, view: View, client: Client) -> bool:
     return bool(jobs)
 
 
-def _give_back(project: Project, target: str, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _give_back(project: Project, target: Target, view: View, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether something of ours is still in the namespace; when nothing is, its labels come off."""
     ours = [ref for ref in done if ref.kind not in LAST]
     guard = [ref for ref in done if ref.kind == "GpuProject"]

@@ -22,6 +22,7 @@ from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants.models import User
+from portal.workqueue import targets
 from quotas.catalog.layouts import known_placement
 from quotas.catalog.models import Device
 from quotas.costs import selectors as costs
@@ -77,7 +78,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     rows = list(rows)
     ids = [row.pk for row in rows]
     devices = _devices(ids)
-    objects: dict[str, list[tuple[str, str, str]]] = {f"allocation:{id_}": [] for id_ in ids}
+    objects: dict[str, list[tuple[str, str, str]]] = {targets.allocation(id_): [] for id_ in ids}
     known = AppliedObject.objects.filter(target__in=list(objects)).exclude(kind__contains="/").order_by("kind", "name")
     for found in known:
         objects[found.target].append((found.kind, found.namespace, found.name))
@@ -90,7 +91,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
             cost=spent.get(row.pk, Fraction(0)),
             per_hour=prices[row.offering.key] * _priced(row) if row.offering.key in prices else None,
             currency=currency,
-            objects=tuple(objects[f"allocation:{row.pk}"]),
+            objects=tuple(objects[targets.allocation(row.pk)]),
         )
         for row in rows
     }
@@ -162,7 +163,9 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     from allocations.domain.objects import Ref, View
 
     asked = spec_of_row.of(row)
-    applied = set(AppliedObject.objects.filter(target=f"allocation:{row.pk}").values_list("kind", "namespace", "name"))
+    applied = set(
+        AppliedObject.objects.filter(target=targets.allocation(row.pk)).values_list("kind", "namespace", "name")
+    )
     wanted = [lease.build(asked), *registry.of(asked).objects(asked, View())]
     return [(manifest, tuple(Ref.of(manifest)) in applied) for manifest in wanted]
 

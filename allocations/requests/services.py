@@ -33,6 +33,7 @@ from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from quotas.costs import selectors as costs
 from quotas.limits import counting
@@ -186,7 +187,7 @@ def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
             raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
-        workqueue.mark(f"allocation:{row.pk}", at=row.starts_at)
+        workqueue.mark(targets.allocation(row.pk), at=row.starts_at)
     return row
 
 
@@ -208,7 +209,7 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
             note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
-            workqueue.mark(f"allocation:{row.pk}", f"project:{row.project.slug}")
+            workqueue.mark(targets.allocation(row.pk), targets.project(row.project.slug))
     return row
 
 
@@ -228,7 +229,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
-        workqueue.mark(f"allocation:{row.pk}")
+        workqueue.mark(targets.allocation(row.pk))
     row.refresh_from_db()
     return row
 
@@ -244,7 +245,7 @@ def retry(user: User, row: Allocation) -> Allocation:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
-        workqueue.mark(f"allocation:{row.pk}")
+        workqueue.mark(targets.allocation(row.pk))
     row.refresh_from_db()
     return row
 

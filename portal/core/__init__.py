@@ -1,1 +1,1 @@
-"""What every app stands on: clock, errors, money, locks, the durable list of what to look at, logs."""
+"""What every app stands on: clock, errors, money, locks, logs, and the rows of audit log and work queue."""

@@ -33,6 +33,7 @@ from portal.tenants.models import (
     User,
 )
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 SYSTEM = "system"
 Row = TypeVar("Row", bound=models.Model)
@@ -45,7 +46,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
     return department
 
 
@@ -53,7 +54,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
     return team
 
 
@@ -105,7 +106,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.mark(f"project:{slug}")
+        workqueue.mark(targets.project(slug))
     return project
 
 
@@ -266,4 +267,4 @@ def _insert(row: Row) -> Row:
 def _mark_people(team: Team) -> None:
     """Service accounts are the platform's, who may enter a namespace is the project's."""
     slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    workqueue.mark("platform", *(f"project:{slug}" for slug in slugs))
+    workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in slugs))

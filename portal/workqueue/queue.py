@@ -1,6 +1,6 @@
 """The durable list of what has to be looked at, and when.
 
-Targets are `allocation:<uuid>`, `project:<slug>`, `platform`, `inventory`. The row is the truth: it is
+`portal.workqueue.targets` has the targets. The row is the truth: it is
 written in the transaction of the change that makes a look necessary, and stays until a worker has looked. The
 Celery message is a hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
 
@@ -43,6 +43,7 @@ from portal.core import clock
 from portal.core.errors import Permanent, Retryable
 from portal.core.models import Due
 from portal.workqueue import wakeups
+from portal.workqueue.targets import Target
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +82,7 @@ class Taken:
     """What this machine's clock lacks to the database's."""
 
 
-def mark(*targets: str, at: datetime | None = None) -> None:
+def mark(*targets: Target, at: datetime | None = None) -> None:
     """Have each target looked at from `at` on (default: now), or earlier if it is due earlier already.
 
     Part of the caller's transaction; hints for what is due now are sent after its commit.

@@ -15,6 +15,7 @@ from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog import published, share_settings, shortnames
 from quotas.catalog.facts import (
     Discovered,
@@ -76,7 +77,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
-        workqueue.mark("platform", *(f"project:{slug}" for slug in _live_projects()))
+        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in _live_projects()))
     return flavor
 
 

@@ -7,6 +7,7 @@ from portal.audit.entries import audit
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Team
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.selectors import pools
 from quotas.limits.models import Limit
 
@@ -36,5 +37,5 @@ def halve() -> int:
                     team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
-            workqueue.mark("platform")
+            workqueue.mark(targets.PLATFORM)
     return len(missing)

@@ -14,6 +14,7 @@ from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import counting
 from quotas.limits.models import MOST_UNITS, PARTS, Limit, LimitUse, QueuePolicy, Reclaim, Within
@@ -61,7 +62,7 @@ def set_limit(
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.kept_by_kueue:
-            workqueue.mark("platform")
+            workqueue.mark(targets.PLATFORM)
     return row
 
 
@@ -79,7 +80,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
 
 
 def set_policy(
@@ -120,7 +121,7 @@ def set_policy(
             before=before,
             after={name: str(value) for name, value in terms.items()},
         )
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
     return row
 
 

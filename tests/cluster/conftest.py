@@ -11,6 +11,7 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from tests.support.cluster.asking import release_all
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
@@ -53,7 +54,7 @@ def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
-    workqueue.mark(f"project:{slug}")
+    workqueue.mark(targets.project(slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
     kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")

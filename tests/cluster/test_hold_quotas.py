@@ -15,6 +15,7 @@ from deploy.local.runner import Local
 from portal.core import clock
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.cluster.attacks.stage import Person
 from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
@@ -181,11 +182,11 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
         return kubectl("get", "resourcequota", name, *where, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     assert phase(row) == Phase.ACTIVE
     assert [i.end for i in intervals(row)] == [None]

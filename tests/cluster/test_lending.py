@@ -22,6 +22,7 @@ from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Project, Role, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
@@ -107,7 +108,7 @@ def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kub
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
     limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
-    workqueue.mark(f"project:{project.slug}")
+    workqueue.mark(targets.project(project.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
     eventually(lambda: _is_ready(team))
     user = tenants.create_user(f"{name}-{tail}", uuid4().hex)

@@ -18,6 +18,7 @@ from allocations.reconcile.platform import reconcile_platform
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Pool
 from quotas.limits import names
 from quotas.limits import services as limits
@@ -78,7 +79,7 @@ def forget() -> Iterator[Callable[[Department | Team], None]]:
         Limit.objects.filter(**limits.who(holder)).delete()
         QueuePolicy.objects.filter(**limits.who(holder)).delete()
         holder.delete()
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)

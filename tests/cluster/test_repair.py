@@ -14,6 +14,7 @@ from portal.core import clock
 from portal.core.models import Due
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
 from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
@@ -60,7 +61,7 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
-        workqueue.mark(f"allocation:{row.pk}")
+        workqueue.mark(targets.allocation(row.pk))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -179,7 +180,7 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     limit = limits.set_limit("test", project, row.offering, 2)
     assert limit.units_used == 0
     row.delete()
-    workqueue.mark("adoption")
+    workqueue.mark(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=id_).exists())
     again = Allocation.objects.get(pk=id_)
     assert again.recovered
@@ -212,7 +213,7 @@ def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member
     versions = "jsonpath={.items[*].metadata.resourceVersion}"
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     before = kubectl(*shown, "-o", versions)
-    workqueue.mark(f"allocation:{row.pk}", f"project:{project.slug}")
+    workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     assert kubectl(*shown, "-o", versions) == before
 

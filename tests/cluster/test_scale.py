@@ -19,6 +19,7 @@ from portal.core.models import Due
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
@@ -113,7 +114,7 @@ def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]
     eventually(lambda: PoolUse.objects.get(pool=pool).total > 16 * NODES, within_s=60)
     limits.set_limit("test", vision, pool, nominal + MANY)
     projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
-    workqueue.mark("platform", *(f"project:{p.slug}" for p in projects))
+    workqueue.mark(targets.PLATFORM, *(targets.project(p.slug) for p in projects))
     rows = [ask(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=300, every_s=1)
     until_nothing_is_due(within_s=60)
@@ -129,8 +130,8 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 ) -> None:
     slugs = set(Allocation.objects.filter(pk__in=[row.pk for row in many]).values_list("project__slug", flat=True))
     start, own_writes, own_gets = apiserver.counts(), apiserver.own(OWN_WRITES), apiserver.own(OWN_GETS)
-    targets = [f"allocation:{row.pk}" for row in many] + [f"project:{slug}" for slug in slugs]
-    workqueue.mark("platform", "inventory", "adoption", *targets)
+    kept = [targets.allocation(row.pk) for row in many] + [targets.project(slug) for slug in slugs]
+    workqueue.mark(targets.PLATFORM, targets.INVENTORY, targets.ADOPTION, *kept)
     until_nothing_is_due(within_s=120)
     assert apiserver.own(OWN_WRITES) == own_writes
     assert apiserver.own(OWN_GETS) == own_gets

@@ -21,6 +21,7 @@ from portal.core.errors import Refused
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
@@ -171,7 +172,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
     row.refresh_from_db()
     steer, opened = row.steer, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark("adoption")
+    workqueue.mark(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
     assert row.steer == steer

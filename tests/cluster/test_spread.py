@@ -16,6 +16,7 @@ from allocations.requests import selectors
 from portal.core.errors import Refused
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
@@ -112,7 +113,7 @@ def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: K
 def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
     opened = [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark("adoption")
+    workqueue.mark(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, constraints={"spread": True}).exists())
     wait_for(row, Phase.ACTIVE)
     assert [i.key for i in intervals(row)] == opened

@@ -10,7 +10,7 @@ from portal.core import clock
 from portal.core.errors import Retryable
 from portal.core.models import Due
 from portal.workqueue import queue as workqueue
-from portal.workqueue import wakeups
+from portal.workqueue import targets, wakeups
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -40,23 +40,23 @@ def later(minutes):
 
 
 def test_a_mark_never_moves_a_look_further_away():
-    workqueue.mark("platform", at=later(5))
-    workqueue.mark("platform", at=later(9))
+    workqueue.mark(targets.PLATFORM, at=later(5))
+    workqueue.mark(targets.PLATFORM, at=later(9))
     assert Due.objects.get().due_at == later(5)
-    workqueue.mark("platform", at=later(2))
+    workqueue.mark(targets.PLATFORM, at=later(2))
     assert Due.objects.get().due_at == later(2)
 
 
 def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark("platform", "inventory", "platform")
+        workqueue.mark(targets.PLATFORM, targets.INVENTORY, targets.PLATFORM)
         assert sent == []
     assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark("platform", at=later(1))
+        workqueue.mark(targets.PLATFORM, at=later(1))
     assert sent == []
 
 
@@ -70,7 +70,7 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
         raise OperationalError("no broker")
 
     monkeypatch.setattr(current_app, "send_task", refuse)
-    for target in ("platform", "inventory"):
+    for target in (targets.PLATFORM, targets.INVENTORY):
         with django_capture_on_commit_callbacks(execute=True):
             workqueue.mark(target)
     assert len(tries) == 1
@@ -78,46 +78,46 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
 
 
 def test_only_one_worker_gets_a_target():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     assert workqueue.take("platform") is not None
     assert workqueue.take("platform") is None
 
 
 def test_a_target_that_is_not_due_is_not_taken():
-    workqueue.mark("platform", at=later(1))
+    workqueue.mark(targets.PLATFORM, at=later(1))
     assert workqueue.take("platform") is None
     assert workqueue.take("inventory") is None
 
 
 def test_a_lease_runs_out_when_its_worker_dies(settings):
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     workqueue.take("platform")
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
         assert workqueue.take("platform") is not None
 
 
 def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     late = workqueue.take("platform")
     assert late is not None
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
         taken = workqueue.take("platform")
         assert taken is not None
         assert workqueue.finish(taken)
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
         assert workqueue.finish(late)
         workqueue.fail(late, Retryable("too late"))
         assert workqueue.take("platform") is not None
 
 
 def test_a_finished_look_leaves_nothing():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     assert workqueue.work("platform", lambda target: None)
     assert not Due.objects.exists()
 
 
 def test_a_finished_look_may_name_the_next_one():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     workqueue.work("platform", lambda target: later(30))
     assert Due.objects.get().due_at == later(30)
 
@@ -131,7 +131,7 @@ def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
         if len(looks) == 1:
             workqueue.mark(target, at=at)
 
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     workqueue.work("platform", look)
     assert len(looks) == 2
     assert not Due.objects.exists()
@@ -144,7 +144,7 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
         looks.append(target)
         workqueue.mark(target)
 
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     workqueue.work("platform", look)
     assert len(looks) == workqueue.LOOKS_IN_A_ROW
     assert sent == [("allocations.reconcile", "platform")]
@@ -152,11 +152,11 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
 
 
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     taken = workqueue.take("platform")
     assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark("platform")
+        workqueue.mark(targets.PLATFORM)
     assert sent == []
     assert workqueue.take("platform") is None
     assert workqueue.sweep() == 0
@@ -170,7 +170,7 @@ def fails(target):
 
 def test_a_failed_look_comes_back_later_and_later(settings):
     at, waits = NOON, []
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     for _ in range(12):
         with clock.frozen(at):
             workqueue.work("platform", fails)
@@ -184,7 +184,7 @@ def test_a_failed_look_comes_back_later_and_later(settings):
 
 
 def test_a_failure_may_say_when_to_try_again():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
 
     def asked(target):
         raise Retryable("busy", after_s=7)
@@ -194,7 +194,7 @@ def test_a_failure_may_say_when_to_try_again():
 
 
 def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
 
     def look(target):
         return 1 / 0
@@ -204,7 +204,7 @@ def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
 
 
 def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     Due.objects.update(attempts=10)
 
     def look(target):
@@ -216,16 +216,16 @@ def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
 
 
 def test_a_success_forgets_failures():
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     Due.objects.update(attempts=3, error="once upon a time")
     workqueue.work("platform", lambda target: later(1))
     assert (Due.objects.get().attempts, Due.objects.get().error) == (0, "")
 
 
 def test_the_sweep_hints_at_what_is_due_longest_first(sent):
-    workqueue.mark("platform", at=NOON - timedelta(minutes=1))
-    workqueue.mark("inventory", at=NOON - timedelta(minutes=2))
-    workqueue.mark("project:later", at=later(1))
+    workqueue.mark(targets.PLATFORM, at=NOON - timedelta(minutes=1))
+    workqueue.mark(targets.INVENTORY, at=NOON - timedelta(minutes=2))
+    workqueue.mark(targets.project("later"), at=later(1))
     assert workqueue.sweep() == 2
     assert [target for _, target in sent] == ["inventory", "platform"]
     assert workqueue.lag_s() == 120

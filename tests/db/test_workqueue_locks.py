@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock, lock_id
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def held_locks():
 
 
 def test_of_eight_workers_one_gets_the_target(transactional_db):
-    workqueue.mark("platform")
+    workqueue.mark(targets.PLATFORM)
     start, taken = threading.Barrier(8), []
 
     def work():

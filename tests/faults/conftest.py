@@ -13,6 +13,7 @@ from deploy.local.runner import Local
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from tests.support.cluster.asking import release_all
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
@@ -32,7 +33,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     for slug in ("vision", "language", "vision", "language"):
         project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
         people.append((User.objects.get(username=f"{slug}-member"), project))
-    workqueue.mark(*(f"project:{project.slug}" for _, project in people))
+    workqueue.mark(*(targets.project(project.slug) for _, project in people))
     for _, project in people:
         roles = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(roles, AssertionError)

@@ -31,6 +31,7 @@ from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from tests.support.cluster.asking import intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
@@ -52,7 +53,7 @@ FILLER_BYTES = 900_000
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
     """A project of its own, its namespace ready, to archive after the backup."""
     made = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
-    workqueue.mark(f"project:{made.slug}")
+    workqueue.mark(targets.project(made.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
 

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 
 from portal.tenants import seeds
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 
 class Command(BaseCommand):
@@ -29,4 +30,4 @@ class Command(BaseCommand):
         }
         file.touch(mode=0o600)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        workqueue.mark("platform", *(f"project:{slug}" for slug in made.namespaces))
+        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in made.namespaces))

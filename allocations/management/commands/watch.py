@@ -13,11 +13,11 @@ from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
-from allocations.reconcile.enforcement import lease_check
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
 from portal.core import heartbeat
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 log = structlog.get_logger(__name__)
 BEAT_S = 5.0
@@ -106,14 +106,13 @@ def mark_everything() -> None:
     live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
     there = MirrorObject.objects.filter(kind="Namespace").values("name")
     projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there)).values_list("slug", flat=True)
-    targets = [
-        "platform",
-        "inventory",
-        "adoption",
-        *(f"project:{s}" for s in projects),
-        *(f"allocation:{i}" for i in live),
-    ]
-    workqueue.mark(*targets)
+    workqueue.mark(
+        targets.PLATFORM,
+        targets.INVENTORY,
+        targets.ADOPTION,
+        *(targets.project(s) for s in projects),
+        *(targets.allocation(i) for i in live),
+    )
 
 
 class Beat:
@@ -126,5 +125,5 @@ class Beat:
     def __call__(self) -> None:
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
-            workqueue.mark(lease_check.TARGET)
+            workqueue.mark(targets.LEASES)
             self._next = time.monotonic() + BEAT_S

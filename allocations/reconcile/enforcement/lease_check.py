@@ -28,9 +28,9 @@ from allocations.reconcile.metering import unbilled
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Project
+from portal.workqueue import targets
 
 log = structlog.get_logger(__name__)
-TARGET = "leases"
 WATCHED = ("Pod", "ResourceClaim", "Workload")
 
 
@@ -39,7 +39,7 @@ def check_leases(client: Client) -> None:
 
     Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
     """
-    with advisory_lock(TARGET):
+    with advisory_lock(targets.LEASES):
         mirror.require_recent()
         now, failed = clock.now(), None
         live: dict[str, View] = {}

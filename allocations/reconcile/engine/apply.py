@@ -14,6 +14,7 @@ from allocations.domain.objects import Applied, Manifest, Ref
 from allocations.models import AppliedObject
 from allocations.reconcile.engine.plan import DELETED
 from portal.core import clock
+from portal.workqueue.targets import Target
 
 log = structlog.get_logger(__name__)
 REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"})
@@ -24,7 +25,7 @@ NOT_SO = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
 
 
-def apply(client: Client, actions: Iterable[Action], target: str) -> int:
+def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
     """Perform ``actions`` in order; returns how many. Raises the client's errors; what was done stays recorded."""
     done = 0
     for action in actions:
@@ -51,7 +52,7 @@ def apply(client: Client, actions: Iterable[Action], target: str) -> int:
     return done
 
 
-def _apply(client: Client, manifest: Manifest, target: str) -> None:
+def _apply(client: Client, manifest: Manifest, target: Target) -> None:
     ref = Ref.of(manifest)
     try:
         answer = client.apply(manifest)
@@ -83,7 +84,7 @@ def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
     return ClusterRefused(error.status, error.reason, message, error.causes)
 
 
-def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: str) -> None:
+def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
     row = AppliedObject(
         kind=ref.kind,
         namespace=ref.namespace,
@@ -103,7 +104,7 @@ def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target
     )
 
 
-def applied(target: str) -> dict[Ref, Applied]:
+def applied(target: Target) -> dict[Ref, Applied]:
     rows = AppliedObject.objects.filter(target=target)
     return {
         ref: Applied(ref, row.uid, row.resource_version, row.intent, row.digest)
@@ -121,7 +122,7 @@ def _timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _set_pods_ready(client: Client, action: SetPodsReady, target: str) -> None:
+def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> None:
     """Status by server-side apply with our one condition: ``conditions`` is a list-map, so Kueue's stay its own."""
     answer = client.apply(
         {

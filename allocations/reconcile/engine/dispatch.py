@@ -10,6 +10,7 @@ from allocations.reconcile.platform import reconcile_platform
 from allocations.reconcile.project import reconcile_project
 from allocations.reconcile.recovery import reconcile_adoption
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 
 
 def reconcile(target: str) -> bool:
@@ -19,19 +20,19 @@ def reconcile(target: str) -> bool:
 
 def look(target: str) -> datetime | None:
     """Bring one target to what is wanted; returns when time alone makes the next look necessary."""
-    kind, _, key = target.partition(":")
+    kind, key = targets.parse(target)
     match kind:
         case "allocation":
             return reconcile_allocation(key, connect())
         case "project":
             return reconcile_project(key, connect())
-        case "platform":
+        case targets.PLATFORM:
             return reconcile_platform(connect())
-        case "inventory":
+        case targets.INVENTORY:
             return reconcile_inventory()
-        case "adoption":
+        case targets.ADOPTION:
             return reconcile_adoption()
-        case "leases":
+        case targets.LEASES:
             check_leases(connect())
             return None
     raise ValueError(f"nobody looks at {target}")

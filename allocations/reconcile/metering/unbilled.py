@@ -9,6 +9,7 @@ from allocations.models import Allocation
 from allocations.reconcile.metering import job_reservations
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 
 HELD = (Phase.ACTIVE, Phase.LEAVING)
@@ -35,5 +36,4 @@ def jobs() -> set[tuple[str, str]]:
 
 def mark() -> None:
     """Have those looked at who enter what is missing."""
-    targets = [f"allocation:{pk}" for pk in allocations()]
-    workqueue.mark(*targets, *(["inventory"] if jobs() else []))
+    workqueue.mark(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))

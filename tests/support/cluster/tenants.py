@@ -14,6 +14,7 @@ from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
+from portal.workqueue import targets
 from tests.cluster.attacks.stage import Person
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
@@ -42,7 +43,7 @@ def token_of(user: User) -> Callable[[], str]:
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
     """New projects of the team, their namespaces ready for its members."""
     found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    workqueue.mark(*(f"project:{project.slug}" for project in found))
+    workqueue.mark(*(targets.project(project.slug) for project in found))
     for project in found:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)
