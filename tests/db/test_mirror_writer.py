@@ -18,6 +18,7 @@ from allocations.reconcile.engine.plan import why_apply
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
 from portal.core.models import Due
+from portal.workqueue.targets import Target
 from quotas.metering.models import UsageInterval
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -170,7 +171,7 @@ def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(
     AppliedObject.objects.update(intent=digest(wanted))
 
     def why() -> str:
-        return why_apply(wanted, mirror.of_allocations(ref.namespace, [listed]), applied("t")[ref])
+        return why_apply(wanted, mirror.of_allocations(ref.namespace, [listed]), applied(Target("t"))[ref])
 
     assert why() == "edited"
     start_anew()

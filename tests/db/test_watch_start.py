@@ -1,13 +1,13 @@
 """What has to be looked at once every kind has been listed."""
 
 import pytest
-from tests.db.builders_pages import ended, held
 
 from allocations.management.commands.watch import mark_everything
 from allocations.models import MirrorObject
 from portal.core import clock
 from portal.core.models import Due
 from tests.support.fleet import allocate, fleet
+from tests.support.pages import ended, held
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
