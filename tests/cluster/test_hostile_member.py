@@ -1,7 +1,7 @@
 """A member attacks for minutes with his ordinary rights, and another team works on as if he were not there.
 
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --seed 3
-    python -m tests.stack tests/cluster/test_hostile_member.py --attacks "full objects,lists"
+    python -m tests.stack tests/cluster/test_hostile_member.py --minutes 2 --attacks "full objects,lists"
 
 First the other team works without him, then with him: its medians stay within twice the calm ones and a quarter of a
 second. All he sends comes from the seed, each kind of attack from threads of its own, as fast as it is answered. He is
@@ -65,6 +65,14 @@ class Attacker:
         """All that is his is called by one of these, in logs too."""
         rows = Allocation.objects.filter(project=self.project).values_list("pk", flat=True)
         return (self.project.slug, self.user.username, *map(str, rows))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minutes(pytestconfig: pytest.Config) -> float:
+    given = float(pytestconfig.getoption("minutes"))
+    if not given:
+        pytest.skip("runs by option: --minutes 2")
+    return given
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +170,7 @@ def unmanaged(kubectl: Kubectl) -> Iterator[str]:
 
 
 @pytest.fixture
-def task(pytestconfig: pytest.Config, attacker: Attacker) -> Task:
+def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Task:
     project = attacker.project
     place = Place(
         namespace=project.namespace,
@@ -174,7 +182,7 @@ def task(pytestconfig: pytest.Config, attacker: Attacker) -> Task:
         tomorrow=(clock.now() + timedelta(days=1)).isoformat(),
     )
     options = pytestconfig.getoption
-    return Task(int(options("seed")), 60 * float(options("minutes")), options("attacks"), attacker.given, place)
+    return Task(int(options("seed")), 60 * minutes, options("attacks"), attacker.given, place)
 
 
 def say(*lines: str) -> None:
