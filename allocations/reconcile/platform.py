@@ -65,7 +65,8 @@ def desired(cluster: Cluster) -> list[Manifest]:
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
     return [
         *(platform.service_account(u.username) for u in people),
-        *map(platform.hold_class, [*map(names.hold_slot, range(LIVE_PER_PROJECT)), *_former_classes()]),
+        *map(platform.hold_class, map(names.hold_slot, range(LIVE_PER_PROJECT))),
+        *map(platform.former_hold_class, _former_classes()),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from allocations.cluster import names
+from allocations.cluster.manifests.platform import HOLD_PRIORITY, labelled
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject
 from allocations.requests import services
@@ -190,3 +191,17 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     assert phase(row) == Phase.ACTIVE
     assert [i.end for i in intervals(row)] == [None]
+
+
+def test_a_class_of_another_value_is_made_again(kubectl: Kubectl) -> None:
+    """As after an upgrade: they had value 0, which cannot be changed in place."""
+    name = names.hold_slot(249)
+    before = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 0}
+    kubectl("delete", "priorityclass", name)
+    kubectl("create", PORTAL, "-f", "-", stdin=json.dumps(labelled(before)))
+    workqueue.mark(targets.PLATFORM)
+
+    def value() -> str:
+        return kubectl("get", "priorityclass", name, "-o", "jsonpath={.value} {.preemptionPolicy}", "--ignore-not-found")
+
+    eventually(lambda: value() == f"{HOLD_PRIORITY} Never")

@@ -1,8 +1,9 @@
-"""What belongs to no project: people's service accounts and the hold classes of flavors."""
+"""What belongs to no project: people's service accounts and the classes of hold quotas."""
 
 from allocations.cluster import names
 from allocations.domain.objects import Manifest
 
+HOLD_PRIORITY = 100
 LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 
 
@@ -17,15 +18,22 @@ def service_account(username: str) -> Manifest:
 
 
 def hold_class(name: str) -> Manifest:
-    """Value 0: a pod of a hold preempts nobody; the class only scopes the hold quota (preemption is Kueue's)."""
+    """It scopes the hold quota, and has the scheduler look at pods with slices before those without, however many of
+    these wait. It preempts nobody (preemption is Kueue's)."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": name, "labels": LABELS},
-        "value": 0,
+        "value": HOLD_PRIORITY,
+        "preemptionPolicy": "Never",
         "globalDefault": False,
         "description": "Pods of one allocation: set by the portal's admission policy, scopes its hold quota.",
     }
+
+
+def former_hold_class(name: str) -> Manifest:
+    """A class that a flavor's allocations shared, as it was made: its pods keep it until they end."""
+    return {**hold_class(name), "value": 0, "preemptionPolicy": "PreemptLowerPriority"}
 
 
 def labelled(manifest: Manifest) -> Manifest:

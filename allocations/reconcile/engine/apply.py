@@ -17,9 +17,11 @@ from portal.core import clock
 from portal.workqueue.targets import Target
 
 log = structlog.get_logger(__name__)
-REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"})
-"""Kinds whose specs (a LocalQueue's ClusterQueue) cannot be changed in place: one that does not take our intent is
-deleted and made again. What is not ours stays."""
+GONE_AT_ONCE = frozenset({"PriorityClass"})
+"""Kinds of which nothing waits for an object's end, so that another can be made in the same moment."""
+REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
+"""Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does not
+take our intent is deleted and made again. What is not ours stays."""
 
 NOT_SO = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
@@ -64,12 +66,14 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
             _remember(ref, live, digest(manifest), our_fields(live), target)
             return
-        if live and error.status == 422:
-            client.delete(ref, live["metadata"]["uid"])
+        if not live or error.status != 422:
+            raise
+        client.delete(ref, live["metadata"]["uid"])
+        if ref.kind not in GONE_AT_ONCE:
             raise ClusterUnavailable(
                 f"{ref.kind} {ref.name} does not take our form and is made again: {error}"
             ) from error
-        raise
+        answer = client.apply(manifest)
     # Another digest of our managedFields entry in the watch will mean that someone edited what we own.
     _remember(ref, answer, digest(manifest), our_fields(answer), target)
 
