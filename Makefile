@@ -51,8 +51,9 @@ lint: setup
 	$(PYTHON) -m tests.services $(PYTHON) manage.py check --fail-level WARNING
 	$(PYTHON) -m tests.services $(PYTHON) manage.py makemigrations --check --dry-run
 
+# --reuse-db: the databases are thrown away with their servers.
 test: lint
-	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults -n auto --dist loadfile
+	$(PYTHON) -m pytest --ignore=tests/cluster --ignore=tests/faults -n auto --dist loadfile --reuse-db
 	$(PYTHON) -m tests.stack
 	$(PYTHON) -m tests.stack tests/faults
 

@@ -135,7 +135,7 @@ def test_another_content_type_is_415(api):
     assert "application/json" in answer.json()["hint"]
 
 
-@pytest.mark.parametrize("id_", ["nope", "5", str(uuid4()), "%00", "..%2f..", "x" * 2000])
+@pytest.mark.parametrize("id_", ["nope", "5", "00000000-0000-4000-8000-000000000000", "%00", "..%2f..", "x" * 2000])
 def test_an_id_that_is_nobodys_is_404(api, id_):
     for path in ("", "/events", "/manifests", "/connect"):
         answer = api.get(f"{URL}/{id_}{path}")
