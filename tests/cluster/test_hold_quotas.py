@@ -202,6 +202,7 @@ def test_a_class_of_another_value_is_made_again(kubectl: Kubectl) -> None:
     workqueue.mark(targets.PLATFORM)
 
     def value() -> str:
-        return kubectl("get", "priorityclass", name, "-o", "jsonpath={.value} {.preemptionPolicy}", "--ignore-not-found")
+        shown = ("-o", "jsonpath={.value} {.preemptionPolicy}", "--ignore-not-found")
+        return kubectl("get", "priorityclass", name, *shown)
 
     eventually(lambda: value() == f"{HOLD_PRIORITY} Never")

@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 GONE_AT_ONCE = frozenset({"PriorityClass"})
 """Kinds of which nothing waits for an object's end, so that another can be made in the same moment."""
 REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
-"""Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does not
-take our intent is deleted and made again. What is not ours stays."""
+"""Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does
+not take our intent is deleted and made again. What is not ours stays."""
 
 NOT_SO = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
