@@ -20,6 +20,7 @@ from allocations.domain.objects import Ref, is_on_node
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import mirror
+from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import job_ledger, ledger
 from portal.core import clock
 from portal.workqueue import queue as workqueue
@@ -120,11 +121,12 @@ def start_anew() -> None:
     """Take nothing that was seen or answered so far for newer than what a list brings.
 
     Until its kind is listed, nothing is known of an object: neither that it is there as it was applied, nor that it is
-    gone. Sightings keep their time.
+    gone. What was being deleted may be there as if it had never been asked to go. Sightings keep their time.
     """
     MirrorObject.objects.update(resource_version=0)
     WatchState.objects.update(resource_version=0)
     AppliedObject.objects.update(resource_version=1)
+    AppliedObject.objects.filter(intent=DELETED).update(intent="")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,9 @@ def take_down(project: Project, target: Target, client: Client) -> datetime | No
 
 def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
     """What the portal kept in the namespace, as the mirror shows it. Nothing of a namespace that is younger than the
-    archiving: the project was in use again, and its row came back from a backup."""
+    archiving, or was there before the portal: the project may be in use again, and its row come back from a backup."""
+    if project.adopted:
+        return {}
     namespace = view.get(_namespace(project))
     created_at = namespace.facts.get("created_at") if namespace else None
     if not created_at or project.archived_at is None or datetime.fromisoformat(created_at) > project.archived_at:

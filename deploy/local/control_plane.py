@@ -7,8 +7,8 @@ from deploy.local.home import ETCD_QUOTA_BYTES, Home
 from deploy.local.kubeconfigs import component_kubeconfig
 
 STAGES = Path(__file__).parent / "stages"
-# The scheduler's default of 50 requests a second would dominate every burst. The controller manager keeps its 20 a second
-# for each controller: with more, whoever scales a Deployment up and down takes all of the API server's time.
+# The scheduler's default of 50 requests a second would dominate every burst. The controller manager keeps its 20 a
+# second for each controller: with more, whoever scales a Deployment up and down takes all the time of the API server.
 BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 GATES = "--feature-gates=DRADeviceTaintRules=true"
 

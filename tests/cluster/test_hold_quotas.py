@@ -4,13 +4,17 @@ import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from allocations.cluster import names
-from allocations.cluster.manifests.platform import HOLD_PRIORITY, labelled
+from allocations.cluster.client import connect
+from allocations.cluster.manifests.platform import HOLD_PRIORITY, former_hold_class, hold_class
+from allocations.domain.actions import Apply
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject
+from allocations.reconcile.engine.apply import apply
 from allocations.requests import services
 from deploy.local.runner import Local
 from portal.core import clock
@@ -195,14 +199,9 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
 
 def test_a_class_of_another_value_is_made_again(kubectl: Kubectl) -> None:
     """As after an upgrade: they had value 0, which cannot be changed in place."""
-    name = names.hold_slot(249)
-    before = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 0}
+    name, target = f"{names.HOLD}{uuid4().hex[:8]}", targets.allocation(uuid4())
+    apply(connect(), [Apply(former_hold_class(name), "as before")], target)
+    apply(connect(), [Apply(hold_class(name), "after the upgrade")], target)
+    found = kubectl("get", "priorityclass", name, "-o", "jsonpath={.value} {.preemptionPolicy}")
     kubectl("delete", "priorityclass", name)
-    kubectl("create", PORTAL, "-f", "-", stdin=json.dumps(labelled(before)))
-    workqueue.mark(targets.PLATFORM)
-
-    def value() -> str:
-        shown = ("-o", "jsonpath={.value} {.preemptionPolicy}", "--ignore-not-found")
-        return kubectl("get", "priorityclass", name, *shown)
-
-    eventually(lambda: value() == f"{HOLD_PRIORITY} Never")
+    assert found == f"{HOLD_PRIORITY} Never"

@@ -48,3 +48,10 @@ def test_a_namespace_that_is_younger_than_the_archiving_is_left_alone(archived):
 
 def test_where_no_namespace_is_left_there_is_nothing_to_take_down(archived):
     assert brought_back(archived) == set()
+
+
+def test_a_namespace_that_was_there_before_the_portal_is_left_alone(archived):
+    archived.adopted = True
+    see(archived, "Namespace", archived.namespace)
+    see(archived, "RoleBinding", "gpu-portal-tenant")
+    assert brought_back(archived) == set()

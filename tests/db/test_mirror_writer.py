@@ -9,12 +9,12 @@ import pytest
 from allocations.cluster import kinds, names
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.domain.actions import digest
+from allocations.domain.actions import Action, Delete, Wanted, digest
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied
-from allocations.reconcile.engine.plan import why_apply
+from allocations.reconcile.engine.plan import DELETED, plan, why_apply
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
 from portal.core.models import Due
@@ -180,6 +180,22 @@ def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(
     assert why() == "edited"
     record_list(KINDS["ResourceClaim"], [], 520, at(70))
     assert why() == "deleted"
+
+
+def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed: Allocation) -> None:
+    ref = Ref("ResourceClaim", listed.project.namespace, listed.name)
+    uid = f"ResourceClaim-{listed.name}"
+    there = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": uid}
+    AppliedObject.objects.create(target="t", **there, intent=DELETED, digest="d", resource_version=1000, applied_at=T0)
+
+    def actions() -> list[Action]:
+        view = mirror.of_allocations(ref.namespace, [listed])
+        return plan(Wanted(unwanted=[[ref]]), view, applied(Target("t")))
+
+    assert actions() == []
+    start_anew()
+    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    assert actions() == [Delete(ref, uid)]
 
 
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:

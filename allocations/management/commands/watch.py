@@ -60,6 +60,7 @@ def run_epoch(epoch: int, stop: threading.Event) -> None:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
         with watch_epoch.writing(epoch):
             start_anew()
+        stop.wait(STANDBY_S)
 
 
 class Recorder:
