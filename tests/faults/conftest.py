@@ -60,12 +60,12 @@ def under_fault(
     """``with under_fault():`` the block is the fault, with IN_FLIGHT requests asked just before it.
 
     Half of what an earlier fault left is given back just before, too. At the block's end all must be right within
-    RIGHT_WITHIN_S, and as many seconds billed as were held. ``asked``: fewer, when the block asks itself;
+    ``within_s``, and as many seconds billed as were held. ``asked``: fewer, when the block asks itself;
     ``hidden_s``: for how long beyond the block nobody may have watched.
     """
 
     @contextmanager
-    def fault(*, asked: int = IN_FLIGHT, hidden_s: float = 0.0) -> Iterator[None]:
+    def fault(*, asked: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
         crowd.release(crowd.live()[::2])
         crowd.ask(asked)
         waiting = crowd.in_flight()
@@ -73,7 +73,7 @@ def under_fault(
         yield
         ended = time.monotonic()
         crowd.hidden_s = max(crowd.hidden_s, ended - began + hidden_s + WATCH_S)
-        eventually(lambda: _is_right(crowd, kubectl), AssertionError, within_s=RIGHT_WITHIN_S, every_s=0.5)
+        eventually(lambda: _is_right(crowd, kubectl), AssertionError, within_s=within_s, every_s=0.5)
         took = time.monotonic() - ended
         FIGURES.append(
             f"{request.node.name}: {waiting} in flight, fault of {ended - began:.1f} s, right after {took:.1f} s"

@@ -43,6 +43,8 @@ from tests.support.faults.fault import Fault
 pytestmark = pytest.mark.faults
 SINCE = 20
 """How many are asked after the backup, or while etcd is full."""
+RIGHT_WITHIN_S = 90.0
+"""The whole control plane starts anew, and half as many requests again are made in the fault."""
 ROOM_BYTES = 4 * 1024**2
 FILLER = "fault-filler"
 FILLER_BYTES = 900_000
@@ -63,7 +65,7 @@ def test_etcd_is_restored_from_a_backup(
 ) -> None:
     """By each path one allocation is held all along, one was released since the backup, and others were made since."""
     epoch = _epoch()
-    with under_fault():
+    with under_fault(within_s=RIGHT_WITHIN_S):
         kept, released = zip(*(_two_held(crowd, path) for path in registry.PATHS), strict=True)
         pods = {row: _running_pod(kubectl, row) for row in (*kept, *released)}
         charged = _charged(kept, released)
@@ -153,7 +155,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault, tmp_path: Path
 ) -> None:
     """Work that finds no space waits, and what is held stays held; then all of it is done without anyone asking."""
-    with under_fault():
+    with under_fault(within_s=RIGHT_WITHIN_S):
         held, released = zip(*(_two_held(crowd, path) for path in registry.PATHS), strict=True)
         charged = _charged(held, released)
         quota_bytes = Etcd(local.home).size_bytes() + ROOM_BYTES
