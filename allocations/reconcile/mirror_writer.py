@@ -81,10 +81,15 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         state = WatchState.objects.filter(kind=kind.name).first()
         last_sighting = state.synced_at if state else listed_at
         there = {o.ref: o.resource_version for o in observations}
-        _require_later(kind, there, resource_version, state.resource_version if state else 0)
-        known = MirrorObject.objects.filter(kind=kind.name).only("namespace", "name", "uid", "allocation")
-        missing = [
-            Observation(
+        _require_later(kind.name, resource_version, state.resource_version if state else 0)
+        missing = []
+        known = MirrorObject.objects.filter(kind=kind.name)
+        for row in known.only("namespace", "name", "uid", "allocation", "resource_version").iterator():
+            ref = Ref(kind.name, row.namespace, row.name)
+            if ref in there:
+                _require_later(f"{kind.name} {row.namespace}/{row.name}", there[ref], row.resource_version)
+                continue
+            gone = Observation(
                 ref=ref,
                 uid=row.uid,
                 resource_version=resource_version,
@@ -93,9 +98,7 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
                 gone=True,
                 allocation=row.allocation,
             )
-            for row in known.iterator()
-            if (ref := Ref(kind.name, row.namespace, row.name)) not in there
-        ]
+            missing.append(gone)
         record_observations(missing)
         for start in range(0, len(observations), PART):
             record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
@@ -103,18 +106,14 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         workqueue.mark(*_keepers_of_unseen(kind, there, resource_version))
 
 
-def _require_later(kind: Kind, there: Mapping[Ref, int], resource_version: int, synced: int) -> None:
-    """Raises StoreRestored when a list of these revisions is older than the mirror in any part.
+def _require_later(what: str, listed: int, seen: int) -> None:
+    """Raises StoreRestored when a kind or an object is listed at an earlier revision than it was seen at.
 
     Revisions may also go on above all former ones (``etcdutl snapshot restore --bump-revision``); the objects that are
     as the backup had them still have their own.
     """
-    if resource_version < synced:
-        raise StoreRestored(f"{kind.name} was seen at revision {synced} and is listed at {resource_version}")
-    rows = MirrorObject.objects.filter(kind=kind.name).values_list("namespace", "name", "resource_version")
-    for namespace, name, seen in rows.iterator():
-        if there.get(Ref(kind.name, namespace, name), seen) < seen:
-            raise StoreRestored(f"{kind.name} {namespace}/{name} was seen at revision {seen} and is older now")
+    if listed < seen:
+        raise StoreRestored(f"{what} was seen at revision {seen} and is listed at {listed}")
 
 
 def start_anew() -> None:

@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import urllib3
-
 from deploy.local.home import REPOSITORY, Home
+from tests.support.cluster import etcd_client
 
 GUIDE = REPOSITORY / "docs" / "guide" / "guards.md"
 BOUND = re.compile(r"^\| \*\*all of a project\*\* \|.*\*\*([\d,]+) MiB\*\* \|$", re.MULTILINE)
@@ -26,15 +25,8 @@ class Etcd:
     """The metrics of a local cluster's etcd, with the API server's certificate."""
 
     def __init__(self, home: Home) -> None:
-        certs = home.certs
         self._url = f"https://127.0.0.1:{home.ports['etcd']}/metrics"
-        self._pool = urllib3.PoolManager(
-            ca_certs=str(certs / "etcd-ca.crt"),
-            cert_file=str(certs / "etcd-client.crt"),
-            key_file=str(certs / "etcd-client.key"),
-            retries=False,
-            timeout=10,
-        )
+        self._pool = etcd_client.pool(home, timeout_s=10)
 
     def size(self) -> Size:
         return parse(self._pool.request("GET", self._url).data.decode())

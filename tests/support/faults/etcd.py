@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import urllib3
 
 from deploy.local import control_plane, leftovers, probes
 from deploy.local.home import Home
 from deploy.local.runner import Local
+from tests.support.cluster import etcd_client
 from tests.support.cluster.waiting import eventually
 
 NOSPACE = "NOSPACE"
@@ -67,15 +67,8 @@ class Etcd:
     """Its API as JSON (the gRPC gateway), with the API server's certificate."""
 
     def __init__(self, home: Home) -> None:
-        certs = home.certs
         self._url = f"https://127.0.0.1:{home.ports['etcd']}/v3"
-        self._pool = urllib3.PoolManager(
-            ca_certs=str(certs / "etcd-ca.crt"),
-            cert_file=str(certs / "etcd-client.crt"),
-            key_file=str(certs / "etcd-client.key"),
-            retries=False,
-            timeout=30,
-        )
+        self._pool = etcd_client.pool(home, timeout_s=30)
 
     def revision(self) -> int:
         return int(self._ask("maintenance/status")["header"]["revision"])
