@@ -21,6 +21,7 @@ KUEUE_GATES_OFF = (
 )
 KUEUE_GATES_ON = ("UnadmittedWorkloadsObservability", "UnadmittedWorkloadsExplicitStatus")
 KUEUE_EXCLUDED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+GUARD_PREFIX = "gpu-portal-"
 GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
 HOLDER_CLASS = {"value": 1_000_000_000, "preemptionPolicy": "Never"}
 CLASSES = ("gpu.nvidia.com", "mig.nvidia.com")
@@ -203,6 +204,10 @@ def guards(seen: Gathered, expected: Expected) -> Iterator[Finding]:
             wrong.append(f"{guard.kind} {guard.name} lets pass what it should refuse")
     complete = f"{len(expected.guards)} policies and bindings are in place"
     yield _either(name, not wrong, "; ".join(wrong) or complete, APPLY)
+    shipped = {(guard.kind, guard.name) for guard in expected.guards}
+    former = sorted(key for key in there if key[1].startswith(GUARD_PREFIX) and key not in shipped)
+    deletions = "; ".join(f"kubectl delete {kind.lower()} {guard}" for kind, guard in former)
+    yield _either("Guards of earlier releases", not former, ", ".join(guard for _, guard in former) or "none", deletions)
 
 
 def holder_class(seen: Gathered, _: Expected) -> Iterator[Finding]:
