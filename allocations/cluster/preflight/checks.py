@@ -207,7 +207,9 @@ def guards(seen: Gathered, expected: Expected) -> Iterator[Finding]:
     shipped = {(guard.kind, guard.name) for guard in expected.guards}
     former = sorted(key for key in there if key[1].startswith(GUARD_PREFIX) and key not in shipped)
     deletions = "; ".join(f"kubectl delete {kind.lower()} {guard}" for kind, guard in former)
-    yield _either("Guards of earlier releases", not former, ", ".join(guard for _, guard in former) or "none", deletions)
+    yield _either(
+        "Guards of earlier releases", not former, ", ".join(guard for _, guard in former) or "none", deletions
+    )
 
 
 def holder_class(seen: Gathered, _: Expected) -> Iterator[Finding]:
