@@ -126,14 +126,8 @@ class _Server:
                 rows = table(self.home, tuple(request["groups"]))
                 supervisor.add(rows)
                 return [row.name for row in rows]
-            case "start":
-                supervisor.start(request["name"])
-            case "stop":
-                supervisor.stop(request["name"])
-            case "hold":
-                supervisor.stop(request["name"], kill=True)
-            case "kill":
-                supervisor.kill(request["name"])
+            case "start" | "stop" | "hold" | "kill" as action:
+                getattr(supervisor, action)(request["name"])
             case "down":
                 self._stop()
             case unknown:

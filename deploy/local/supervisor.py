@@ -80,15 +80,19 @@ class Supervisor:
             self._end_now(run)
             run.phase, run.due, run.failures = "waiting", 0.0, 0
 
-    def stop(self, name: str, *, kill: bool = False) -> None:
-        """End it, politely or by SIGKILL, and keep it down until `start`."""
+    def stop(self, name: str) -> None:
+        """End it by its stop signal and keep it down until `start`."""
         run = self._named(name)
         run.phase = "stopped"
-        if kill:
-            self._end_now(run)
-        elif run.process is not None:
+        if run.process is not None:
             run.process.send_signal(run.row.stop_signal)
             run.due = time.monotonic() + run.row.stop_within_s
+
+    def hold(self, name: str) -> None:
+        """SIGKILL to the whole process group; keep it down until `start`."""
+        run = self._named(name)
+        run.phase = "stopped"
+        self._end_now(run)
 
     def kill(self, name: str) -> None:
         """SIGKILL to the whole process group; it is restarted as after any other exit."""
