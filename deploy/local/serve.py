@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import json
-import os
 import signal
 import socket
 import time
@@ -34,7 +33,6 @@ def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -
     with _lock(root) as mine:
         if not mine:
             return
-        (root / LOCK).write_text(str(os.getpid()))
         if ended := leftovers.end(root):
             say(f"ended {len(ended)} processes of an earlier run")
         with claims(cache_root() / "ports") as claim:
@@ -50,11 +48,6 @@ def is_running(root: Path) -> bool:
         return False
     with _lock(root) as free:
         return not free
-
-
-def supervisor_pid(root: Path) -> int:
-    """Of the supervisor that holds, or last held, this home."""
-    return int((root / LOCK).read_text())
 
 
 def describe(home: Home, groups: Iterable[str]) -> str:
