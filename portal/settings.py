@@ -73,7 +73,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
-    "django_filters",
     "django_htmx",
     "template_partials",
     "simple_history",
