@@ -18,11 +18,6 @@ def node_share(row: Allocation) -> NodeShare:
     return of_request(row.offering, row.count, row.claim)
 
 
-def per_slice(row: Allocation) -> NodeShare:
-    """What goes with one of its slices; a claim of its own is one slice, however many devices it takes."""
-    return of_request(row.offering, 1, row.claim)
-
-
 def of_request(offering: Offering, count: int, claim: Mapping[str, Any] | None) -> NodeShare:
     """What goes with so many slices; ``claim`` is as the row keeps it, for offerings of kind claim."""
     if offering.kind != Kind.CLAIM or claim is None:

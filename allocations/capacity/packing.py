@@ -41,12 +41,11 @@ class Card:
 
 @dataclass(frozen=True)
 class Piece:
-    """One slice of an offering. ``geometry`` where cards are cut on demand; ``replicas`` slices share a card."""
+    """One slice of an offering. ``replicas`` slices share a card."""
 
     kind: str
     profile: str = ""
     replicas: int = 1
-    geometry: Geometry | None = None
 
 
 Standing = tuple[Card, frozenset[Placement] | None, int]

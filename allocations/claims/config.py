@@ -39,16 +39,8 @@ class Sharing:
         return {name: value for name in FIELDS if (value := getattr(self, name)) not in ("", None, {})}
 
 
-def parse(document: Any, device: str = "gpu", *, path: str = "sharing", devices: int = MOST_DEVICES) -> Sharing:
-    """The sharing of so many ``devices``; raises Invalid with all that is wrong, by field."""
-    errors = Errors()
-    found = read(document, path, errors, device, devices)
-    errors.raise_any()
-    return found
-
-
 def read(document: Any, path: str, errors: Errors, device: str, devices: int = MOST_DEVICES) -> Sharing:
-    """As ``parse``, with what is wrong added to ``errors``."""
+    """The sharing of so many ``devices``, with all that is wrong added to ``errors`` by field."""
     node = Node(document, path, errors, FIELDS)
     strategy = node.choice("strategy", STRATEGIES)
     interval = node.choice("interval", INTERVALS) if node.has("interval") else ""

@@ -125,10 +125,3 @@ class Claim:
     @property
     def has_admin_access(self) -> bool:
         return any(choice.admin_access for choice in self.choices)
-
-    @property
-    def isolation(self) -> str:
-        """``full`` when it can only be whole GPUs, ``none`` when pods or claims share them, else ``hardware``."""
-        if self.config or any(choice.capacity for choice in self.choices):
-            return "none"
-        return "full" if all(choice.device == "gpu" for choice in self.choices) else "hardware"

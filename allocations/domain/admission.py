@@ -57,7 +57,6 @@ class Ask:
     used: int
     team: str
     priority: str = "normal"
-    may_be_critical: bool = False
     hidden: bool = False
     allocation_limits: tuple[AllocationLimit, ...] = ()
     spread: bool = False

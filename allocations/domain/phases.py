@@ -233,8 +233,6 @@ PHASES: tuple[Row, ...] = (
     ),
 )
 
-LIVE_PHASES = tuple(p for p in Phase if p is not Phase.ENDED)
-
 
 class Verdict(NamedTuple):
     phase: Phase

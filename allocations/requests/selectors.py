@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 
 from allocations.capacity import geometry_lookup
 from allocations.capacity.packing import card_of
-from allocations.capacity.snapshot import Stock
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain import isolation
@@ -168,7 +167,3 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     )
     wanted = [lease.build(asked), *registry.of(asked).objects(asked, View())]
     return [(manifest, tuple(Ref.of(manifest)) in applied) for manifest in wanted]
-
-
-def stock(user: User) -> Stock:
-    return Stock(access.visible_teams(user))

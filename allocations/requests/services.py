@@ -225,7 +225,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         ends_at = locked.ends_at + timedelta(hours=float(hours))
         if ends_at - clock.now() > rules.LONGEST:
             raise Invalid({"hours": [f"It may end at most {rules.LONGEST.days} days from now."]}, reason="time_invalid")
-        Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at, generation=locked.generation + 1)
+        Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at)
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})

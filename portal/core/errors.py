@@ -94,7 +94,6 @@ class Forbidden(Problem):
             detail or f"This needs the role {role_missing} in the team.",
             hint=hint or f"Ask a lead of the team for the role {role_missing}.",
         )
-        self.role_missing = role_missing
 
 
 class Refused(Problem):

@@ -176,7 +176,6 @@ class QueuePolicy(models.Model):
     )
     reclaim = models.CharField(max_length=13, choices=Reclaim, default=Reclaim.ANY)
     within = models.CharField(max_length=25, choices=Within, default=Within.NEVER)
-    history = HistoricalRecords()
 
     class Meta:
         verbose_name_plural = "queue policies"

@@ -12,9 +12,6 @@ from quotas.limits.models import KEPT_BY_KUEUE, Limit, QueuePolicy
 from quotas.limits.projection import Policy
 from quotas.limits.tree import Quota, Tree
 
-Usage = Mapping[str, Mapping[tuple[str, str], int]]
-"""What each queue (by its name in Kueue) uses: {(flavor, resource): amount}."""
-
 
 @dataclass(frozen=True)
 class Terms:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocations.capacity.node_shares import node_share, per_slice
+from allocations.capacity.node_shares import node_share
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests import services
@@ -29,7 +29,7 @@ def requested(member, **wish) -> Allocation:
 
 def test_each_slice_of_an_allocation_has_its_share(member, project):
     row = requested(member, offering="h100/mig-1g.10gb", count=3)
-    assert per_slice(row) == NodeShare(2_875, 30_000, 2)
+    assert row.offering.node_share == NodeShare(2_875, 30_000, 2)
     assert node_share(row) == NodeShare(8_625, 90_000, 6)
 
 

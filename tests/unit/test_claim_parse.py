@@ -80,19 +80,6 @@ def test_takes_a_part_of_what_serves_several_claims():
     asked = claim({"device": "gpu", "capacity": {"shares": "2"}}, kind="l40s-shares")
     (request,) = spec.build(asked, ["p"])["devices"]["requests"]
     assert request["exactly"]["capacity"] == {"requests": {"shares": "2"}}
-    assert asked.isolation == "none"
-
-
-@pytest.mark.parametrize(
-    ("request_", "isolation"),
-    [
-        ({"device": "gpu"}, "full"),
-        ({"device": "mig", "profile": "1g.10gb"}, "hardware"),
-        ({"alternatives": [{"device": "gpu"}, {"device": "mig"}]}, "hardware"),
-    ],
-)
-def test_says_what_stands_between_it_and_others(request_, isolation: str):
-    assert claim(request_).isolation == isolation
 
 
 def condition(**fields: object) -> dict[str, object]:
