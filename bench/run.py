@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from allocations.cluster.manifests.project import ProjectFacts
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.objects import Request, View
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
@@ -100,7 +101,7 @@ def _bare(bare: Bare, asked: Request) -> float:
 
 def _request(member: User, project: Project, offering: str) -> Request:
     """What the portal would ask for, in the bare client's namespace and team."""
-    seen = services.preview(member, services.Wish(project=project.slug, offering=offering))
+    seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
     asked = spec_of_row.of(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
@@ -121,7 +122,9 @@ def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
     found = []
     for wanted in (FEW, MANY):
         while len(rows) < wanted:
-            wish = services.Wish(project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1))
+            wish = AllocationRequest(
+                project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
+            )
             rows.append(services.request(member, wish))
         found.append(routes.counted(person))
     for row in rows:

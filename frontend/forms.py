@@ -10,8 +10,9 @@ from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
+from allocations.domain.allocation_spec import AllocationRequest, Constraints, Sharing
+from allocations.domain.custom_claim import CustomClaim
 from allocations.requests.rules import LONGEST, MOST_SLICES
-from allocations.requests.services import Wish
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
@@ -145,10 +146,10 @@ class RequestForm(LengthForm):
         choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
         self.fields["project"].widget = forms.Select(choices=choices)
 
-    def wish(self) -> Wish:
+    def wish(self) -> AllocationRequest:
         values = self.cleaned_data
         is_claim = claim_form.is_claim(values["offering"])
-        return Wish(
+        return AllocationRequest(
             project=values["project"],
             offering=values["offering"],
             count=1 if is_claim else values["count"],
@@ -157,22 +158,21 @@ class RequestForm(LengthForm):
             starts_at=values["starts_at"],
             priority=values["priority"] or "normal",
             purpose=values["purpose"],
-            spread=values["spread"],
-            constraints=tuple(values["constraints"]),
-            sharing={} if is_claim else self._sharing(),
-            claim=claim_form.document(self.data, self._sharing()) if is_claim else None,
+            constraints=Constraints.named(values["constraints"], spread=values["spread"]),
+            sharing=Sharing() if is_claim else self._sharing(),
+            claim=CustomClaim(claim_form.document(self.data, self._sharing().to_json())) if is_claim else None,
         )
 
-    def _sharing(self) -> dict[str, Any]:
-        """As the body of a REST request has it: only what was said."""
+    def _sharing(self) -> Sharing:
         values = self.cleaned_data
-        said = {
-            "strategy": values["strategy"],
-            "interval": values["interval"],
-            "active_thread_percentage": values["threads"],
-            "pinned_memory_limit": values["pinned"],
-        }
-        return {name: value for name, value in said.items() if value not in ("", None)} if said["strategy"] else {}
+        if not values["strategy"]:
+            return Sharing()
+        return Sharing(
+            strategy=values["strategy"],
+            interval=values["interval"] or None,
+            active_thread_percentage=values["threads"],
+            pinned_memory_limit=values["pinned"] or None,
+        )
 
 
 class ExtendForm(LengthForm):

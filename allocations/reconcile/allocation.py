@@ -11,6 +11,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
+from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import Applied, Ref, Request, View
 from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Ending, Phase
@@ -135,9 +136,10 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situati
 def _took_more(row: Allocation, situation: Situation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
-    if row.claim is None or not is_new or not situation.occupied:
+    claim = CustomClaim.of_column(row.claim)
+    if claim is None or claim.built is None or not is_new or not situation.occupied:
         return False
-    words = device_inventory.beyond(row.offering.flavor, row.claim["built"]["units"], situation.occupied)
+    words = device_inventory.beyond(row.offering.flavor, claim.built.units, situation.occupied)
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 

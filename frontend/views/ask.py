@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from allocations.capacity import device_inventory
 from allocations.capacity.node_shares import of_request
 from allocations.capacity.snapshot import Stock
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
-from allocations.requests.services import Preview, Wish
+from allocations.requests.services import Preview
 from frontend import claim_form, once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -144,7 +145,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
 
 
-def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
+def _summary(seen: Preview, wish: AllocationRequest, values: QueryDict) -> dict[str, Any]:
     hours = wish.hours if wish.hours is not None else 0
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {

@@ -47,7 +47,7 @@ def claim(request: Request, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": claim_spec.build(request, part.slices) if request.claim is None else own_claim.spec(request.claim),
+        "spec": claim_spec.build(request, part.slices) if request.claim is None else dict(request.claim),
     }
 
 

@@ -5,10 +5,9 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from allocations.capacity.packing import CONSTRAINTS
+from allocations.domain import allocation_spec
 from allocations.domain.admission import PRIORITIES
 from allocations.requests.rules import LONGEST, MOST_SLICES
-from allocations.requests.services import Wish
 from portal.api.http.strict import Amount, Body, Flag, Moment, Text, Whole
 from portal.api.schemas.claim_input import ClaimField
 
@@ -84,13 +83,6 @@ class Nothing(Body):
     """An empty object."""
 
 
-def wish(values: dict[str, Any]) -> Wish:
+def wish(values: dict[str, Any]) -> allocation_spec.AllocationRequest:
     """The checked body as the service reads it."""
-    wanted = values.pop("constraints", None) or {}
-    sharing = {name: given for name, given in (values.pop("sharing", None) or {}).items() if given is not None}
-    return Wish(
-        **values,
-        spread=wanted.get("spread", False),
-        constraints=tuple(name for name in CONSTRAINTS if wanted.get(name)),
-        sharing=sharing,
-    )
+    return allocation_spec.AllocationRequest.from_json(values)

@@ -11,9 +11,9 @@ import yaml
 from rest_framework import serializers
 
 from allocations.capacity import node_shares
-from allocations.capacity.packing import CONSTRAINTS
 from allocations.cluster.kinds import KINDS
 from allocations.connect.connection import Connection
+from allocations.domain.allocation_spec import CONSTRAINTS
 from allocations.domain.isolation import Isolation
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
