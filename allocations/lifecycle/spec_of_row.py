@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from allocations.capacity.node_shares import node_share
 from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
+from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.documents import fields_of
 from allocations.domain.objects import Request
 from allocations.domain.observed import Deadlines, Intent
@@ -37,7 +38,7 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
 def of(row: Allocation) -> Request:
     """The row as a Request; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
-    built = asked.claim.built if asked.claim else None
+    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
     return Request(
         id=str(row.id),
         name=row.name,
@@ -68,8 +69,8 @@ def of(row: Allocation) -> Request:
         constraints=asked.constraints.names,
         capacity=offering.capacity,
         is_shared=offering.kind == "shared",
-        cards=tuple(row.steer.get("cards", ())),
-        clique=row.steer.get("clique", ""),
+        cards=affinity.cards or (),
+        clique=affinity.clique or "",
         claim=built.spec if built else None,
         number=row.number,
         node_share=node_share(row),
