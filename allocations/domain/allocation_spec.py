@@ -59,7 +59,7 @@ CONSTRAINTS = tuple(each.name for each in fields_of(Constraints) if each.name !=
 class Sharing:
     """How pods share the devices of an allocation; false where they do not. As JSON, only what is given."""
 
-    strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=(TIME_SLICING, MPS))] = ""
+    strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=(TIME_SLICING, MPS), is_required=True)] = ""
     interval: Annotated[str | None, FieldInfo("Of TimeSlicing: Default, Short, Medium or Long.")] = None
     active_thread_percentage: Annotated[int | None, FieldInfo("Of MPS, 0 to 100.")] = None
     pinned_memory_limit: Annotated[str | None, FieldInfo("Of MPS, e.g. 10Gi.")] = None
@@ -87,7 +87,7 @@ class AllocationSpec:
     count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.")] = 1
     mode: Annotated[str, FieldInfo("hold.")] = "hold"
     name: Annotated[str, FieldInfo("DNS label, unique in the project; else made.")] = ""
-    purpose: Annotated[str, FieldInfo(max_length=500)] = ""
+    purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
     starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
     ends_at: Annotated[datetime | None, FieldInfo("Instead of hours; neither means 8 hours.")] = None
     priority: Annotated[str, FieldInfo(f"{', '.join(PRIORITIES)}.")] = "normal"
@@ -103,6 +103,10 @@ class AllocationSpec:
 
     def to_json(self) -> dict[str, Any]:
         return documents.document(self)
+
+
+LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
+"""Fields of text that pages show by their label."""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,16 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class FieldInfo:
-    """What interfaces say of a field. ``label`` puts it on the request page; ``choices`` are only described."""
+    """What interfaces say of a field. ``choices`` are only described; ``is_required``: a body that has its object has
+    to say it, though it has a default. A field of text with a ``label`` is on the request page and on the
+    allocation's, ``hint`` below it."""
 
     help: str = ""
     max_length: int | None = None
     choices: tuple[str, ...] = ()
+    is_required: bool = False
     label: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
