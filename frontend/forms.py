@@ -10,8 +10,9 @@ from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import AllocationRequest, Constraints, Sharing
+from allocations.domain.allocation_spec import LABELLED, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import SpecField
 from allocations.requests.rules import LONGEST, MOST_SLICES
 from frontend import claim_form
 from portal.core.errors import Problem
@@ -65,6 +66,16 @@ def _hours(**options: Any) -> forms.DecimalField:
     )
 
 
+def _labelled(field: SpecField) -> forms.CharField:
+    return forms.CharField(
+        required=False,
+        label=field.info.label,
+        max_length=field.info.max_length,
+        help_text=field.info.hint,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
 class LengthForm(Form):
     """A length of time by chip, or in hours under "Other"."""
 
@@ -91,12 +102,6 @@ class RequestForm(LengthForm):
         max_value=MOST_SLICES,
         initial=1,
         widget=forms.NumberInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
-    )
-    purpose = forms.CharField(
-        required=False,
-        max_length=500,
-        help_text="What it is for; shown to your team.",
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     name = forms.CharField(
         required=False,
@@ -145,6 +150,10 @@ class RequestForm(LengthForm):
         # A select of one's own projects; whether another one may be used is the service's answer, which is 404.
         choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
         self.fields["project"].widget = forms.Select(choices=choices)
+        self.fields |= {each.name: _labelled(each) for each in LABELLED}
+
+    def labelled(self) -> list[forms.BoundField]:
+        return [self[each.name] for each in LABELLED]
 
     def wish(self) -> AllocationRequest:
         values = self.cleaned_data
@@ -157,7 +166,7 @@ class RequestForm(LengthForm):
             hours=self.chosen_hours(),
             starts_at=values["starts_at"],
             priority=values["priority"] or "normal",
-            purpose=values["purpose"],
+            **{each.name: values[each.name] for each in LABELLED},
             constraints=Constraints.named(values["constraints"], spread=values["spread"]),
             sharing=Sharing() if is_claim else self._sharing(),
             claim=CustomClaim(claim_form.document(self.data, self._sharing().to_json())) if is_claim else None,

@@ -20,6 +20,7 @@ from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES, Binding
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation, of_allocation, of_slice
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -253,8 +254,9 @@ def _check(user: User, project: Project, offering: Offering, wish: AllocationReq
         errors["name"] = [
             f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."
         ]
-    if len(wish.purpose) > 500:
-        errors["purpose"] = ["Use at most 500 characters."]
+    for each in fields_of(AllocationRequest):
+        if each.info.max_length is not None and len(getattr(wish, each.name)) > each.info.max_length:
+            errors[each.name] = [f"Use at most {each.info.max_length} characters."]
     if errors:
         raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
     if wish.priority == "critical" and not access.can(user, "allocation.approve", project.team):

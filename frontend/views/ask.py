@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from allocations.capacity import device_inventory
 from allocations.capacity.node_shares import of_request
 from allocations.capacity.snapshot import Stock
-from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
 from allocations.requests.services import Preview
@@ -31,7 +31,8 @@ from quotas.costs import selectors as costs
 
 NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
 ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
-DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
+DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
+DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
