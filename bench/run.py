@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from allocations.cluster.manifests.project import ProjectFacts
 from allocations.domain.allocation_spec import AllocationRequest
-from allocations.domain.objects import Request, View
+from allocations.domain.objects import ResolvedSpec, View
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
@@ -54,7 +54,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     return {"paths": paths, "queries": _queries(member, project)}
 
 
-def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     """The bare client beside itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
@@ -63,7 +63,7 @@ def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
     return compare(*series).document()
 
 
-def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     ours, beside = [], []
     for n in range(rounds):
         if n % 2:
@@ -91,7 +91,7 @@ def _portal(web: Web, wish: Mapping[str, object]) -> float:
     return seconds
 
 
-def _bare(bare: Bare, asked: Request) -> float:
+def _bare(bare: Bare, asked: ResolvedSpec) -> float:
     """Each time another allocation, as the portal's is."""
     another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
@@ -99,7 +99,7 @@ def _bare(bare: Bare, asked: Request) -> float:
     return seconds
 
 
-def _request(member: User, project: Project, offering: str) -> Request:
+def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
     """What the portal would ask for, in the bare client's namespace and team."""
     seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
     asked = spec_of_row.of(services.draft(member, seen))

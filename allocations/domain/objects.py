@@ -94,8 +94,11 @@ class View:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked, as ``plan`` needs it. Quantities are whole numbers of the named resource, per slice."""
+class ResolvedSpec:
+    """An allocation's spec with what its offering, project and affinity add, from which its objects are built.
+
+    Quantities are whole numbers of the named resource, per slice.
+    """
 
     id: str
     name: str

@@ -11,7 +11,7 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
 from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.documents import fields_of
-from allocations.domain.objects import Request
+from allocations.domain.objects import ResolvedSpec
 from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
 
@@ -19,7 +19,7 @@ COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not
 
 
 def rows() -> QuerySet[Allocation]:
-    """Allocations with all that a Request needs, in one query."""
+    """Allocations with all that a ``ResolvedSpec`` needs, in one query."""
     return Allocation.objects.select_related("project__team__department", "offering__flavor", "requested_by")
 
 
@@ -35,11 +35,11 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
-def of(row: Allocation) -> Request:
-    """The row as a Request; needs the relations of ``rows()``."""
+def of(row: Allocation) -> ResolvedSpec:
+    """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
     built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
-    return Request(
+    return ResolvedSpec(
         id=str(row.id),
         name=row.name,
         project=project.slug,

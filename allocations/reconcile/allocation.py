@@ -12,7 +12,7 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
 from allocations.domain.custom_claim import CustomClaim
-from allocations.domain.objects import Applied, Ref, Request, View
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, View
 from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -112,11 +112,11 @@ def _intent(row: Allocation, number_wait: str) -> Intent:
     return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
+def _assess(row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
     return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Situation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -152,7 +152,7 @@ def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused)
     return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 
-def _known_gone(asked: Request, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+def _known_gone(asked: ResolvedSpec, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
     gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
     return [*gone, hold.status_ref(asked)] if lease.ref(asked) in gone else gone

@@ -14,7 +14,7 @@ from allocations.cluster.backends import dra
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.device_affinity import DeviceAffinity
-from allocations.domain.objects import Applied, Request, View
+from allocations.domain.objects import Applied, ResolvedSpec, View
 from allocations.domain.observed import Situation
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
@@ -25,7 +25,7 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def settle(row: Allocation, asked: Request, view: View, situation: Situation) -> bool:
+def settle(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> bool:
     """Bring the row's ``steer`` along, a DeviceAffinity; whether it changed.
 
     Raises MirrorStale while it cannot be known what an adopted allocation has.
@@ -49,7 +49,7 @@ def is_steerable(row: Allocation) -> bool:
     return flavor.path == "dra" and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
-def _settled(row: Allocation, asked: Request, view: View, situation: Situation) -> DeviceAffinity:
+def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
     parts = dra.parts(asked)
     seen = [view.get(part.claim) for part in parts]
     there = [claim for claim in seen if claim is not None]
@@ -76,7 +76,7 @@ def _settled(row: Allocation, asked: Request, view: View, situation: Situation) 
     return stored
 
 
-def _require_claims_seen(asked: Request, view: View) -> None:
+def _require_claims_seen(asked: ResolvedSpec, view: View) -> None:
     """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
     held = view.get(lease.ref(asked))
     revision = held.resource_version if held else 0
@@ -85,7 +85,7 @@ def _require_claims_seen(asked: Request, view: View) -> None:
             raise MirrorStale(f"claim {part.claim.name} of an adopted allocation was not looked for yet")
 
 
-def _chosen(row: Allocation, asked: Request) -> DeviceAffinity:
+def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
     flavor, offering = row.offering.flavor, row.offering
     with advisory_lock("steer", flavor.name):
