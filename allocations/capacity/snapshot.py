@@ -107,9 +107,9 @@ class Stock:
     def capacity(self, offering: Offering) -> Capacity:
         pool, held = offering.pool, self._held.get(offering.key, 0)
         if offering.flavor.partitionable:
-            there, piece = self._cards[offering.flavor_id], flavor_devices.piece(offering)
-            total = there.total(piece, empty=True)
-            return Capacity(total=total, held=held, free=there.total(piece))
+            there, shape = self._cards[offering.flavor_id], flavor_devices.slice_shape(offering)
+            total = there.total(shape, empty=True)
+            return Capacity(total=total, held=held, free=there.total(shape))
         total = room(units(pool), pool.resources, _draws(offering))
         free = room(units(pool), pool.resources, _draws(offering), self._drawn.get(pool.key, {}))
         return Capacity(total=total, held=held, free=min(free, total))
@@ -139,9 +139,9 @@ class Stock:
     ) -> Ask:
         """A request of ``count`` slices as the rules read it; ``drawn`` by one of them, where it is a claim's own."""
         capacity, quota = self.capacity(offering), self.quota(project.team, offering)
-        there, piece = self._cards.get(offering.flavor_id), flavor_devices.piece(offering)
+        there, shape = self._cards.get(offering.flavor_id), flavor_devices.slice_shape(offering)
         together = {
-            empty: there.together(piece, constraints, spread=spread, empty=empty) if there else None
+            empty: there.max_colocated(shape, constraints, spread=spread, empty=empty) if there else None
             for empty in (True, False)
         }
         return Ask(

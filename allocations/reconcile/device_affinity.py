@@ -1,7 +1,7 @@
 """Where an allocation's claims are steered: chosen before they are made, given up when the scheduler cannot follow.
 
 The scheduler takes the first card that fits. A MIG slice is therefore asked of the card on which it does the least
-harm (``allocations.capacity.packing``). The choice is a wish: between it and the claim somebody else may take
+harm (``allocations.capacity.device_choice``). The choice is a wish: between it and the claim somebody else may take
 the card, so a holder that finds no device has its claim made again without it.
 """
 
@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import structlog
 
-from allocations.capacity import flavor_devices, packing
+from allocations.capacity import device_choice, flavor_devices
+from allocations.capacity.cards import SAME_CLIQUE
+from allocations.capacity.packing import FlavorDevices
 from allocations.cluster.backends import dra
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
@@ -59,7 +61,7 @@ def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situat
     if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
             cards = tuple(card for part in parts for card in dra.steered(part, view))
-            if packing.SAME_CLIQUE not in asked.constraints:
+            if SAME_CLIQUE not in asked.constraints:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
             return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
@@ -89,15 +91,18 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
     flavor, offering = row.offering.flavor, row.offering
     with advisory_lock("steer", flavor.name):
-        found = flavor_devices.of([flavor], cliques=packing.SAME_CLIQUE in asked.constraints)[flavor.pk]
-        found = _with_what_is_under_way(row, flavor, found)
+        found = flavor_devices.of([flavor], cliques=SAME_CLIQUE in asked.constraints)[flavor.pk]
+        found = _with_pending(row, flavor, found)
         wanted = DeviceAffinity()
-        if packing.SAME_CLIQUE in asked.constraints:
-            clique = found.clique(flavor_devices.piece(offering), asked.count, asked.constraints, spread=asked.spread)
+        if SAME_CLIQUE in asked.constraints:
+            shape = flavor_devices.slice_shape(offering)
+            clique = device_choice.best_clique(found, shape, asked.count, asked.constraints, spread=asked.spread)
             wanted = DeviceAffinity(clique=clique)
-            found = found.only(clique)
+            found = found.of_clique(clique)
         if offering.kind == "mig" and flavor.partitionable:
-            chosen = found.steer(offering.profile, asked.count, asked.constraints, spread=asked.spread)
+            chosen = device_choice.choose_devices(
+                found, offering.profile, asked.count, asked.constraints, spread=asked.spread
+            )
             cards = tuple(card.uuid for card in chosen) if chosen else None
             wanted = replace(wanted, cards=cards, is_given_up=cards is None)
         # Within the lock: whoever chooses next has to see it.
@@ -105,7 +110,7 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     return wanted
 
 
-def _with_what_is_under_way(row: Allocation, flavor: Flavor, found: packing.Cards) -> packing.Cards:
+def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> FlavorDevices:
     """The cards as they will be once the claims that are steered to them, and have nothing yet, are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
@@ -117,10 +122,11 @@ def _with_what_is_under_way(row: Allocation, flavor: Flavor, found: packing.Card
     )
     claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
     there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
-    return found.expecting(
+    pending = (
         (profile, uuid)
         for namespace, name, profile, steer in wanted
         if (namespace, name) not in there
         for uuid in DeviceAffinity.from_json(steer).cards or ()
         if uuid
     )
+    return device_choice.with_pending(found, pending)

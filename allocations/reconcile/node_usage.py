@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from allocations.capacity import packing
+from allocations.capacity.cards import card_of
 from allocations.domain.objects import Seen, View, is_on_node
 from quotas.catalog import dra, layouts, node_room
 from quotas.catalog.facts import Discovered, FoundFlavor, FoundNode
@@ -72,7 +72,7 @@ def _of_claims(
     for claim in view.of("ResourceClaim"):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
-            flavor, card = flavor_of.get(node), packing.card_of(name)
+            flavor, card = flavor_of.get(node), card_of(name)
             if flavor is None or device["driver"] != dra.DRIVER or {(node, name), (node, card)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.packing import card_of
+from allocations.capacity.cards import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain import isolation

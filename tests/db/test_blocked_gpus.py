@@ -121,11 +121,12 @@ def test_by_states_as_much_fits_as_card_by_card() -> None:
     flavor = Flavor.objects.get(name="h100")
     there = flavor_devices.of([flavor])[flavor.pk]
     each = type(there)(there.cards, there.geometry)
-    pieces = [
-        flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")
+    shapes = [
+        flavor_devices.slice_shape(offering)
+        for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")
     ]
-    assert [there.total(piece) for piece in pieces] == [each.total(piece) for piece in pieces]
-    assert there.together(flavor_devices.piece(flavor.offerings.get(kind="whole")), (), spread=True) == 1
+    assert [there.total(shape) for shape in shapes] == [each.total(shape) for shape in shapes]
+    assert there.max_colocated(flavor_devices.slice_shape(flavor.offerings.get(kind="whole")), (), spread=True) == 1
 
 
 def test_operators_read_what_is_wrong_with_a_node_that_stays_offered() -> None:
