@@ -7,7 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 from allocations.cluster.manifests.project import ProjectFacts
-from allocations.domain.objects import Request, View
+from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.objects import ResolvedSpec, View
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
@@ -53,7 +54,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     return {"paths": paths, "queries": _queries(member, project)}
 
 
-def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     """The bare client beside itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
@@ -62,7 +63,7 @@ def _noise(bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
     return compare(*series).document()
 
 
-def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: Request, rounds: int) -> dict[str, float]:
+def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     ours, beside = [], []
     for n in range(rounds):
         if n % 2:
@@ -90,7 +91,7 @@ def _portal(web: Web, wish: Mapping[str, object]) -> float:
     return seconds
 
 
-def _bare(bare: Bare, asked: Request) -> float:
+def _bare(bare: Bare, asked: ResolvedSpec) -> float:
     """Each time another allocation, as the portal's is."""
     another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
@@ -98,9 +99,9 @@ def _bare(bare: Bare, asked: Request) -> float:
     return seconds
 
 
-def _request(member: User, project: Project, offering: str) -> Request:
+def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
     """What the portal would ask for, in the bare client's namespace and team."""
-    seen = services.preview(member, services.Wish(project=project.slug, offering=offering))
+    seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
     asked = spec_of_row.of(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
@@ -121,7 +122,9 @@ def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
     found = []
     for wanted in (FEW, MANY):
         while len(rows) < wanted:
-            wish = services.Wish(project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1))
+            wish = AllocationRequest(
+                project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
+            )
             rows.append(services.request(member, wish))
         found.append(routes.counted(person))
     for row in rows:

@@ -12,9 +12,9 @@ from datetime import datetime
 from django.core import signing
 
 from allocations.cluster import names
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import selectors
-from allocations.requests.services import Wish
 from portal.core import clock
 from portal.tenants.models import User
 
@@ -38,7 +38,7 @@ def made_at(key: str) -> datetime | None:
         return None
 
 
-def named(wish: Wish, key: str) -> Wish:
+def named(wish: AllocationRequest, key: str) -> AllocationRequest:
     """The wish with its name, made for it if a person gave none."""
     if wish.name:
         return wish
@@ -46,7 +46,7 @@ def named(wish: Wish, key: str) -> Wish:
     return replace(wish, name=names.suggest(wish.offering, digest[:6]))
 
 
-def earlier(user: User, wish: Wish, key: str) -> Allocation | None:
+def earlier(user: User, wish: AllocationRequest, key: str) -> Allocation | None:
     """The allocation that this form made before."""
     since = made_at(key)
     if since is None:

@@ -1,13 +1,12 @@
 """What allocations count against limits that the portal counts itself, and counting it anew."""
 
-from fractions import Fraction
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from allocations.capacity.snapshot import Stock
+from allocations.domain.custom_claim import CustomClaim
 from allocations.models import Allocation
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
@@ -20,10 +19,10 @@ RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", 
 
 def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
     """What an allocation counts; needs its offering's pool."""
-    if row.claim is None:
+    claim = CustomClaim.of_column(row.claim)
+    if claim is None or claim.built is None:
         return counting.draw(row.offering, row.count)
-    built: dict[str, Any] = row.claim["built"]
-    return stock.draw_of_claim(row.offering, built["units"], Fraction(built["gpus"]))
+    return stock.draw_of_claim(row.offering, claim.built.units, claim.built.gpus)
 
 
 def recount_departments() -> None:

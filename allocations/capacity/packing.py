@@ -16,7 +16,7 @@ from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import Geometry
 
 SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS = "same_gpu", "same_pcie_root", "same_clique", "distinct_gpus"
-CONSTRAINTS = (SAME_GPU, SAME_PCIE_ROOT, SAME_CLIQUE, DISTINCT_GPUS)
+"""Fields of ``allocations.domain.allocation_spec.Constraints``."""
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,11 @@ class View:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked, as ``plan`` needs it. Quantities are whole numbers of the named resource, per slice."""
+class ResolvedSpec:
+    """An allocation's spec with what its offering, project and affinity add, from which its objects are built.
+
+    Quantities are whole numbers of the named resource, per slice.
+    """
 
     id: str
     name: str
@@ -126,7 +129,7 @@ class Request:
     sharing: Mapping[str, Any] = field(default_factory=dict)
     """How pods share the devices of its claim; empty when each slice is one pod's at a time."""
     constraints: tuple[str, ...] = ()
-    """What its slices must have in common, or not: names of ``allocations.capacity.packing.CONSTRAINTS``."""
+    """What its slices must have in common, or not: names of ``allocations.domain.allocation_spec.CONSTRAINTS``."""
     capacity: Mapping[str, str] = field(default_factory=dict)
     """What one slice takes of a device that serves several claims, e.g. {"shares": "1"}."""
     is_shared: bool = False
@@ -136,7 +139,7 @@ class Request:
     clique: str = ""
     """The NVLink clique on whose nodes it is held, where the request wants one."""
     claim: Mapping[str, Any] | None = None
-    """Its own DRA request, for offerings of kind claim."""
+    """The spec of its own DRA request, for offerings of kind claim."""
     number: int | None = 0
     """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
     None before it starts."""

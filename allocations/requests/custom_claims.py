@@ -18,13 +18,14 @@ from allocations.claims.parse import LONGEST_CEL, parse
 from allocations.claims.units import Draw, Uncountable
 from allocations.cluster import dry_run
 from allocations.domain.admission import Ask, Binding
+from allocations.domain.allocation_spec import AllocationSpec
+from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.requests import rules
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
-BUILT = "built"
 MOST_RECORDED = 128 * 1024
 """Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
 
@@ -34,7 +35,7 @@ class Prepared:
     """``stored`` is for the row; ``draw`` the most it takes; ``now`` whether devices are free for it; ``never`` why it
     cannot be held even when all are."""
 
-    stored: Mapping[str, Any]
+    stored: CustomClaim
     draw: Draw
     now: Answer
     never: why_not.Never | None
@@ -61,8 +62,8 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     if claim.has_raw_cel:
         _try(claim, project, built)
     part = card_parts.least(claim, site.fleet.devices, site.draws)
-    kept = {"spec": built, "units": dict(draw.amounts), "gpus": str(draw.share), "card_part": str(part)}
-    return Prepared({**document, BUILT: kept}, draw, fit.fits(claim, site.now), why_not.never(claim, site.fleet))
+    stored = CustomClaim(document, BuiltClaim(built, draw.amounts, draw.share, part))
+    return Prepared(stored, draw, fit.fits(claim, site.now), why_not.never(claim, site.fleet))
 
 
 def _permit(user: User, project: Project, claim: Claim) -> None:
@@ -129,7 +130,8 @@ def _path(claim: Claim, field: str) -> str:
 
 def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The document as it was asked."""
-    return None if stored is None else {name: value for name, value in stored.items() if name != BUILT}
+    claim = CustomClaim.of_column(stored)
+    return None if claim is None else dict(claim.document)
 
 
 def bindings(stock: Stock, project: Project, ask: Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
@@ -175,18 +177,16 @@ def fits(stock: Stock, project: Project, offering: Offering, prepared: Prepared,
     return "now" if is_free else "queue"
 
 
-def problems(
-    offering: Offering, count: int, claim: Mapping[str, Any] | None, *, is_constrained: bool
-) -> dict[str, list[str]]:
+def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
     """What does not go together, by field."""
     if offering.kind != Kind.CLAIM:
         words = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
-        return {} if claim is None else {"claim": [words]}
+        return {} if request.claim is None else {"claim": [words]}
     errors: dict[str, list[str]] = {}
-    if claim is None:
+    if request.claim is None:
         errors["claim"] = ['Say which devices you need: {"requests": [{"device": "gpu", "count": 1}]}.']
-    if count != 1:
+    if request.count != 1:
         errors["count"] = ["The claim itself says how many devices; leave count out."]
-    if is_constrained:
+    if request.constraints:
         errors["constraints"] = ["The claim has constraints of its own; say it there."]
     return errors

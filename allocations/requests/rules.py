@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from allocations.domain.admission import AllocationLimit, Ask, Binding
+from allocations.domain.allocation_spec import MAX_SLICES
 
-MOST_SLICES = 1024
+MOST_SLICES = MAX_SLICES
 LONGEST = timedelta(days=366)
 
 

@@ -14,6 +14,7 @@ from allocations.capacity.packing import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain import isolation
+from allocations.domain.custom_claim import CustomClaim
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, Transition
 from allocations.requests import advice
@@ -98,7 +99,8 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
 
 def _priced(row: Allocation) -> Fraction:
     """Of how many slices it costs the price: of an own claim, the whole-GPU equivalents that it can take."""
-    return Fraction(row.claim["built"]["gpus"]) if row.claim else Fraction(row.count)
+    claim = CustomClaim.of_column(row.claim)
+    return claim.built.gpus if claim and claim.built else Fraction(row.count)
 
 
 def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:

@@ -6,23 +6,24 @@ transaction. Nothing here talks to the cluster, except to try an operator's own 
 """
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from allocations.capacity import allocation_limits, packing
+from allocations.capacity import allocation_limits
 from allocations.capacity.snapshot import Stock
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES, Binding
+from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation, of_allocation, of_slice
 from allocations.domain.phases import Ending, Phase
-from allocations.lifecycle import slot_numbers, transitions
+from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests import advice, alternatives, custom_claims, forecast, rules, validation
 from allocations.requests.alternatives import Alternative, Near
@@ -43,30 +44,6 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a person asks for, as an interface read it. ``hours`` above 0, or ``ends_at``; neither is 8 hours.
-    ``spread`` lets slices by DRA be on several nodes; by device plugin they may be anyway. ``constraints`` are names of
-    ``allocations.capacity.packing.CONSTRAINTS``; ``sharing`` is how pods share the devices
-    (``manifests.gpu_config``)."""
-
-    project: str
-    offering: str
-    count: int = 1
-    mode: str = "hold"
-    name: str = ""
-    hours: Decimal | None = None
-    starts_at: datetime | None = None
-    ends_at: datetime | None = None
-    priority: str = "normal"
-    purpose: str = ""
-    requeue: bool = True
-    spread: bool = False
-    constraints: tuple[str, ...] = ()
-    sharing: Mapping[str, Any] = field(default_factory=dict)
-    claim: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
 class Advised:
     """Of a request that is allowed. ``alternative`` is what would serve it better, None where nothing is to be had."""
 
@@ -84,7 +61,7 @@ class Preview:
 
     project: Project
     offering: Offering
-    wish: Wish
+    wish: AllocationRequest
     starts_at: datetime | None
     ends_at: datetime
     fits: str
@@ -97,10 +74,10 @@ class Preview:
     limits: list[Limit]
     alternatives: list[Alternative] = field(default_factory=list)
     warnings: list[Advised] = field(default_factory=list)
-    claim: Mapping[str, Any] | None = None
+    claim: CustomClaim | None = None
 
 
-def preview(user: User, wish: Wish) -> Preview:
+def preview(user: User, wish: AllocationRequest) -> Preview:
     """What the wish would come to, by the very rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
     project = access.project_for(user, wish.project)
     access.require(user, "allocation.request", project.team)
@@ -108,18 +85,18 @@ def preview(user: User, wish: Wish) -> Preview:
     now = clock.now()
     span = _period(wish, now)
     _check(user, project, offering, wish)
-    stock = Stock([project.team], user=user, project=project, cliques=packing.SAME_CLIQUE in wish.constraints)
+    stock = Stock([project.team], user=user, project=project, cliques=wish.constraints.same_clique)
     bounds = allocation_limits.applying(project, user)
     applying = bounds.scheduled if span.starts_at else bounds.live
-    own = custom_claims.prepare(user, project, offering, wish.claim) if wish.claim is not None else None
+    own = custom_claims.prepare(user, project, offering, wish.claim.document) if wish.claim is not None else None
     drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
     ask = stock.ask(
         project,
         offering,
         wish.count,
         allocation_limits=applying,
-        spread=wish.spread,
-        constraints=wish.constraints,
+        spread=wish.constraints.spread,
+        constraints=wish.constraints.names,
         drawn=drawn,
     )
     found = rules.bindings(ask) if own is None else custom_claims.bindings(stock, project, ask, offering, own)
@@ -127,7 +104,7 @@ def preview(user: User, wish: Wish) -> Preview:
     apart = _isolation(offering, wish)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
     prices = costs.prices_per_hour(stock.offerings(), now)
-    near = Near(project, offering, wish.count, hours, applying, wish.spread, wish.constraints)
+    near = Near(project, offering, wish.count, hours, applying, wish.constraints.spread, wish.constraints.names)
     better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
     price = prices.get(offering.key)
     if price is not None:
@@ -159,12 +136,12 @@ def preview(user: User, wish: Wish) -> Preview:
     )
 
 
-def _isolation(offering: Offering, wish: Wish) -> Isolation:
+def _isolation(offering: Offering, wish: AllocationRequest) -> Isolation:
     offered = of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return of_allocation(offered, wish.sharing, wish.claim)
+    return of_allocation(offered, wish.sharing.to_json(), wish.claim.document if wish.claim else None)
 
 
-def request(user: User, wish: Wish, *, actor: str = "") -> Allocation:
+def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocation:
     """Ask for slices: the only door. Returns the new allocation, queued (or scheduled).
 
     Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
@@ -257,19 +234,16 @@ def _offering(key: str) -> Offering:
     return row
 
 
-def _period(wish: Wish, now: datetime) -> rules.Period:
+def _period(wish: AllocationRequest, now: datetime) -> rules.Period:
     span = rules.period(now, settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at)
     if isinstance(span, dict):
         raise Invalid(span, reason="time_invalid")
     return span
 
 
-def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None:
-    errors: dict[str, list[str]] = validation.problems(
-        offering, wish.count, spread=wish.spread, constraints=wish.constraints, sharing=wish.sharing
-    )
-    is_constrained = wish.spread or bool(wish.constraints)
-    errors |= custom_claims.problems(offering, wish.count, wish.claim, is_constrained=is_constrained)
+def _check(user: User, project: Project, offering: Offering, wish: AllocationRequest) -> None:
+    errors: dict[str, list[str]] = validation.problems(offering, wish)
+    errors |= custom_claims.problems(offering, wish)
     if not 1 <= wish.count <= rules.MOST_SLICES:
         errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
     if wish.mode != "hold":
@@ -280,8 +254,9 @@ def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None
         errors["name"] = [
             f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."
         ]
-    if len(wish.purpose) > 500:
-        errors["purpose"] = ["Use at most 500 characters."]
+    for each in fields_of(AllocationRequest):
+        if each.info.max_length is not None and len(getattr(wish, each.name)) > each.info.max_length:
+            errors[each.name] = [f"Use at most {each.info.max_length} characters."]
     if errors:
         raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
     if wish.priority == "critical" and not access.can(user, "allocation.approve", project.team):
@@ -291,22 +266,14 @@ def _check(user: User, project: Project, offering: Offering, wish: Wish) -> None
 def draft(user: User, seen: Preview) -> Allocation:
     """The row that the wish would become, not written; named as given, or with a name made for it."""
     wish, now = seen.wish, clock.now()
+    name = wish.name or names.suggest(wish.offering, secrets.token_hex(3))
+    spec = wish.spec(name=name, starts_at=seen.starts_at, ends_at=seen.ends_at, claim=seen.claim)
     return Allocation(
-        name=wish.name or names.suggest(wish.offering, secrets.token_hex(3)),
         project=seen.project,
         offering=seen.offering,
         requested_by=user,
-        mode=wish.mode,
-        count=wish.count,
-        constraints=dict.fromkeys((*(["spread"] if wish.spread else []), *wish.constraints), True),
-        sharing=dict(wish.sharing),
-        claim=None if seen.claim is None else dict(seen.claim),
-        priority=wish.priority,
-        purpose=wish.purpose,
-        requeue=wish.requeue,
         created_at=now,
-        starts_at=seen.starts_at,
-        ends_at=seen.ends_at,
+        **spec_of_row.columns(spec),
         phase=Phase.SCHEDULED.value if seen.starts_at else Phase.QUEUED.value,
         phase_since=now,
         phase_until=seen.starts_at,

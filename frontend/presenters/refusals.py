@@ -10,10 +10,13 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from allocations.domain.allocation_spec import LABELLED
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import Look
 
+KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
+"""Fields that an alternative leaves as they are."""
 SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "capacity": "the fleet", "node": "a node"}
 
 
@@ -60,7 +63,7 @@ def bounds(found: Iterable[Binding]) -> list[Bound]:
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
     """``alternatives`` as REST has them; ``form`` is what was asked, which each link changes in what it must."""
-    kept = {name: form[name] for name in ("project", "purpose", "name", "priority", "spread") if form.get(name)}
+    kept = {name: form[name] for name in KEPT if form.get(name)}
     found = []
     for other in alternatives:
         hours = amounts.hours(Fraction(Decimal(other["hours"])))

@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from allocations.capacity import device_inventory
 from allocations.capacity.node_shares import of_request
 from allocations.capacity.snapshot import Stock
+from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
-from allocations.requests.services import Preview, Wish
+from allocations.requests.services import Preview
 from frontend import claim_form, once
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
@@ -30,7 +31,8 @@ from quotas.costs import selectors as costs
 
 NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
 ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
-DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
+DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
+DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -144,7 +146,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
 
 
-def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
+def _summary(seen: Preview, wish: AllocationRequest, values: QueryDict) -> dict[str, Any]:
     hours = wish.hours if wish.hours is not None else 0
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from allocations.capacity.snapshot import Stock
+from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
@@ -94,7 +95,9 @@ def can_get_now(project: Project, user: User, offering: Offering) -> int:
 
 def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
     """All on one node where there is room, else on several."""
-    wish = services.Wish(project.slug, offering.key, count, spread=offering.flavor.path == "dra")
+    wish = AllocationRequest(
+        project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
+    )
     return services.request(user, wish)
 
 

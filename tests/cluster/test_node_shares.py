@@ -128,7 +128,7 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
 def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    row = held(member, project, "h100/whole", 2, spread=True)
+    row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
         tenant.do("create", "-f", "-", words=pod(name, row, amounts(share_of(row), 100), slices=number))
         eventually(partial(is_running, kubectl, row, name))

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import Phase as Phases
 from hypothesis import strategies as st
 
+from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import selectors, services
@@ -76,7 +77,15 @@ def asked(
         count, constraints = 1, ()
     if not kind.named:
         constraints = ()
-    wish = services.Wish(project.slug, offering_of(kind, nodes), count, constraints=constraints, **kind.wish)
+    wish = AllocationRequest.from_json(
+        {
+            "project": project.slug,
+            "offering": offering_of(kind, nodes),
+            "count": count,
+            "constraints": Constraints.named(constraints),
+            **kind.wish,
+        }
+    )
     seen = services.preview(member, wish)
     note(f"{seen.fits}: {wish}")
     if seen.fits == "never":

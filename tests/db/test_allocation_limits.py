@@ -11,6 +11,7 @@ from django.db import connections
 
 from allocations.cluster import names
 from allocations.domain.admission import LIVE_PER_PROJECT
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.objects import View
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -143,7 +144,7 @@ def test_the_preview_says_it_before_and_offers_no_later_start_that_would_be_refu
     member = person(team)
     for _ in range(2):
         schedule(member, project)
-    wish = services.Wish(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
+    wish = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
     seen = services.preview(member, wish)
     assert (seen.fits, [one.dimension for one in seen.bindings]) == ("never", ["member:scheduled"])
     assert not [one for one in services.preview(member, replace(wish, starts_at=None)).alternatives if one.starts_at]
@@ -207,7 +208,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
         uid="u",
         resource_version=1,
         allocation=row.name,
-        facts={"record": spec_of_row.record(row)},
+        facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
         seen_at=clock.now(),
     )
     recovery.adopt(project.namespace)

@@ -5,11 +5,12 @@ from fractions import Fraction
 import pytest
 
 from allocations.capacity.snapshot import Stock
+from allocations.domain.allocation_spec import AllocationRequest, Constraints
+from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.requests import custom_claims, selectors, services
-from allocations.requests.services import Wish
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Offering
 from tests.support.claim_rows import h100_node, take
@@ -17,6 +18,8 @@ from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 COMPUTE, MEMORY = "gpu-portal.io/compute-slices", "gpu-portal.io/memory-slices"
+
+ONE = CustomClaim({"requests": [{"count": 1}]})
 
 
 @pytest.fixture
@@ -29,8 +32,10 @@ def member(team):
     return person(team)
 
 
-def wish(*requests, **parts) -> Wish:
-    return Wish(project="vision-train", offering="h100/claim", claim={"requests": list(requests), **parts})
+def wish(*requests, **parts) -> AllocationRequest:
+    return AllocationRequest(
+        project="vision-train", offering="h100/claim", claim=CustomClaim({"requests": list(requests), **parts})
+    )
 
 
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
@@ -39,7 +44,7 @@ def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
     asked = spec_of_row.of(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
     assert asked.claim is not None
-    assert asked.claim["built"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+    assert asked.claim["devices"]["requests"][0]["exactly"]["count"] == 2
 
 
 def test_its_price_is_that_of_the_most_it_can_take(fleet, member, project):
@@ -74,7 +79,7 @@ def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member
     assert Stock([team]).mine(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
     assert services.preview(member, wish({"count": 1})).fits == "now"
     assert services.preview(member, wish({"count": 2})).fits == "queue"
-    assert services.preview(member, Wish("vision-train", "h100/whole", 2)).fits == "queue"
+    assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
 
 
 def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
@@ -102,11 +107,14 @@ def test_devices_that_others_have_make_it_wait(fleet, member, project):
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        (Wish("vision-train", "h100/claim"), "claim"),
-        (Wish("vision-train", "h100/whole", claim={"requests": [{"count": 1}]}), "claim"),
-        (Wish("vision-train", "h100/claim", 2, claim={"requests": [{"count": 1}]}), "count"),
-        (Wish("vision-train", "h100/claim", spread=True, claim={"requests": [{"count": 1}]}), "constraints"),
-        (Wish("vision-train", "h100/claim", claim={}), "claim.requests"),
+        (AllocationRequest("vision-train", "h100/claim"), "claim"),
+        (AllocationRequest("vision-train", "h100/whole", claim=ONE), "claim"),
+        (AllocationRequest("vision-train", "h100/claim", 2, claim=ONE), "count"),
+        (
+            AllocationRequest("vision-train", "h100/claim", constraints=Constraints(spread=True), claim=ONE),
+            "constraints",
+        ),
+        (AllocationRequest("vision-train", "h100/claim", claim=CustomClaim({})), "claim.requests"),
     ],
 )
 def test_what_does_not_go_together_is_named_by_field(fleet, member, project, wrong, field):

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from allocations.domain.objects import Request
+from allocations.domain.objects import ResolvedSpec
 from quotas.catalog.node_shares import NodeShare
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-WHOLE = Request(
+WHOLE = ResolvedSpec(
     id="7",
     name="train",
     project="vision-train",

@@ -12,7 +12,7 @@ from tests.support import request_specs
 from tests.support.claims import claim, words
 
 BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
-REQUEST = replace(request_specs.WHOLE, kind="claim", claim={"requests": [], "built": {"spec": BUILT, "units": {}}})
+REQUEST = replace(request_specs.WHOLE, kind="claim", claim=BUILT)
 (PART,) = dra.parts(REQUEST)
 
 

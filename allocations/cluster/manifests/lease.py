@@ -8,14 +8,14 @@ from datetime import datetime
 
 from allocations.cluster import names
 from allocations.domain import reasons
-from allocations.domain.objects import Manifest, Ref, Request, Seen
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen
 from allocations.domain.phases import LeaseFacts
 
 KIND = "Workload"
 PAUSE = "registry.k8s.io/pause:3.10"
 
 
-def labels(request: Request) -> dict[str, str]:
+def labels(request: ResolvedSpec) -> dict[str, str]:
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
@@ -26,11 +26,11 @@ def labels(request: Request) -> dict[str, str]:
     }
 
 
-def ref(request: Request) -> Ref:
+def ref(request: ResolvedSpec) -> Ref:
     return Ref(KIND, request.namespace, names.lease(request.name))
 
 
-def build(request: Request) -> Manifest:
+def build(request: ResolvedSpec) -> Manifest:
     """One pod per slice, each asking the pool's units for one slice as plain integers."""
     amounts = {resource: str(amount) for resource, amount in sorted(request.requests.items())}
     return {

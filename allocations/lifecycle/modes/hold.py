@@ -7,7 +7,7 @@ from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted, nothing_left
-from allocations.domain.objects import Applied, Ref, Request, Slice, View, has_finished
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, View, has_finished
 from allocations.domain.observed import Deadlines, Intent, Situation
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
@@ -16,26 +16,26 @@ NUMBER_RETRY = timedelta(seconds=60)
 """How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
 
 
-def users(request: Request, view: View) -> tuple[Ref, ...]:
+def users(request: ResolvedSpec, view: View) -> tuple[Ref, ...]:
     """Tenants' pods of the allocation that could still use it, those that are ending included."""
     own = set(own_refs(request))
     pods = hold_quota.pods(request, view)
     return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
 
 
-def is_class_used(request: Request, view: View) -> bool:
+def is_class_used(request: ResolvedSpec, view: View) -> bool:
     """Whether any pod that has not finished carries the class, whatever its labels say."""
     hold_class = names.hold_slot(request.number)
     pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
     return not all(has_finished(seen.facts) for seen in pods)
 
 
-def own_refs(request: Request) -> list[Ref]:
+def own_refs(request: ResolvedSpec) -> list[Ref]:
     return [ref for group in registry.of(request).leftovers(request) for ref in group] + [lease.ref(request)]
 
 
 def assess(
-    request: Request,
+    request: ResolvedSpec,
     intent: Intent,
     view: View,
     applied: Mapping[Ref, Applied],
@@ -102,27 +102,27 @@ def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> da
     return None
 
 
-def is_listed(request: Request, view: View) -> bool:
+def is_listed(request: ResolvedSpec, view: View) -> bool:
     """Whether the project's guard lets pods of the allocation in."""
     guard = view.get(Ref("GpuProject", request.namespace, names.GUARD))
     return guard is not None and request.name in guard.facts.get("allocations", ())
 
 
-def is_held_open(request: Request, view: View) -> bool:
+def is_held_open(request: ResolvedSpec, view: View) -> bool:
     """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
     is lost shuts out no pod of the others."""
     path = registry.of(request)
     return bool(path.held(request, view)) or (is_listed(request, view) and bool(path.occupied(request, view)))
 
 
-def charged(request: Request, view: View) -> tuple[Slice, ...]:
+def charged(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
     given, since they could use it."""
     path = registry.of(request)
     return path.held(request, view) or (path.occupied(request, view) if is_listed(request, view) else ())
 
 
-def needs_project(request: Request, situation: Situation, view: View) -> bool:
+def needs_project(request: ResolvedSpec, situation: Situation, view: View) -> bool:
     """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
     if is_listed(request, view) != situation.is_usable:
         return True
@@ -131,12 +131,12 @@ def needs_project(request: Request, situation: Situation, view: View) -> bool:
     return not hold_quota.is_complete(request, registry.of(request).quota(request), view)
 
 
-def status_ref(request: Request) -> Ref:
+def status_ref(request: ResolvedSpec) -> Ref:
     """Where the answer to our last status write is remembered, so that one in flight is not written twice."""
     return Ref("Workload/status", request.namespace, names.lease(request.name))
 
 
-def wanted(request: Request, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
+def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
     """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
     path = registry.of(request)
     taking_back = [list(situation.users), *path.leftovers(request)]
@@ -170,7 +170,7 @@ def wanted(request: Request, situation: Situation, view: View, applied: Mapping[
 
 
 def _pods_ready(
-    request: Request, situation: Situation, view: View, applied: Mapping[Ref, Applied]
+    request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
     seen, written = view.get(lease.ref(request)), applied.get(status_ref(request))
     ready = bool(situation.held)
@@ -181,7 +181,7 @@ def _pods_ready(
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 
 
-def wake_at(request: Request, intent: Intent, situation: Situation) -> datetime | None:
+def wake_at(request: ResolvedSpec, intent: Intent, situation: Situation) -> datetime | None:
     """The next moment at which time alone changes something."""
     now = situation.facts.now
     if intent.released:

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from allocations.claims import cel, config
 from allocations.claims.model import CLASSES, MOST_DEVICES
 from allocations.claims.parse import MOST, MOST_CHOICES
+from allocations.domain.custom_claim import CustomClaim
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -75,7 +76,7 @@ SCHEMA = {
 class ClaimField(serializers.Field):
     """A JSON object."""
 
-    def to_internal_value(self, data: Any) -> Mapping[str, Any]:
+    def to_internal_value(self, data: Any) -> CustomClaim:
         if not isinstance(data, Mapping):
             raise serializers.ValidationError("Give a JSON object.")
-        return data
+        return CustomClaim(data)

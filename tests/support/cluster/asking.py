@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
@@ -11,7 +12,9 @@ from tests.support.cluster.waiting import eventually
 
 
 def ask(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
-    return services.request(user, services.Wish(project=project.slug, offering=offering, count=count, **wish))
+    return services.request(
+        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **wish})
+    )
 
 
 def phase(row: Allocation) -> str:
