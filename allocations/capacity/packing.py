@@ -76,7 +76,7 @@ class FlavorDevices:
     def max_colocated(
         self, shape: SliceShape, constraints: Collection[str], *, spread: bool, empty: bool = False
     ) -> int:
-        """The most slices that one request can get at once under its constraints; with ``empty``, did nobody use any."""
+        """The most slices that one request can get at once under its constraints; with ``empty`` if nobody used any."""
         rooms: Counter[tuple[tuple[str, ...], str]] = Counter()
         for card in self.cards:
             if (group := group_of(card, constraints, spread=spread)) is not None:
