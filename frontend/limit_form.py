@@ -8,7 +8,7 @@ from frontend.forms import Form
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
-from quotas.limits.models import MOST_UNITS
+from quotas.limits.models import MAX_UNITS
 from quotas.limits.services import Holder, Scope
 
 ALL = "all"
@@ -22,20 +22,20 @@ class LimitForm(Form):
     nominal = forms.IntegerField(
         label="At once",
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="Units of a pool, slices of an offering; whole GPUs of a flavor, or of all.",
     )
     borrowing = forms.IntegerField(
         required=False,
         initial=0,
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="What may be borrowed beside it, of a pool by a department or team. Empty: as much as others lend.",
     )
     lending = forms.IntegerField(
         required=False,
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="What of it may be lent while it is not used. Empty: all of it.",
     )
 

@@ -18,7 +18,7 @@ STRATEGIES = (TIME_SLICING, MPS)
 INTERVALS = ("Default", "Short", "Medium", "Long")
 MPS_FIELDS = ("active_thread_percentage", "pinned_memory_limit", "per_device_pinned_memory_limit")
 FIELDS = ("strategy", "interval", *MPS_FIELDS)
-MOST_DEVICES = 128
+MAX_DEVICES = 128
 LEAST_LIMIT = 2**20
 """The driver hands limits on in whole MiB and refuses zero."""
 
@@ -39,7 +39,7 @@ class Sharing:
         return {name: value for name in FIELDS if (value := getattr(self, name)) not in ("", None, {})}
 
 
-def read(document: Any, path: str, errors: Errors, device: str, devices: int = MOST_DEVICES) -> Sharing:
+def read(document: Any, path: str, errors: Errors, device: str, devices: int = MAX_DEVICES) -> Sharing:
     """The sharing of so many ``devices``, with all that is wrong added to ``errors`` by field."""
     node = Node(document, path, errors, FIELDS)
     strategy = node.choice("strategy", STRATEGIES)

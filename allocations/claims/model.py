@@ -15,7 +15,7 @@ CLASSES = {"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com"}
 PRODUCT = f"{DRIVER}/productName"
 PROFILE = f"{DRIVER}/profile"
 SHARES = f"{DRIVER}/shares"
-MOST_DEVICES = 32
+MAX_DEVICES = 32
 """A claim's allocation lists at most so many (AllocationResultsMaxSize)."""
 
 Value = str | int | bool

@@ -9,7 +9,7 @@ from allocations.claims.matching import holds, meets
 from allocations.claims.model import Choice, Claim, Condition, Device, short
 from quotas.catalog import quantities
 
-MOST_TRIED = 4
+MAX_TRIED = 4
 """Requests of which fewer are tried: enough for a hint."""
 
 
@@ -104,7 +104,7 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Never:
 
 
 def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Never:
-    counts = [fit.most_of(claim, index, empty) for index in range(min(MOST_TRIED, len(claim.requests)))]
+    counts = [fit.most_of(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
     most = max(counts, default=0)
     what = "each with another" if distinct else "all with the same"
     asked = sum(request.choices[0].count or 1 for request in claim.requests)

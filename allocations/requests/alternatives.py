@@ -13,7 +13,7 @@ from portal.core import money
 from portal.tenants.models import Project
 from quotas.catalog.models import Isolation, Offering
 
-MOST = 5
+MAX_ALTERNATIVES = 5
 AS_GOOD: Mapping[str, frozenset[str]] = {
     Isolation.FULL: frozenset({Isolation.FULL, Isolation.HARDWARE}),
     Isolation.HARDWARE: frozenset({Isolation.FULL, Isolation.HARDWARE}),
@@ -80,7 +80,7 @@ def ranked(
             price=None if price is None else price * count * near.hours,
         )
         found.append((_rank(near, candidate, other), other))
-    return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MOST]
+    return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MAX_ALTERNATIVES]
 
 
 def later(near: Near, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:

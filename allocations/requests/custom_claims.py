@@ -26,7 +26,7 @@ from portal.tenants import access
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
-MOST_RECORDED = 128 * 1024
+MAX_RECORDED = 128 * 1024
 """Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
 
 
@@ -101,8 +101,8 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
         for choice, of in zip(request.choices, chosen, strict=True):
             if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
                 raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
-    if len(json.dumps([document, built])) > MOST_RECORDED:
-        raise Invalid({"claim": [f"It is too long. Say it in less than {MOST_RECORDED // 1024} KiB, CEL included."]})
+    if len(json.dumps([document, built])) > MAX_RECORDED:
+        raise Invalid({"claim": [f"It is too long. Say it in less than {MAX_RECORDED // 1024} KiB, CEL included."]})
 
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:

@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from allocations.domain.admission import AllocationLimit, Ask, Binding
-from allocations.domain.allocation_spec import MAX_SLICES
 
-MOST_SLICES = MAX_SLICES
 LONGEST = timedelta(days=366)
 
 

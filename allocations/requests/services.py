@@ -18,7 +18,7 @@ from allocations.capacity import allocation_limits
 from allocations.capacity.snapshot import Stock
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES, Binding
-from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation, of_allocation, of_slice
@@ -244,8 +244,8 @@ def _period(wish: AllocationRequest, now: datetime) -> rules.Period:
 def _check(user: User, project: Project, offering: Offering, wish: AllocationRequest) -> None:
     errors: dict[str, list[str]] = validation.problems(offering, wish)
     errors |= custom_claims.problems(offering, wish)
-    if not 1 <= wish.count <= rules.MOST_SLICES:
-        errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
+    if not 1 <= wish.count <= MAX_SLICES:
+        errors["count"] = [f"Give a whole number from 1 to {MAX_SLICES}."]
     if wish.mode != "hold":
         errors["mode"] = [f"'{wish.mode}' is not offered; use 'hold'."]
     if wish.priority not in PRIORITIES:

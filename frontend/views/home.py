@@ -14,7 +14,7 @@ from portal.core import clock
 from portal.tenants import access, invitations
 from portal.tenants.models import Team
 
-MOST = 100
+MAX_ROWS = 100
 
 
 @require_safe
@@ -24,7 +24,7 @@ def home(request: PageRequest) -> HttpResponse:
     current = version(own)
     if same := unchanged(request, current):
         return same
-    rows = list(own[:MOST])
+    rows = list(own[:MAX_ROWS])
     found = cards(
         rows,
         selectors.details(rows),

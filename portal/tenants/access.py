@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.tenants.models import MOST_DEEP, Department, Membership, PlatformRole, Project, Role, Team, User
+from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
 USERS = frozenset({"member", "lead", "operator"})
@@ -114,7 +114,7 @@ def visible_departments(user: Person) -> QuerySet[Department]:
     if sees_all(user):
         return Department.objects.all()
     within = Q()
-    for below in range(MOST_DEEP):
+    for below in range(MAX_DEPTH):
         within |= Q(**{f"{'children__' * below}teams__in": visible_teams(user)})
     return Department.objects.filter(pk__in=Department.objects.filter(within).values("pk"))
 

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
-from quotas.limits.models import KEPT_BY_KUEUE, PARTS, Limit, LimitUse
+from quotas.limits.models import FRACTION_BASE, KEPT_BY_KUEUE, Limit, LimitUse
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def draw(offering: Offering, count: int) -> Draw:
 
 def parts(amount: Fraction) -> int:
     """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
-    return ceil(amount * PARTS)
+    return ceil(amount * FRACTION_BASE)
 
 
 def applying(
@@ -85,7 +85,7 @@ def take(allocation: UUID, limits: Iterable[Limit], drawn: Draw) -> None:
     wanted = [(limit, parts(drawn.of(limit))) for limit in sorted(limits, key=lambda one: one.pk) if drawn.of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
         for limit, amount in wanted:
-            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=PARTS):
+            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
                 raise NoRoom(limit)
 
 
@@ -93,7 +93,7 @@ def give_back(allocation: UUID) -> None:
     """The allocation has ended: what it counted is free again. Said twice, it is done once."""
     uses = LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id").values_list("pk", flat=True)
     for use in uses:
-        _changed(_GIVE_BACK, use=use, unit=PARTS)
+        _changed(_GIVE_BACK, use=use, unit=FRACTION_BASE)
 
 
 # One statement each, so that the row everybody waits for is locked no longer than the database needs.
@@ -136,5 +136,6 @@ def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
     ]
     LimitUse.objects.bulk_create(rows)
     used = sum(row.parts for row in rows)
-    Limit.objects.filter(pk=limit.pk).update(used=used, changes=len(rows), allowance=max(limit.nominal * PARTS, used))
+    allowance = max(limit.nominal * FRACTION_BASE, used)
+    Limit.objects.filter(pk=limit.pk).update(used=used, changes=len(rows), allowance=allowance)
     limit.refresh_from_db()

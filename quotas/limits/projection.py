@@ -19,9 +19,9 @@ Manifest = dict[str, Any]
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 TEAM_LABEL = "gpu-portal.io/team"
-MOST_GROUPS = 16
-MOST_RESOURCES = 64
-MOST_FLAVORS = 64
+MAX_GROUPS = 16
+MAX_RESOURCES = 64
+MAX_FLAVORS = 64
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ def _resource(name: str, quota: Quota) -> Manifest:
 
 
 def _check(groups: Sequence[Manifest]) -> None:
-    if len(groups) > MOST_GROUPS:
-        raise NotRepresentable(f"{len(groups)} groups of flavors; Kueue takes {MOST_GROUPS} per ClusterQueue")
+    if len(groups) > MAX_GROUPS:
+        raise NotRepresentable(f"{len(groups)} groups of flavors; Kueue takes {MAX_GROUPS} per ClusterQueue")
     for group in groups:
-        for part, most in (("coveredResources", MOST_RESOURCES), ("flavors", MOST_FLAVORS)):
+        for part, most in (("coveredResources", MAX_RESOURCES), ("flavors", MAX_FLAVORS)):
             if len(group[part]) > most:
                 raise NotRepresentable(f"{len(group[part])} {part} in one group; Kueue takes {most}")

@@ -14,7 +14,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
-from quotas.limits.models import PARTS, Limit, LimitUse
+from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 from tests.support.cluster.waiting import eventually
 from tests.support.pages import asked
 from tests.support.people import person
@@ -79,14 +79,14 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, wh
         counting.take(uuid4(), [limit], counting.draw(whole, 1))
     counting.give_back(first)
     limit.refresh_from_db()
-    assert (limit.units_used, limit.allowance) == (1, PARTS)
+    assert (limit.units_used, limit.allowance) == (1, FRACTION_BASE)
 
 
 def test_a_new_limit_begins_with_what_is_held(project, whole):
     held = [(uuid4(), counting.draw(whole, 2)), (uuid4(), counting.draw(whole, 2))]
     limit = services.set_limit("lead", project, whole, 3, uses=held)
     assert used(limit) == 4
-    assert limit.allowance == 4 * PARTS
+    assert limit.allowance == 4 * FRACTION_BASE
 
 
 def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, other_team, project, whole):

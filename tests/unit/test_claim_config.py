@@ -7,13 +7,13 @@ from allocations.claims.reading import Errors
 from quotas.catalog import quantities
 
 
-def wrong(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> dict[str, list[str]]:
+def wrong(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> dict[str, list[str]]:
     errors = Errors()
     config.read(document, "sharing", errors, device, devices)
     return errors.found
 
 
-def right(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> config.Sharing:
+def right(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> config.Sharing:
     errors = Errors()
     found = config.read(document, "sharing", errors, device, devices)
     assert errors.found == {}

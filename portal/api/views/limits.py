@@ -23,7 +23,7 @@ from portal.tenants.models import Department, Membership, Team, User
 from portal.tenants.models import Scope as TokenScope
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import selectors, services
-from quotas.limits.models import MOST_UNITS, Limit, Reclaim, Within
+from quotas.limits.models import MAX_UNITS, Limit, Reclaim, Within
 from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
 
@@ -45,9 +45,9 @@ class LimitOut(serializers.Serializer):
 
 
 class TermsBody(Body):
-    nominal = Whole(min_value=0, max_value=MOST_UNITS)
-    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=0)
-    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=None)
+    nominal = Whole(min_value=0, max_value=MAX_UNITS)
+    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
+    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
 
 
 class LimitBody(TermsBody):
