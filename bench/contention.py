@@ -106,7 +106,7 @@ def _client(what: tuple[int, int]) -> int:
 
     limit_id, requests = what
     limit = Limit.objects.get(pk=limit_id)
-    drawn = counting.draw(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
+    drawn = counting.demand(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
     held: UUID | None = None
     granted = 0
     for _ in range(requests):

@@ -3,7 +3,7 @@
 from django import forms
 from django.http import QueryDict
 
-from allocations.limits.services import Terms
+from allocations.limits.services import LimitSpec
 from frontend.forms import Form
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
@@ -46,13 +46,13 @@ class LimitForm(Form):
         self.fields["holder"].choices = [(key, label) for key, (label, _) in self._holders.items()]  # type: ignore[attr-defined]
         self.fields["scope"].choices = [(key, label) for key, (label, _) in self._scopes.items()]  # type: ignore[attr-defined]
 
-    def limit(self) -> tuple[Holder, Scope, Terms]:
+    def limit(self) -> tuple[Holder, Scope, LimitSpec]:
         values = self.cleaned_data
         holder, scope = self._holders[values["holder"]][1], self._scopes[values["scope"]][1]
         is_lent = isinstance(scope, Pool) and isinstance(holder, Department | Team)
         if not is_lent:
-            return holder, scope, Terms(values["nominal"])
-        return holder, scope, Terms(values["nominal"], values["borrowing"], values["lending"])
+            return holder, scope, LimitSpec(values["nominal"])
+        return holder, scope, LimitSpec(values["nominal"], values["borrowing"], values["lending"])
 
 
 def _holders(user: User) -> dict[str, tuple[str, Holder]]:

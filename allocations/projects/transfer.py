@@ -8,7 +8,7 @@ they began, so old costs stay where they were.
 
 from django.db import transaction
 
-from allocations.capacity.counted import recount_departments
+from allocations.capacity.recount import recount_departments
 from allocations.cluster import namespaces
 from allocations.cluster.client import connect
 from allocations.models import Allocation

@@ -8,12 +8,10 @@ from uuid import UUID
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.phases import Phase
+from allocations.domain.phases import RESERVING, Phase
 from allocations.models import Allocation
 from allocations.queues import jobs
 from portal.tenants.models import Project
-
-ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
 
 
 class Standing(NamedTuple):
@@ -37,7 +35,7 @@ def of_teams(teams: Collection[int]) -> list[Standing]:
 
 
 def _allocations(teams: Collection[int]) -> list[Standing]:
-    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
+    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
     found = rows.order_by().values_list(
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__namespace"),

@@ -139,7 +139,7 @@ def _took_more(row: Allocation, situation: Situation) -> bool:
     claim = CustomClaim.of_column(row.claim)
     if claim is None or claim.built is None or not is_new or not situation.occupied:
         return False
-    words = device_inventory.beyond(row.offering.flavor, claim.built.units, situation.occupied)
+    words = device_inventory.excess(row.offering.flavor, claim.built.units, situation.occupied)
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from allocations.capacity import allocation_limits
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.cluster import names
-from allocations.domain.admission import PRIORITIES, Binding
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
@@ -26,10 +26,10 @@ from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests import advice, alternatives, custom_claims, forecast, rules, validation
-from allocations.requests.alternatives import Alternative, Near
+from allocations.requests.alternatives import Alternative, AlternativesQuery
 from allocations.requests.audit import asked, note
 from portal.core import clock, money
-from portal.core.errors import Busy, Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.core.errors import Busy, Forbidden, Invalid, NotVisible, Refused, Violation
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Project, User
@@ -56,7 +56,7 @@ class Advised:
 @dataclass(frozen=True)
 class Preview:
     """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price; those of a
-    ``claim`` are of the most it can take. The claim is as the row keeps it (``custom_claims``); ``drawn`` is what
+    ``claim`` are of the most it can take. The claim is as the row keeps it (``custom_claims``); ``demand`` is what
     counts against ``limits``, which the portal keeps itself."""
 
     project: Project
@@ -65,12 +65,12 @@ class Preview:
     starts_at: datetime | None
     ends_at: datetime
     fits: str
-    bindings: list[Binding]
+    violations: list[Violation]
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
     isolation: Isolation
-    drawn: counting.Draw
+    demand: counting.ResourceDemand
     limits: list[Limit]
     alternatives: list[Alternative] = field(default_factory=list)
     warnings: list[Advised] = field(default_factory=list)
@@ -85,37 +85,48 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
     now = clock.now()
     span = _period(wish, now)
     _check(user, project, offering, wish)
-    stock = Stock([project.team], user=user, project=project, cliques=wish.constraints.same_clique)
+    availability = Availability([project.team], user=user, project=project, cliques=wish.constraints.same_clique)
     bounds = allocation_limits.applying(project, user)
     applying = bounds.scheduled if span.starts_at else bounds.live
     own = custom_claims.prepare(user, project, offering, wish.claim.document) if wish.claim is not None else None
-    drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
-    ask = stock.ask(
+    of_claim = availability.index.demand_of_claim(offering, own.demand.amounts, own.demand.share) if own else None
+    asked_for = availability.admission_input(
         project,
         offering,
         wish.count,
         allocation_limits=applying,
         spread=wish.constraints.spread,
         constraints=wish.constraints.names,
-        drawn=drawn,
+        per_slice=of_claim,
     )
-    found = rules.bindings(ask) if own is None else custom_claims.bindings(stock, project, ask, offering, own)
+    if own is None:
+        found = rules.violations(asked_for)
+    else:
+        found = custom_claims.violations(availability.quotas, project, asked_for, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     apart = _isolation(offering, wish)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
-    prices = costs.prices_per_hour(stock.offerings(), now)
-    near = Near(project, offering, wish.count, hours, applying, wish.constraints.spread, wish.constraints.names)
-    better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
+    prices = costs.prices_per_hour(availability.fleet.offerings(), now)
+    query = AlternativesQuery(
+        project, offering, wish.count, hours, applying, wish.constraints.spread, wish.constraints.names
+    )
+    better = (
+        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet), prices)[:1]
+        if warned
+        else []
+    )
     price = prices.get(offering.key)
     if price is not None:
-        price *= wish.count if own is None else own.draw.share
-    fits = rules.fits(ask) if own is None else custom_claims.fits(stock, project, offering, own, found)
-    instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
-    others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
+        price *= wish.count if own is None else own.demand.share
+    fits = (
+        rules.fits(asked_for) if own is None else custom_claims.fits(availability.quotas, project, offering, own, found)
+    )
+    instead = alternatives.stand_ins(availability.fleet, offering) if fits != "now" and own is None else []
+    others = alternatives.ranked(availability, query, instead, prices, at_once=fits == "queue")
     is_schedulable = span.starts_at is None and not any(one.is_full for one in bounds.scheduled)
     if fits == "queue" and own is None and is_schedulable:
-        freed = forecast.after(stock, project.team, offering, wish.count, forecast.ends(now))
-        others += [alternatives.later(near, freed.at, prices)] if freed else []
+        freed = forecast.earliest_fit(availability, project.team, offering, wish.count, forecast.expected_releases(now))
+        others += [alternatives.scheduled(query, freed.at, prices)] if freed else []
     return Preview(
         project=project,
         offering=offering,
@@ -123,7 +134,7 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
         starts_at=span.starts_at,
         ends_at=span.ends_at,
         fits=fits,
-        bindings=found,
+        violations=found,
         price_per_hour=price,
         price_total=None if price is None else price * hours,
         currency=costs.currency(),
@@ -131,8 +142,8 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
         warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
         claim=None if own is None else own.stored,
-        drawn=drawn or counting.draw(offering, wish.count),
-        limits=stock.limits(),
+        demand=of_claim or counting.demand(offering, wish.count),
+        limits=availability.limits.rows,
     )
 
 
@@ -144,7 +155,7 @@ def _isolation(offering: Offering, wish: AllocationRequest) -> Isolation:
 def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocation:
     """Ask for slices: the only door. Returns the new allocation, queued (or scheduled).
 
-    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
+    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with the limits exceeded and alternatives).
     """
     with (
         transaction.atomic(),
@@ -154,14 +165,14 @@ def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocati
         seen = preview(user, wish)
         if seen.project.archived_at is not None:
             raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")
-        if seen.bindings:
+        if seen.violations:
             raise refusal(seen)
         row = _create(user, seen)
         try:
-            counting.take(row.pk, seen.limits, seen.drawn)
+            counting.take(row.pk, seen.limits, seen.demand)
         except counting.NoRoom as error:  # another project of the same member or team was faster
             again = preview(user, wish)
-            raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
+            raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
         workqueue.mark(targets.allocation(row.pk), at=row.starts_at)
@@ -169,12 +180,12 @@ def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocati
 
 
 def refusal(seen: Preview) -> Refused:
-    first = seen.bindings[0]
+    first = seen.violations[0]
     return Refused(
         first.reason,
         first.detail,
         first.hint,
-        dimensions=[Dimension(**vars(binding)) for binding in seen.bindings],
+        violations=seen.violations,
         alternatives=[alternative.document() for alternative in seen.alternatives],
     )
 

@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.capacity import device_inventory
+from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
-from allocations.capacity.snapshot import Stock
 from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
@@ -29,7 +29,7 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
-NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
+NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
 ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
 DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
@@ -105,10 +105,10 @@ def _page(
         "who_to_ask": [] if projects else _who_to_ask(request),
     }
     if project is not None:
-        team, stock = project.team, Stock([project.team], user=request.user, project=project)
-        prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        ends = cache(lambda: forecast.ends(clock.now()))
-        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), ends)}
+        team, availability = project.team, Availability([project.team], user=request.user, project=project)
+        prices = costs.prices_per_hour(availability.fleet.offerings(), clock.now())
+        releases = cache(lambda: forecast.expected_releases(clock.now()))
+        context |= {"team": team, "choices": choices(team, availability, prices, costs.currency(), releases)}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
@@ -156,19 +156,19 @@ def _summary(seen: Preview, wish: AllocationRequest, values: QueryDict) -> dict[
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
         "node_share": amounts.node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
-        "bounds": refusals.bounds(seen.bindings),
+        "violations": refusals.violations(seen.violations),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
         "curl": as_curl(wish),
     }
 
 
 def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
-    """The panel above the form, which says what binds, so that the summary need not."""
+    """The panel above the form, which names the limits, so that the summary need not."""
     return {
         "refusal": problem,
-        "refusal_bounds": refusals.bounds(problem.dimensions),
+        "refusal_violations": refusals.violations(problem.violations),
         "refusal_chips": refusals.chips(problem.alternatives, values, costs.currency()),
-        "bounds": [],
+        "violations": [],
         "chips": [],
     }
 

@@ -20,8 +20,8 @@ from quotas.limits.models import FRACTION_BASE, KEPT_BY_KUEUE, Limit, LimitUse
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What an allocation draws: slices of its offering, units of pools (by id), whole-GPU equivalents."""
+class ResourceDemand:
+    """What an allocation takes: slices of its offering, units of pools (by id), whole-GPU equivalents."""
 
     offering: int
     flavor: int
@@ -40,11 +40,11 @@ class Draw:
         return self.gpus
 
 
-def draw(offering: Offering, count: int) -> Draw:
+def demand(offering: Offering, count: int) -> ResourceDemand:
     """Of so many slices; needs the offering's pool."""
     unit = offering.pool.resources
     parts = [Fraction(amount, unit[name]) for name, amount in offering.requests.items() if unit.get(name)]
-    return Draw(
+    return ResourceDemand(
         offering=offering.pk,
         flavor=offering.flavor_id,
         slices=count,
@@ -80,9 +80,10 @@ class NoRoom(Exception):
         self.limit = limit
 
 
-def take(allocation: UUID, limits: Iterable[Limit], drawn: Draw) -> None:
-    """Count the draw against every limit that it touches, or against none. Raises NoRoom."""
-    wanted = [(limit, parts(drawn.of(limit))) for limit in sorted(limits, key=lambda one: one.pk) if drawn.of(limit)]
+def take(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
+    """Count the demand against every limit that it touches, or against none. Raises NoRoom."""
+    in_order = sorted(limits, key=lambda one: one.pk)
+    wanted = [(limit, parts(demanded.of(limit))) for limit in in_order if demanded.of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
         for limit, amount in wanted:
             if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
@@ -125,13 +126,13 @@ def _changed(statement: str, **values: int | UUID) -> bool:
         return bool(cursor.rowcount == 1)
 
 
-def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
-    """Begin the count of a limit anew with what its holder's allocations draw. The caller keeps others from taking."""
+def recount(limit: Limit, uses: Iterable[tuple[UUID, ResourceDemand]]) -> None:
+    """Begin the count of a limit anew with what its holder's allocations take. The caller keeps others from taking."""
     LimitUse.objects.filter(limit=limit).delete()
     rows = [
         LimitUse(limit=limit, allocation=id_, parts=amount, taken=number)
         for number, (id_, amount) in enumerate(
-            ((id_, parts(drawn.of(limit))) for id_, drawn in uses if drawn.of(limit)), start=1
+            ((id_, parts(demanded.of(limit))) for id_, demanded in uses if demanded.of(limit)), start=1
         )
     ]
     LimitUse.objects.bulk_create(rows)

@@ -32,7 +32,7 @@ def set_limit(
     *,
     borrowing: int | None = 0,
     lending: int | None = None,
-    uses: Iterable[tuple[UUID, counting.Draw]] = (),
+    uses: Iterable[tuple[UUID, counting.ResourceDemand]] = (),
 ) -> Limit:
     """Let `holder` hold `nominal` units of `scope` (None: of all GPUs) at once; the cluster follows.
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from allocations.capacity.counted import recount_those_of
+from allocations.capacity.recount import recount_those_of
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
 from portal.tenants import services as tenants
@@ -41,7 +41,7 @@ def used(limit: Limit) -> Fraction:
 
 def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
     allocation = uuid4()
-    counting.take(allocation, [limit], counting.draw(whole, 2))
+    counting.take(allocation, [limit], counting.demand(whole, 2))
     assert used(limit) == 2
     counting.give_back(allocation)
     counting.give_back(allocation)
@@ -52,7 +52,7 @@ def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
 def test_one_too_many_counts_against_nothing(limit, whole, team):
     mine = services.set_limit("lead", team, whole, 9)
     with pytest.raises(counting.NoRoom) as caught:
-        counting.take(uuid4(), [mine, limit], counting.draw(whole, 4))
+        counting.take(uuid4(), [mine, limit], counting.demand(whole, 4))
     assert caught.value.limit == limit
     assert used(limit) == used(mine) == 0
     assert not LimitUse.objects.exists()
@@ -63,27 +63,27 @@ def test_a_seventh_of_a_card_is_counted_exactly(project):
     slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
     limit = services.set_limit("lead", project, None, 1)
     for _ in range(7):
-        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
     assert used(limit) == 7 * slice_.gpu_share <= 1
     with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
 
 
 def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, whole, project):
     first, second = uuid4(), uuid4()
-    counting.take(first, [limit], counting.draw(whole, 2))
-    counting.take(second, [limit], counting.draw(whole, 1))
+    counting.take(first, [limit], counting.demand(whole, 2))
+    counting.take(second, [limit], counting.demand(whole, 1))
     services.set_limit("lead", project, whole.flavor, 1)
     assert used(limit) == 3
     with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.draw(whole, 1))
+        counting.take(uuid4(), [limit], counting.demand(whole, 1))
     counting.give_back(first)
     limit.refresh_from_db()
     assert (limit.units_used, limit.allowance) == (1, FRACTION_BASE)
 
 
 def test_a_new_limit_begins_with_what_is_held(project, whole):
-    held = [(uuid4(), counting.draw(whole, 2)), (uuid4(), counting.draw(whole, 2))]
+    held = [(uuid4(), counting.demand(whole, 2)), (uuid4(), counting.demand(whole, 2))]
     limit = services.set_limit("lead", project, whole, 3, uses=held)
     assert used(limit) == 4
     assert limit.allowance == 4 * FRACTION_BASE
@@ -112,7 +112,7 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
             for _ in range(5):
                 allocation: UUID = uuid4()
                 try:
-                    counting.take(allocation, [limit], counting.draw(whole, 1))
+                    counting.take(allocation, [limit], counting.demand(whole, 1))
                     got.append(allocation)
                 except counting.NoRoom:
                     pass
@@ -134,7 +134,7 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
     services.set_limit("operator", team, whole.pool, 4)
 
     def set_it() -> None:
-        made.append(limit_services.set_limit(lead, project, None, limit_services.Terms(9)))
+        made.append(limit_services.set_limit(lead, project, None, limit_services.LimitSpec(9)))
         connection.close()
 
     setting = Thread(target=set_it)

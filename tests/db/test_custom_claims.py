@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.phases import Phase
@@ -76,7 +76,7 @@ def test_what_kubernetes_would_not_take_for_its_length_is_told_beforehand(fleet,
 def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member, project, team):
     row = services.request(member, wish({"count": 3}))
     Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE)
-    assert Stock([team]).mine(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
+    assert Availability([team]).headroom(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
     assert services.preview(member, wish({"count": 1})).fits == "now"
     assert services.preview(member, wish({"count": 2})).fits == "queue"
     assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
@@ -85,9 +85,9 @@ def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member
 def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
     with pytest.raises(Refused) as refused:
         services.request(member, wish({"count": 5}))
-    (binding,) = refused.value.dimensions
-    assert (binding.reason, binding.dimension) == ("quota_exceeded", "team:h100/slices")
-    assert (binding.limit, binding.used, binding.requested) == (4, 0, 5)
+    (violation,) = refused.value.dimensions
+    assert (violation.reason, violation.dimension) == ("quota_exceeded", "team:h100/slices")
+    assert (violation.limit, violation.used, violation.requested) == (4, 0, 5)
 
 
 def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, project):

@@ -194,10 +194,10 @@ class TestBlockedCards:
 
     def test_slices_are_steered_to_nodes_where_all_have_their_share(self) -> None:
         there = cut(*blocked("1.5", card(0, ("1g.10gb", 0)), card(1)), *node(1, "h100-1"))
-        chosen = there.steer("3g.40gb", 1, (), spread=False)
+        chosen = device_choice.choose_devices(there, "3g.40gb", 1, (), spread=False)
         assert chosen is not None
         assert {one.node for one in chosen} == {"h100-1"}
-        assert there.steer("3g.40gb", 3, (), spread=False) is None
+        assert device_choice.choose_devices(there, "3g.40gb", 3, (), spread=False) is None
 
     def test_cards_that_are_not_cut_and_cards_that_are_shared(self) -> None:
         assert FlavorDevices(blocked("1.25", *node(4))).total(WHOLE) == 2
