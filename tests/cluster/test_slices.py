@@ -144,7 +144,7 @@ def test_a_constraint_that_never_holds_is_refused_with_what_would(
 ) -> None:
     with pytest.raises(Refused) as caught:
         ask(member, project, offering, count, constraints={constraint: True})
-    found = next(d for d in caught.value.dimensions if d.dimension == f"node:{offering}")
+    found = next(d for d in caught.value.violations if d.dimension == f"node:{offering}")
     assert (found.reason, found.limit) == ("never_fits", most)
     assert f"constraints.{constraint}" in found.hint + found.detail
 

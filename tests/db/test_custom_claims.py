@@ -85,7 +85,7 @@ def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member
 def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
     with pytest.raises(Refused) as refused:
         services.request(member, wish({"count": 5}))
-    (violation,) = refused.value.dimensions
+    (violation,) = refused.value.violations
     assert (violation.reason, violation.dimension) == ("quota_exceeded", "team:h100/slices")
     assert (violation.limit, violation.used, violation.requested) == (4, 0, 5)
 
@@ -93,8 +93,8 @@ def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
 def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, project):
     with pytest.raises(Refused) as refused:
         services.request(member, wish({"count": 9}))
-    assert refused.value.dimensions[0].reason == "never_fits"
-    assert refused.value.dimensions[0].hint == "Ask for at most 8."
+    assert refused.value.violations[0].reason == "never_fits"
+    assert refused.value.violations[0].hint == "Ask for at most 8."
 
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
