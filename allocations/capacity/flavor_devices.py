@@ -18,8 +18,8 @@ from allocations.capacity.packing import FlavorDevices
 from allocations.models import MirrorObject
 from quotas.catalog import geometry, published
 from quotas.catalog.models import Device, Flavor, Offering
+from quotas.catalog.nvidia import DRA_DRIVER
 
-DRIVER = "gpu.nvidia.com"
 CARD = "gpu"
 """Name of a card that stands for others."""
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
@@ -87,7 +87,7 @@ def _states(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
     """By flavor id a card for each state, and how many are in it."""
     found: dict[int, list[tuple[Card, int]]] = {pk: [] for pk in flavors}
     with connection.cursor() as cursor:
-        cursor.execute(STATES, {"driver": DRIVER, "flavors": list(found)})
+        cursor.execute(STATES, {"driver": DRA_DRIVER, "flavors": list(found)})
         for flavor, parts, taken, node, blocked, count in cursor.fetchall():
             profiles = {_device(name): profile for name, profile in json.loads(parts).items()}
             there = tuple(map(_device, taken))
@@ -145,7 +145,7 @@ def _taken() -> dict[tuple[str, str], list[str]]:
     """Devices that claims have, by node and card."""
     taken: dict[tuple[str, str], list[str]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(TAKEN, {"driver": DRIVER})
+        cursor.execute(TAKEN, {"driver": DRA_DRIVER})
         for node, device in cursor.fetchall():
             taken[node, card_of(device)].append(device)
     return taken

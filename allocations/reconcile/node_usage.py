@@ -18,6 +18,7 @@ from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_room import NodeUse, Room, Supplied
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.nvidia import DRA_DRIVER
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def _of_claims(
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
             flavor, card = flavor_of.get(node), card_of(name)
-            if flavor is None or device["driver"] != dra.DRIVER or {(node, name), (node, card)} & unhealthy:
+            if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, card)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):
                 yield UnitsUsed(claim, node, key, _part(flavor.geometry, name), card)

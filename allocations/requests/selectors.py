@@ -13,11 +13,12 @@ from allocations.capacity import geometry_lookup
 from allocations.capacity.cards import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
-from allocations.domain import isolation
+from allocations.domain.allocation_spec import Sharing
 from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.isolation import Isolation
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, Transition
-from allocations.requests import advice
+from allocations.requests import advice, isolation
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -135,11 +136,9 @@ def _device(interval: UsageInterval, known: Device | None) -> HeldDevice:
     )
 
 
-def isolated(row: Allocation) -> isolation.Isolation:
+def isolated(row: Allocation) -> Isolation:
     """What stands between the allocation and others on its cards, and between its own pods."""
-    offering = row.offering
-    offered = isolation.of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return isolation.of_allocation(offered, row.sharing, row.claim)
+    return isolation.requested(row.offering, Sharing.from_json(row.sharing), CustomClaim.of_column(row.claim))
 
 
 def warnings(row: Allocation) -> list[advice.Warned]:

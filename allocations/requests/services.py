@@ -21,11 +21,11 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
-from allocations.domain.isolation import Isolation, of_allocation, of_slice
+from allocations.domain.isolation import Isolation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
-from allocations.requests import advice, alternatives, custom_claims, forecast, rules, validation
+from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules, validation
 from allocations.requests.alternatives import Alternative, AlternativesQuery
 from allocations.requests.audit import asked, note
 from portal.core import clock, money
@@ -104,7 +104,7 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
     else:
         found = custom_claims.violations(availability.quotas, project, asked_for, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
-    apart = _isolation(offering, wish)
+    apart = isolation.requested(offering, wish.sharing, wish.claim)
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
     prices = costs.prices_per_hour(availability.fleet.offerings(), now)
     query = AlternativesQuery(
@@ -145,11 +145,6 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
         demand=of_claim or counting.demand(offering, wish.count),
         limits=availability.limits.rows,
     )
-
-
-def _isolation(offering: Offering, wish: AllocationRequest) -> Isolation:
-    offered = of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return of_allocation(offered, wish.sharing.to_json(), wish.claim.document if wish.claim else None)
 
 
 def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocation:

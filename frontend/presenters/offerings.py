@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.capacity.snapshot import Capacity
-from allocations.domain.isolation import of_slice
-from allocations.requests import forecast
+from allocations.requests import forecast, isolation
 from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
 from portal.tenants.models import Team
@@ -101,7 +100,7 @@ def _choice(
 
 def _notes(rows: Iterable[Offering]) -> list[str]:
     """Why slices are not isolated, and what an operator allows only one by one; each sentence once."""
-    found = [of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note for row in rows]
+    found = [isolation.offered(row).note for row in rows]
     found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
     return [note for note in dict.fromkeys(found) if note]
 

@@ -18,7 +18,6 @@ from quotas.limits.tree import NOTHING, Quota
 Manifest = dict[str, Any]
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
-TEAM_LABEL = "gpu-portal.io/team"
 MAX_GROUPS = 16
 MAX_RESOURCES = 64
 MAX_FLAVORS = 64
@@ -113,7 +112,7 @@ def cluster_queue(
         "metadata": {"name": names.cluster_queue(team)},
         "spec": {
             "cohortName": names.cohort(department),
-            "namespaceSelector": {"matchLabels": {TEAM_LABEL: team}},
+            "namespaceSelector": {"matchLabels": {names.TEAM_LABEL: team}},
             "queueingStrategy": "BestEffortFIFO",
             "preemption": {"reclaimWithinCohort": policy.reclaim, "withinClusterQueue": policy.within},
             "fairSharing": {"weight": _quantity(policy.weight)},

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from allocations.cluster import card_selector, names
 from allocations.cluster.manifests import gpu_config
 from allocations.domain.objects import Manifest, ResolvedSpec
+from quotas.catalog.nvidia import DRA_DRIVER
 
-PARENT = "gpu.nvidia.com/parentUUID"
-CARD = "gpu.nvidia.com/uuid"
+PARENT = f"{DRA_DRIVER}/parentUUID"
+CARD = f"{DRA_DRIVER}/uuid"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 
 

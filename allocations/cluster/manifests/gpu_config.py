@@ -7,7 +7,8 @@ in is checked before (``allocations.claims.config``). Source: dra-driver-nvidia-
 from collections.abc import Mapping
 from typing import Any
 
-DRIVER = "gpu.nvidia.com"
+from quotas.catalog.nvidia import DRA_DRIVER
+
 API_VERSION = "resource.nvidia.com/v1beta1"
 _MPS_FIELDS = {
     "active_thread_percentage": "defaultActiveThreadPercentage",
@@ -26,4 +27,4 @@ def opaque(sharing: Mapping[str, Any], *, is_mig: bool) -> dict[str, Any]:
         if limits:
             chosen["mpsConfig"] = limits
     kind = "MigDeviceConfig" if is_mig else "GpuConfig"
-    return {"driver": DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}
+    return {"driver": DRA_DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}

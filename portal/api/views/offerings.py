@@ -12,8 +12,7 @@ from rest_framework.response import Response
 
 from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability, TeamHeadroom
-from allocations.domain.isolation import of_slice
-from allocations.requests import forecast
+from allocations.requests import forecast, isolation
 from portal.api.http.auth import person
 from portal.api.http.pagination import page, page_of
 from portal.api.http.strict import flag, word, words
@@ -200,7 +199,7 @@ def _render(rows: list[Offering], availability: Availability, teams: list[Team])
             "kind": row.kind,
             "profile": row.profile,
             "isolation": row.isolation,
-            "isolation_note": of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note,
+            "isolation_note": isolation.offered(row).note,
             "sharing": row.sharing,
             "replicas": row.replicas,
             "one_at_a_time": row.one_at_a_time,
