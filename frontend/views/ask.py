@@ -13,10 +13,9 @@ from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
 from allocations.domain.allocation_spec import LABELLED, AllocationRequest
-from allocations.models import Allocation
 from allocations.requests import forecast, selectors, services
 from allocations.requests.services import Preview
-from frontend import claim_form, once
+from frontend import claim_form, form_idempotency
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, phases, refusals
@@ -62,29 +61,19 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     form = RequestForm(projects, request.POST)
     if not form.is_valid():
         return _page(request, projects, form, request.POST, status=400)
-    key = once.known(form.cleaned_data["key"])
-    wish = once.named(form.wish(), key)
-    if before := once.earlier(request.user, wish, key):
-        return _asked(request, before, ASKED_ALREADY)
+    key = form_idempotency.known(form.cleaned_data["key"])
     try:
-        row = services.request(request.user, wish)
+        id_, is_replayed = form_idempotency.request_once(request.user, form.wish(), key)
     except Invalid as problem:
         form.refuse(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
     except Refused as problem:
         if problem.reason != "name_taken":
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
-        # Both sendings of a double click may come this far; the database lets one pass.
-        if before := once.earlier(request.user, wish, key):
-            return _asked(request, before, ASKED_ALREADY)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    return _asked(request, row, "Asked for. This page follows it.")
-
-
-def _asked(request: PageRequest, row: Allocation, message: str) -> HttpResponse:
-    messages.success(request, message)
-    return redirect("allocation", row.pk)
+    messages.success(request, ASKED_ALREADY if is_replayed else "Asked for. This page follows it.")
+    return redirect("allocation", id_)
 
 
 def _page(
@@ -112,7 +101,7 @@ def _page(
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
-    context["key"] = values.get("key") or once.new_key()
+    context["key"] = values.get("key") or form_idempotency.new_key()
     return show(request, "frontend/ask.html", context, status=status)
 
 
