@@ -1,8 +1,10 @@
 """Limits as people change them: who may, what the holder's allocations count, and what a change would do."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -21,6 +23,7 @@ from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Cluster, Flavor, Offering, Pool
 from quotas.limits import differences, names, selectors, services
 from quotas.limits.models import Limit
+from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
 
 
@@ -71,7 +74,14 @@ def one(user: User, id_: int) -> Limit:
     return row
 
 
-def require(user: User, holder: Holder) -> None:
+def one_to_change(user: User, id_: int) -> Limit:
+    """The limit, for who may change it; NotVisible or Forbidden else."""
+    row = one(user, id_)
+    _require(user, services.parties(row)[0])
+    return row
+
+
+def _require(user: User, holder: Holder) -> None:
     """Operators set what departments and teams have; leads share it out among projects and members."""
     match holder:
         case Department():
@@ -87,7 +97,7 @@ def require(user: User, holder: Holder) -> None:
 def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limit:
     """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
     what is borrowed then may be taken back, with notice, for whose own it is."""
-    require(user, holder)
+    _require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
         uses = recount.uses(OfferingIndex(), holder) if counted else []
@@ -95,13 +105,26 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
 
 
 def remove_limit(user: User, limit: Limit) -> None:
-    require(user, services.parties(limit)[0])
+    _require(user, services.parties(limit)[0])
     services.remove_limit(user.username, limit)
+
+
+def set_policy(
+    user: User, holder: Department | Team, values: Mapping[str, Any], check: Callable[[Policy], None]
+) -> None:
+    """How the holder competes for what others lend. ``check`` raises where the policy is not what was read before.
+
+    Raises NotVisible, Forbidden, Invalid.
+    """
+    _require(user, holder)
+    with transaction.atomic(), advisory_lock("limits"):
+        check(selectors.policy_of(holder))
+        services.set_policy(user.username, holder, **values)
 
 
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     """What `set_limit` would do, without doing it; permission as there."""
-    require(user, holder)
+    _require(user, holder)
     row = Limit(**services.who(holder), **services.what(scope), **vars(spec))
     known = Limit.objects.filter(**services.key(row)).first()
     usage = CurrentUsage()

@@ -38,14 +38,16 @@ def visible(user: User) -> QuerySet[Allocation]:
     )
 
 
-def one(user: User, id_: UUID | str) -> Allocation:
-    """The allocation, or NotVisible."""
+def one(user: User, id_: UUID | str, action: str = "") -> Allocation:
+    """The allocation, or NotVisible; Forbidden for who may not do `action` with it."""
     try:
         row = visible(user).filter(pk=UUID(str(id_))).first()
     except ValueError:
         row = None
     if row is None:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
+    if action:
+        access.require(user, action, row.project.team, row.requested_by)
     return row
 
 

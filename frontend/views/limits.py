@@ -20,7 +20,6 @@ from portal.tenants.models import Department, Team
 from quotas.catalog.selectors import pools
 from quotas.costs import windows
 from quotas.limits.selectors import policies
-from quotas.limits.services import parties
 
 SPAN = "7d"
 
@@ -52,8 +51,7 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
     """Ask first; then take the limit away."""
-    row = limit_services.one(request.user, id_)
-    limit_services.require(request.user, parties(row)[0])
+    row = limit_services.one_to_change(request.user, id_)
     if request.method == "POST":
         limit_services.remove_limit(request.user, row)
         messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")

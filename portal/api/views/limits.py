@@ -197,10 +197,11 @@ def policy(request: Request, slug: str, kind: str) -> Response:
     user = person(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
-        limit_services.require(user, holder)
-        with transaction.atomic(), advisory_lock("limits"):
-            etag.require_match(request, _policy_version(selectors.policy_of(holder)))
-            services.set_policy(user.username, holder, **read(PolicyBody, request))
+
+        def check(policy: Policy) -> None:
+            etag.require_match(request, _policy_version(policy))
+
+        limit_services.set_policy(user, holder, read(PolicyBody, request), check)
     agreed = selectors.policy_of(holder)
     shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
     return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
