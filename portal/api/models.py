@@ -1,0 +1,5 @@
+"""The table of this app: its model is in `portal.core.models`, since pages use it as well as REST."""
+
+from portal.core.models import IdempotentReply
+
+__all__ = ["IdempotentReply"]
