@@ -7,7 +7,7 @@ driver's own domain. Source: resource.k8s.io/v1 (DeviceRequest, DeviceConstraint
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allocations.claims.config import Sharing
+from allocations.domain.allocation_spec import Sharing
 
 DRIVER = "gpu.nvidia.com"
 CLASSES = {"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com"}
@@ -104,7 +104,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Config:
+    """How pods share what the named requests get (all where none is named), devices of one kind."""
+
     requests: tuple[str, ...]
+    device: str
     sharing: Sharing
 
 

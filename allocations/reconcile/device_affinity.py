@@ -1,7 +1,7 @@
 """Where an allocation's claims are steered: chosen before they are made, given up when the scheduler cannot follow.
 
 The scheduler takes the first card that fits. A MIG slice is therefore asked of the card on which it does the least
-harm (``allocations.capacity.packing``). The choice is a wish: between it and the claim somebody else may take
+harm (``allocations.capacity.packing``). The choice is a preference: between it and the claim somebody else may take
 the card, so a holder that finds no device has its claim made again without it.
 """
 
@@ -59,7 +59,7 @@ def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situat
     if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
             cards = tuple(card for part in parts for card in dra.steered(part, view))
-            if packing.SAME_CLIQUE not in asked.constraints:
+            if not asked.constraints.same_clique:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
             return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
@@ -87,17 +87,17 @@ def _require_claims_seen(asked: ResolvedSpec, view: View) -> None:
 
 def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
-    flavor, offering = row.offering.flavor, row.offering
+    flavor, offering, bound = row.offering.flavor, row.offering, asked.constraints
     with advisory_lock("steer", flavor.name):
-        found = flavor_devices.of([flavor], cliques=packing.SAME_CLIQUE in asked.constraints)[flavor.pk]
+        found = flavor_devices.of([flavor], cliques=bound.same_clique)[flavor.pk]
         found = _with_what_is_under_way(row, flavor, found)
         wanted = DeviceAffinity()
-        if packing.SAME_CLIQUE in asked.constraints:
-            clique = found.clique(flavor_devices.piece(offering), asked.count, asked.constraints, spread=asked.spread)
+        if bound.same_clique:
+            clique = found.clique(flavor_devices.piece(offering), asked.count, bound.names, spread=bound.spread)
             wanted = DeviceAffinity(clique=clique)
             found = found.only(clique)
         if offering.kind == "mig" and flavor.partitionable:
-            chosen = found.steer(offering.profile, asked.count, asked.constraints, spread=asked.spread)
+            chosen = found.steer(offering.profile, asked.count, bound.names, spread=bound.spread)
             cards = tuple(card.uuid for card in chosen) if chosen else None
             wanted = replace(wanted, cards=cards, is_given_up=cards is None)
         # Within the lock: whoever chooses next has to see it.

@@ -14,6 +14,7 @@ from allocations.capacity.packing import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain import isolation
+from allocations.domain.allocation_spec import Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, Transition
@@ -139,7 +140,7 @@ def isolated(row: Allocation) -> isolation.Isolation:
     """What stands between the allocation and others on its cards, and between its own pods."""
     offering = row.offering
     offered = isolation.of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return isolation.of_allocation(offered, row.sharing, row.claim)
+    return isolation.of_allocation(offered, Sharing.from_json(row.sharing), CustomClaim.of_column(row.claim))
 
 
 def warnings(row: Allocation) -> list[advice.Warned]:

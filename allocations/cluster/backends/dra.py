@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def parts(request: ResolvedSpec) -> list[Part]:
-    if request.spread:
+    if request.constraints.spread:
         return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.count)]
     return [_part(request, names.claim(request.name), range(request.count))]
 
@@ -47,7 +47,7 @@ def claim(request: ResolvedSpec, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": claim_spec.build(request, part.slices) if request.claim is None else dict(request.claim),
+        "spec": claim_spec.build(request, part.slices) if request.claim_spec is None else dict(request.claim_spec),
     }
 
 
@@ -98,7 +98,7 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
 def _node_selector(request: ResolvedSpec) -> dict[str, str]:
     """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it. Where none has
     room, its name is empty and so is the selection: they are never apart."""
-    return {**request.node_selector, **({CLIQUE: request.clique} if "same_clique" in request.constraints else {})}
+    return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
 
 
 def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
@@ -223,7 +223,7 @@ def guard(request: ResolvedSpec) -> dict[str, object]:
     claims = [part.claim.name for part in parts(request)]
     return {
         "mode": "dra",
-        **({"claims": claims} if request.spread else {"claim": claims[0]}),
+        **({"claims": claims} if request.constraints.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         **_addressed(request),
         **({"share": request.pod_share.amounts} if request.node_share else {}),
@@ -235,15 +235,15 @@ def guard(request: ResolvedSpec) -> dict[str, object]:
 
 def _addressed(request: ResolvedSpec) -> dict[str, object]:
     """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
-    if request.claim is None:
+    if request.claim_spec is None:
         return {"count": request.count}
-    named = own_claim.requests(request.claim)
+    named = own_claim.requests(request.claim_spec)
     return {"count": len(named), "requests": named}
 
 
 def annotations(request: ResolvedSpec) -> dict[str, str]:
     """What a pod says beside the label: where slices are spread, which of them it gets."""
-    return {names.POD_SLICES: "0"} if request.spread else {}
+    return {names.POD_SLICES: "0"} if request.constraints.spread else {}
 
 
 def quota(request: ResolvedSpec) -> dict[str, int]:

@@ -1,7 +1,7 @@
-"""A form sent twice asks once: a double click, a reload or a step back finds the allocation that is there already.
+"""Idempotency of the request form: sent twice by a double click, a reload or a step back, it makes one allocation.
 
 The form carries a key, signed with the time it was made. A request without a name gets one computed from the key and
-from what is asked, so that the same form asks for the same name, and the database refuses the second row.
+from the request, so that the same form always has the same name, and the database refuses the second row.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def new_key() -> str:
     return signing.dumps([secrets.token_hex(8), clock.now().isoformat()], salt=SALT)
 
 
-def known(key: str) -> str:
+def valid_key(key: str) -> str:
     """The key, or a new one where it is none of ours: then nothing was asked with it before."""
     return key if made_at(key) else new_key()
 
@@ -38,26 +38,26 @@ def made_at(key: str) -> datetime | None:
         return None
 
 
-def named(wish: AllocationRequest, key: str) -> AllocationRequest:
-    """The wish with its name, made for it if a person gave none."""
-    if wish.name:
-        return wish
-    digest = hashlib.sha256(f"{key} {wish}".encode()).hexdigest()
-    return replace(wish, name=names.suggest(wish.offering, digest[:6]))
+def with_name(spec: AllocationRequest, key: str) -> AllocationRequest:
+    """The request with its name, made from the key if a person gave none."""
+    if spec.name:
+        return spec
+    digest = hashlib.sha256(f"{key} {spec}".encode()).hexdigest()
+    return replace(spec, name=names.suggest(spec.offering, digest[:6]))
 
 
-def earlier(user: User, wish: AllocationRequest, key: str) -> Allocation | None:
-    """The allocation that this form made before."""
+def find_existing(user: User, spec: AllocationRequest, key: str) -> Allocation | None:
+    """The allocation that this form has made already, if it has."""
     since = made_at(key)
     if since is None:
         return None
     return (
         selectors.visible(user)
         .filter(
-            project__slug=wish.project,
-            name=wish.name,
-            offering__key=wish.offering,
-            count=wish.count,
+            project__slug=spec.project,
+            name=spec.name,
+            offering__key=spec.offering,
+            count=spec.count,
             requested_by=user,
             created_at__gte=since,
         )
