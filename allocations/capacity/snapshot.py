@@ -9,6 +9,7 @@ from django.db.models import Sum
 
 from allocations.capacity import flavor_devices
 from allocations.domain.admission import AllocationLimit, Ask, Counted
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from portal.tenants.models import Project, Team, User
@@ -101,7 +102,7 @@ class Stock:
         teams = list(teams)
         self._counted = list(counting.applying(teams, self._agreed.above(teams), user, project))
         self._trees: dict[tuple[str, str], Tree] = {}
-        named = {o.flavor_id: o.flavor for o in self._offerings.values() if o.flavor.path == "dra"}
+        named = {o.flavor_id: o.flavor for o in self._offerings.values() if o.flavor.path in NAMING_PATHS}
         self._cards = flavor_devices.of(named.values(), cliques=cliques)
 
     def capacity(self, offering: Offering) -> Capacity:

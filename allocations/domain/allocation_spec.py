@@ -98,6 +98,11 @@ class AllocationSpec:
     sharing: Annotated[Sharing, FieldInfo("How pods share its devices; whole and MIG by DRA.")] = Sharing()
     claim: CustomClaim | None = None
 
+    @property
+    def slices(self) -> int:
+        """Slices that it holds in all; ``count`` is what one pod gets of them."""
+        return self.count
+
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """From a JSON object, or from values that were read already; KeyError or ValueError where it is none."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from allocations.domain.allocation_spec import AllocationSpec
+from allocations.domain.backend_capabilities import CAPABILITIES
 from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
@@ -141,12 +142,13 @@ class ResolvedSpec(AllocationSpec):
     @property
     def slice_share(self) -> NodeShare:
         """What goes with each of its slices."""
-        return self.node_share.part(Fraction(1, self.count))
+        return self.node_share.part(Fraction(1, self.slices))
 
     @property
     def pod_share(self) -> NodeShare:
         """What goes with what one pod gets of itself: a slice where each is a claim of its own, else all of them."""
-        return self.slice_share if self.constraints.spread and self.path == "dra" else self.node_share
+        is_spread = self.constraints.spread and CAPABILITIES[self.path].spreads_on_request
+        return self.slice_share if is_spread else self.node_share
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from dataclasses import replace
 import structlog
 
 from allocations.capacity import flavor_devices, packing
-from allocations.cluster.backends import dra
+from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.objects import Applied, ResolvedSpec, View
 from allocations.domain.observed import Situation
@@ -46,19 +47,19 @@ def is_steerable(row: Allocation) -> bool:
     """MIG slices that are cut on demand, and whatever has to share an NVLink clique."""
     flavor = row.offering.flavor
     cuts = row.offering.kind == "mig" and flavor.partitionable
-    return flavor.path == "dra" and (cuts or Constraints.from_json(row.constraints).same_clique)
+    return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
 def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
-    parts = dra.parts(asked)
-    seen = [view.get(part.claim) for part in parts]
+    backend = registry.backend_of(asked)
+    seen = [view.get(claim) for claim in backend.claims(asked)]
     there = [claim for claim in seen if claim is not None]
     stored = DeviceAffinity.from_json(row.steer)
     if not situation.is_granted:
         return stored if there else DeviceAffinity()
     if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            cards = tuple(card for part in parts for card in dra.steered(part, view))
+            cards = backend.requested_cards(asked, view)
             if not asked.constraints.same_clique:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
@@ -70,7 +71,7 @@ def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situat
         stored.cards is not None
         and len(there) == len(seen)
         and not situation.occupied
-        and dra.finds_no_device(asked, view)
+        and backend.finds_no_device(asked, view)
     ):
         return DeviceAffinity(clique=stored.clique, is_given_up=True)
     return stored
@@ -80,9 +81,9 @@ def _require_claims_seen(asked: ResolvedSpec, view: View) -> None:
     """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
     held = view.get(lease.ref(asked))
     revision = held.resource_version if held else 0
-    for part in dra.parts(asked):
-        if not view.is_gone(Applied(part.claim, "", revision, "", "")):
-            raise MirrorStale(f"claim {part.claim.name} of an adopted allocation was not looked for yet")
+    for claim in registry.backend_of(asked).claims(asked):
+        if not view.is_gone(Applied(claim, "", revision, "", "")):
+            raise MirrorStale(f"claim {claim.name} of an adopted allocation was not looked for yet")
 
 
 def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
@@ -93,11 +94,11 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
         found = _with_what_is_under_way(row, flavor, found)
         wanted = DeviceAffinity()
         if bound.same_clique:
-            clique = found.clique(flavor_devices.piece(offering), asked.count, bound.names, spread=bound.spread)
+            clique = found.clique(flavor_devices.piece(offering), asked.slices, bound.names, spread=bound.spread)
             wanted = DeviceAffinity(clique=clique)
             found = found.only(clique)
         if offering.kind == "mig" and flavor.partitionable:
-            chosen = found.steer(offering.profile, asked.count, bound.names, spread=bound.spread)
+            chosen = found.steer(offering.profile, asked.slices, bound.names, spread=bound.spread)
             cards = tuple(card.uuid for card in chosen) if chosen else None
             wanted = replace(wanted, cards=cards, is_given_up=cards is None)
         # Within the lock: whoever chooses next has to see it.

@@ -8,6 +8,7 @@ from typing import Any
 
 from allocations.capacity.snapshot import Stock
 from allocations.domain.admission import AllocationLimit, Ask
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import rules
 from portal.core import money
 from portal.tenants.models import Project
@@ -110,7 +111,7 @@ def isolated(stock: Stock) -> list[Offering]:
 
 
 def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> Ask:
-    constraints = near.constraints if candidate.flavor.path == "dra" else ()
+    constraints = near.constraints if CAPABILITIES[candidate.flavor.path].takes_constraints else ()
     return stock.ask(
         near.project,
         candidate,

@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 
 from allocations.domain.admission import AllocationLimit, Ask, Binding
 from allocations.domain.allocation_spec import MAX_SLICES
+from allocations.domain.backend_capabilities import CAPABILITIES
 
 MOST_SLICES = MAX_SLICES
 LONGEST = timedelta(days=366)
 
 
 def _on_one_node(ask: Ask) -> bool:
-    return ask.path == "dra" and not ask.spread
+    return CAPABILITIES[ask.path].spreads_on_request and not ask.spread
 
 
 def _plural(count: int) -> str:
@@ -85,7 +86,8 @@ MEANS = {
 
 
 def constraint_needs_named_devices(ask: Ask) -> Binding | None:
-    if ask.path == "dra" or not ask.constraints:
+    backend = CAPABILITIES[ask.path]
+    if backend.takes_constraints or not ask.constraints:
         return None
     return Binding(
         "never_fits",
@@ -93,7 +95,7 @@ def constraint_needs_named_devices(ask: Ask) -> Binding | None:
         0,
         0,
         ask.count,
-        f"By device plugin Kubernetes names no device, so {_listed(ask)} cannot be promised of {ask.offering}.",
+        f"By {backend.label} Kubernetes names no device, so {_listed(ask)} cannot be promised of {ask.offering}.",
         "Leave these constraints out, or ask for an offering of a flavor by DRA (path dra in GET /offerings).",
     )
 

@@ -6,24 +6,19 @@ from datetime import datetime
 from fractions import Fraction
 
 from allocations.capacity.snapshot import Capacity, Mine, Stock
+from allocations.domain.backend_capabilities import CAPABILITIES, BackendCapabilities
 from allocations.domain.isolation import of_slice
 from allocations.requests import forecast
 from allocations.requests.forecast import Freed
 from frontend.presenters import amounts
 from portal.tenants.models import Team
-from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
+from quotas.catalog.models import Isolation, Kind, Offering, Sharing
 
 ISOLATION = {
     Isolation.FULL: "a card of its own",
     Isolation.HARDWARE: "isolated in hardware",
     Isolation.NONE: "shared, not isolated",
 }
-PATHS = {
-    Path.DRA: "by DRA: you see which devices",
-    Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
-}
-
-
 Ends = Callable[[], Sequence[Freed]]
 """Asked for only where something cannot be had now."""
 
@@ -90,10 +85,15 @@ def _choice(
         name=flavor.name,
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
-        path=PATHS[Path(flavor.path)],
+        path=_path(CAPABILITIES[flavor.path]),
         offers=[_offer(team, stock, row, prices.get(row.key), currency, ends) for row in largest_first],
         notes=_notes(largest_first),
     )
+
+
+def _path(backend: BackendCapabilities) -> str:
+    words = "you see which devices" if backend.names_devices else "a count, no device is named"
+    return f"by {backend.label}: {words}"
 
 
 def _notes(rows: Iterable[Offering]) -> list[str]:

@@ -28,8 +28,8 @@ class Part(NamedTuple):
 
 def parts(request: ResolvedSpec) -> list[Part]:
     if request.constraints.spread:
-        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.count)]
-    return [_part(request, names.claim(request.name), range(request.count))]
+        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.slices)]
+    return [_part(request, names.claim(request.name), range(request.slices))]
 
 
 def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
@@ -140,8 +140,17 @@ def steered_to(claim_seen: Seen) -> tuple[str, ...]:
     return tuple(claim_seen.facts.get("cards", ()))
 
 
-def steered(part: Part, view: View) -> tuple[str, ...]:
-    """The card of each of the part's slices, "" where the scheduler chooses or the claim is not there."""
+def claims(request: ResolvedSpec) -> list[Ref]:
+    """What names its devices."""
+    return [part.claim for part in parts(request)]
+
+
+def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+    """The card of each slice, "" where the scheduler chooses or the claim is not there."""
+    return tuple(card for part in parts(request) for card in _requested_cards(part, view))
+
+
+def _requested_cards(part: Part, view: View) -> tuple[str, ...]:
     seen = view.get(part.claim)
     return steered_to(seen) if seen else ("",) * len(part.slices)
 
@@ -236,7 +245,7 @@ def guard(request: ResolvedSpec) -> dict[str, object]:
 def _addressed(request: ResolvedSpec) -> dict[str, object]:
     """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
     if request.claim_spec is None:
-        return {"count": request.count}
+        return {"count": request.slices}
     named = own_claim.requests(request.claim_spec)
     return {"count": len(named), "requests": named}
 

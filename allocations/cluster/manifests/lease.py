@@ -49,7 +49,7 @@ def build(request: ResolvedSpec) -> Manifest:
             "podSets": [
                 {
                     "name": "main",
-                    "count": request.count,
+                    "count": request.slices,
                     "template": {
                         "spec": {
                             "restartPolicy": "Never",
