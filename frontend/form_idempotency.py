@@ -22,7 +22,7 @@ def new_key() -> str:
     return signing.dumps(secrets.token_hex(8), salt=SALT)
 
 
-def known(key: str) -> str:
+def valid_key(key: str) -> str:
     """The key, or a new one where the portal did not make it: then nothing was asked with it before."""
     try:
         signing.loads(key, salt=SALT)
@@ -31,12 +31,12 @@ def known(key: str) -> str:
     return key
 
 
-def request_once(user: User, wish: AllocationRequest, key: str) -> tuple[UUID, bool]:
+def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:
     """The allocation that the form asks for, and whether it asked before. Raises what ``services.request`` raises."""
-    content = wish.to_json()
+    content = spec.to_json()
 
     def effect() -> Reply:
-        return Reply(201, str(services.request(user, wish).pk))
+        return Reply(201, str(services.request(user, spec).pk))
 
     sent = idempotency.digest_of([key, content])
     reply = idempotency.once(user.pk, ROUTE, sent, content, effect, waits=True)

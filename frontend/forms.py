@@ -10,7 +10,7 @@ from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
+from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
 from allocations.requests.rules import LONGEST
@@ -32,7 +32,6 @@ TOGETHER = {
     "distinct_gpus": "each on a GPU of its own",
 }
 STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
-INTERVALS = ("Default", "Short", "Medium", "Long")
 
 
 class Renderer(DjangoTemplates):
@@ -155,7 +154,7 @@ class RequestForm(LengthForm):
     def labelled(self) -> list[forms.BoundField]:
         return [self[each.name] for each in LABELLED]
 
-    def wish(self) -> AllocationRequest:
+    def spec(self) -> AllocationRequest:
         values = self.cleaned_data
         is_claim = claim_form.is_claim(values["offering"])
         return AllocationRequest(

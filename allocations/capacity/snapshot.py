@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from allocations.capacity import flavor_devices
 from allocations.capacity.offering_index import amounts_per_slice
 from allocations.capacity.usage import CurrentUsage
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from quotas.catalog.models import Offering
 from quotas.catalog.selectors import room, units
 
@@ -28,7 +29,7 @@ class CapacitySnapshot:
 
     def __init__(self, usage: CurrentUsage | None = None, *, cliques: bool = False) -> None:
         self._usage = usage or CurrentUsage()
-        named = [flavor for flavor in self._usage.index.flavors() if flavor.path == "dra"]
+        named = [flavor for flavor in self._usage.index.flavors() if flavor.path in NAMING_PATHS]
         self._devices = flavor_devices.of(named, cliques=cliques)
 
     def capacity(self, offering: Offering) -> Capacity:

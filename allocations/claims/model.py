@@ -7,7 +7,7 @@ driver's own domain. Source: resource.k8s.io/v1 (DeviceRequest, DeviceConstraint
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allocations.claims.config import Sharing
+from allocations.domain.allocation_spec import Sharing
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 
 CLASSES = {"gpu": WHOLE_GPU_CLASS, "mig": MIG_CLASS}
@@ -104,7 +104,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Config:
+    """How pods share what the named requests get (all where none is named), devices of one kind."""
+
     requests: tuple[str, ...]
+    device: str
     sharing: Sharing
 
 

@@ -269,7 +269,6 @@ def _config(document: Any, path: str, errors: Errors, requests: list[Request]) -
         node.error("requests", "GPUs and MIG devices take different configurations; name requests of one kind.")
     counts = [choice.count for choice in concerned]
     most = sum(count for count in counts if count is not None) if None not in counts else config.MAX_DEVICES
-    sharing = config.read(
-        node.fields.get("sharing"), node.at("sharing"), errors, kinds[0] if kinds else "gpu", max(1, most)
-    )
-    return Config(named, sharing)
+    device = kinds[0] if kinds else "gpu"
+    sharing = config.read(node.fields.get("sharing"), node.at("sharing"), errors, device, max(1, most))
+    return Config(named, device, sharing)

@@ -128,7 +128,7 @@ def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Si
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = registry.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
+        blocked = registry.backend_of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 

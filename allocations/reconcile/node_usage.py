@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from allocations.capacity.cards import card_of
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Seen, View, is_on_node
 from quotas.catalog import dra, layouts, node_room
 from quotas.catalog.facts import Discovered, FoundFlavor, FoundNode
@@ -51,7 +52,7 @@ def units_used(view: View, found: Discovered) -> Iterator[UnitsUsed]:
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     for pod in bound(view):
         flavor = flavor_of.get(pod.facts["node"])
-        if flavor is None or flavor.identity.path != "device-plugin":  # where the driver gives them, a claim says which
+        if flavor is None or flavor.identity.path in NAMING_PATHS:  # a claim says which it has
             continue
         for resource, amount in pod.facts["gpus"].items():
             if key := pools.get((flavor.name, resource)):

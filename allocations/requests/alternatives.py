@@ -9,6 +9,7 @@ from typing import Any
 from allocations.capacity.headroom import Availability
 from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import rules
 from portal.core import money
 from portal.tenants.models import Project
@@ -116,7 +117,7 @@ def isolated(fleet: CapacitySnapshot) -> list[Offering]:
 
 
 def _request(availability: Availability, query: AlternativesQuery, candidate: Offering, count: int) -> AdmissionInput:
-    constraints = query.constraints if candidate.flavor.path == "dra" else ()
+    constraints = query.constraints if CAPABILITIES[candidate.flavor.path].takes_constraints else ()
     return availability.admission_input(
         query.project,
         candidate,

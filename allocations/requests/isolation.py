@@ -13,4 +13,4 @@ def offered(offering: Offering) -> Isolation:
 
 def requested(offering: Offering, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
     """The isolation of what is held by a request or an allocation: pods that share its devices are not isolated."""
-    return of_allocation(offered(offering), sharing.to_json(), claim.document if claim else None)
+    return of_allocation(offered(offering), sharing, claim)

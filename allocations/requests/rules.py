@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
 
 LONGEST = timedelta(days=366)
 
 
 def _on_one_node(request: AdmissionInput) -> bool:
-    return request.path == "dra" and not request.spread
+    return CAPABILITIES[request.path].spreads_on_request and not request.spread
 
 
 def _plural(count: int) -> str:
@@ -85,7 +86,8 @@ MEANS = {
 
 
 def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
-    if request.path == "dra" or not request.constraints:
+    backend = CAPABILITIES[request.path]
+    if backend.takes_constraints or not request.constraints:
         return None
     return Violation(
         "never_fits",
@@ -93,7 +95,8 @@ def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
         0,
         0,
         request.count,
-        f"By device plugin Kubernetes names no device, so {_listed(request)} cannot be promised of {request.offering}.",
+        f"By {backend.label} Kubernetes names no device, so {_listed(request)} cannot be promised of "
+        f"{request.offering}.",
         "Leave these constraints out, or ask for an offering of a flavor by DRA (path dra in GET /offerings).",
     )
 

@@ -14,6 +14,7 @@ from allocations.capacity.cards import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Sharing
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.isolation import Isolation
 from allocations.lifecycle import spec_of_row
@@ -151,8 +152,8 @@ def warnings(row: Allocation) -> list[advice.Warned]:
 
 
 def reservation(row: Allocation) -> str:
-    """What the hold guarantees: the very devices by DRA, a count on the flavor by device plugin."""
-    return "device" if row.offering.flavor.path == "dra" else "count"
+    """What the hold guarantees: its devices, or a count on the flavor."""
+    return "device" if CAPABILITIES[row.offering.flavor.path].names_devices else "count"
 
 
 def timeline(row: Allocation) -> QuerySet[Transition]:
@@ -168,5 +169,5 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     applied = set(
         AppliedObject.objects.filter(target=targets.allocation(row.pk)).values_list("kind", "namespace", "name")
     )
-    wanted = [lease.build(asked), *registry.of(asked).objects(asked, View())]
+    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, View())]
     return [(manifest, tuple(Ref.of(manifest)) in applied) for manifest in wanted]

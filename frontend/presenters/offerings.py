@@ -7,20 +7,17 @@ from fractions import Fraction
 
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.capacity.snapshot import Capacity
+from allocations.domain.backend_capabilities import CAPABILITIES, BackendCapabilities
 from allocations.requests import forecast, isolation
 from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
 from portal.tenants.models import Team
-from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
+from quotas.catalog.models import Isolation, Kind, Offering, Sharing
 
 ISOLATION = {
     Isolation.FULL: "a card of its own",
     Isolation.HARDWARE: "isolated in hardware",
     Isolation.NONE: "shared, not isolated",
-}
-PATHS = {
-    Path.DRA: "by DRA: you see which devices",
-    Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
 }
 
 
@@ -92,10 +89,15 @@ def _choice(
         name=flavor.name,
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
-        path=PATHS[Path(flavor.path)],
+        path=_path(CAPABILITIES[flavor.path]),
         offers=[_offer(team, availability, row, prices.get(row.key), currency, releases) for row in largest_first],
         notes=_notes(largest_first),
     )
+
+
+def _path(backend: BackendCapabilities) -> str:
+    words = "you see which devices" if backend.names_devices else "a count, no device is named"
+    return f"by {backend.label}: {words}"
 
 
 def _notes(rows: Iterable[Offering]) -> list[str]:

@@ -95,10 +95,10 @@ def can_get_now(project: Project, user: User, offering: Offering) -> int:
 
 def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
     """All on one node where there is room, else on several."""
-    wish = AllocationRequest(
+    spec = AllocationRequest(
         project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
     )
-    return services.request(user, wish)
+    return services.request(user, spec)
 
 
 def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:

@@ -40,8 +40,8 @@ def small(settings: Any) -> None:
     settings.LIVE_PER_MEMBER, settings.SCHEDULED_PER_MEMBER, settings.SCHEDULED_PER_PROJECT = 2, 2, 3
 
 
-def schedule(user: User, project: Project, **wish: Any) -> Allocation:
-    return allocate(user, project, starts_at=clock.now() + TOMORROW, **wish)
+def schedule(user: User, project: Project, **fields: Any) -> Allocation:
+    return allocate(user, project, starts_at=clock.now() + TOMORROW, **fields)
 
 
 def many(user: User, project: Project, numbered: Iterator[int]) -> list[Allocation]:
@@ -59,9 +59,9 @@ def end(row: Allocation) -> None:
     Allocation.objects.filter(pk=row.pk).update(desired="released", ended_at=clock.now(), outcome="released")
 
 
-def refused(user: User, project: Project, **wish: Any) -> Refused:
+def refused(user: User, project: Project, **fields: Any) -> Refused:
     with pytest.raises(Refused) as caught:
-        allocate(user, project, **wish)
+        allocate(user, project, **fields)
     return caught.value
 
 
@@ -144,10 +144,10 @@ def test_the_preview_says_it_before_and_offers_no_later_start_that_would_be_refu
     member = person(team)
     for _ in range(2):
         schedule(member, project)
-    wish = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
-    seen = services.preview(member, wish)
+    spec = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
+    seen = services.preview(member, spec)
     assert (seen.fits, [one.dimension for one in seen.violations]) == ("never", ["member:scheduled"])
-    assert not [one for one in services.preview(member, replace(wish, starts_at=None)).alternatives if one.starts_at]
+    assert not [one for one in services.preview(member, replace(spec, starts_at=None)).alternatives if one.starts_at]
 
 
 def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project, settings) -> None:

@@ -68,7 +68,7 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
     moved: set[UUID] = set()
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
-        occupied = {_slot(s.slot) for s in registry.of(asked).occupied(asked, view)} if already else set()
+        occupied = {_slot(s.slot) for s in registry.backend_of(asked).occupied(asked, view)} if already else set()
         for slot in already.keys() - occupied:
             gone = already.pop(slot)
             metering.close_interval(gone.key, at, _evidence(view, gone), estimated=not live)
@@ -87,8 +87,8 @@ def _open_held(
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
-        path = registry.of(asked)
-        if {_slot(s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
+        backend = registry.backend_of(asked)
+        if {_slot(s.slot) for s in backend.occupied(asked, view) if s.is_charged} - already.keys():
             missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
             for s in hold.charged(asked, view):
                 if s.is_charged and _slot(s.slot) not in already:

@@ -6,9 +6,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from allocations.claims import cel, config
+from allocations.claims import cel
 from allocations.claims.model import CLASSES, MAX_DEVICES
 from allocations.claims.parse import MAX_CHOICES, MAX_ITEMS
+from allocations.domain.allocation_spec import INTERVALS, STRATEGIES
 from allocations.domain.custom_claim import CustomClaim
 
 _TEXT = {"type": "string"}
@@ -45,8 +46,8 @@ _CHOICE = {
     "cel": {**_TEXTS, "description": "Operators only: CEL as it is, tried by the API server first."},
 }
 _SHARING = _object(
-    strategy={"type": "string", "enum": list(config.STRATEGIES)},
-    interval={"type": "string", "enum": list(config.INTERVALS)},
+    strategy={"type": "string", "enum": list(STRATEGIES)},
+    interval={"type": "string", "enum": list(INTERVALS)},
     active_thread_percentage={"type": "integer", "minimum": 0, "maximum": 100},
     pinned_memory_limit=_TEXT,
     per_device_pinned_memory_limit={"type": "object", "additionalProperties": _TEXT},

@@ -72,7 +72,7 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
             for warned in seen.warnings
         ],
         **isolation(seen.isolation),
-        "node_share": node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
+        "node_share": node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "price": {
             "per_hour": amount(seen.price_per_hour),
             "total": amount(seen.price_total),

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability, TeamHeadroom
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import forecast, isolation
 from portal.api.http.auth import person
 from portal.api.http.pagination import page, page_of
@@ -34,7 +35,7 @@ class FlavorBriefOut(serializers.Serializer):
     architecture = serializers.CharField()
     memory_mib = serializers.IntegerField()
     compute_capability = serializers.CharField()
-    path = serializers.CharField(help_text="dra or device-plugin.")
+    path = serializers.CharField(help_text=f"{' or '.join(CAPABILITIES)}.")
 
 
 class CapacityOut(serializers.Serializer):

@@ -1,4 +1,4 @@
-"""The same request over REST, to copy: the page teaches the interface that pipelines use."""
+"""The request as a curl command for the REST API, for the page to show."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Asking for slices: choose, see what it would come to, send."""
+"""The request form: choose slices, see what they would cost, send."""
 
 from functools import cache
 from typing import Any
@@ -16,11 +16,11 @@ from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.requests import forecast, selectors, services
 from allocations.requests.services import Preview
 from frontend import claim_form, form_idempotency
+from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, phases, refusals
 from frontend.presenters.offerings import choices
-from frontend.rest import as_curl
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
@@ -36,7 +36,7 @@ DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
-def ask(request: PageRequest) -> HttpResponse:
+def request_form(request: PageRequest) -> HttpResponse:
     """The form, filled from the address; or the request itself, which leads to the allocation."""
     projects = _projects(request)
     if request.method == "POST":
@@ -54,16 +54,16 @@ def preview(request: PageRequest) -> HttpResponse:
         return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
     projects = _projects(request)
     values = _values(request, projects)
-    return show(request, "frontend/ask.html", _preview(request, projects, values), partial="answer")
+    return show(request, "frontend/request_form.html", _preview(request, projects, values), partial="answer")
 
 
 def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     form = RequestForm(projects, request.POST)
     if not form.is_valid():
         return _page(request, projects, form, request.POST, status=400)
-    key = form_idempotency.known(form.cleaned_data["key"])
+    key = form_idempotency.valid_key(form.cleaned_data["key"])
     try:
-        id_, is_replayed = form_idempotency.request_once(request.user, form.wish(), key)
+        id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
     except Invalid as problem:
         form.refuse(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
@@ -102,7 +102,7 @@ def _page(
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
     context["key"] = values.get("key") or form_idempotency.new_key()
-    return show(request, "frontend/ask.html", context, status=status)
+    return show(request, "frontend/request_form.html", context, status=status)
 
 
 def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
     try:
         if not form.is_valid():
             raise Invalid({name: [str(e) for e in errors] for name, errors in form.errors.items()})
-        wish = form.wish()
-        seen = services.preview(request.user, wish)
+        spec = form.spec()
+        seen = services.preview(request.user, spec)
     except Invalid as problem:
         words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
         return NOTHING_CHOSEN | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
         return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
-    return NOTHING_CHOSEN | _summary(seen, wish, values)
+    return NOTHING_CHOSEN | _summary(seen, spec, values)
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
@@ -135,8 +135,8 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
 
 
-def _summary(seen: Preview, wish: AllocationRequest, values: QueryDict) -> dict[str, Any]:
-    hours = wish.hours if wish.hours is not None else 0
+def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
+    hours = spec.hours if spec.hours is not None else 0
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
@@ -144,10 +144,10 @@ def _summary(seen: Preview, wish: AllocationRequest, values: QueryDict) -> dict[
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
-        "node_share": amounts.node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
+        "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "violations": refusals.violations(seen.violations),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
-        "curl": as_curl(wish),
+        "curl": as_curl(spec),
     }
 
 
@@ -163,7 +163,7 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
 
 
 def _projects(request: PageRequest) -> list[Project]:
-    """The projects in which the person may ask, in the order of their names."""
+    """The projects in which the person may request slices, in the order of their names."""
     standing = access.standing(request.user)
     rows = access.visible_projects(request.user).filter(archived_at=None)
     return [project for project in rows if standing.can("allocation.request", project.team_id)]
