@@ -1,8 +1,8 @@
 """What becomes of departments, teams and projects once they are there: renamed, moved, archived, guarded otherwise.
 
 Slugs stay for good, since objects on the cluster and rows of the ledger carry them; a name is for people alone. Each
-function writes in one transaction and leaves an audit line. Permission is the caller's question; so is what lives in a
-project that is moved or archived (`allocations.projects.transfer`, `allocations.projects.archive`).
+function writes in one transaction and leaves an audit line. What people do goes through `allocations.projects`, which
+asks for permission, and for what lives in a project that is moved or archived.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""The only writer of limits and of the way teams compete. Permission is the caller's question
-(`portal.tenants.access`, actions `limit.manage` and `limit.share`).
+"""The only writer of limits and of the way teams compete. What people set goes through
+`allocations.limits.services`, which asks for permission.
 """
 
 from collections.abc import Iterable
