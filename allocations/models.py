@@ -51,7 +51,6 @@ class Allocation(models.Model):
     ends_at = models.DateTimeField()
 
     desired = models.CharField(max_length=16, choices=Desired.choices, default=Desired.HELD)
-    generation = models.PositiveIntegerField(default=1)
     ending = models.CharField(
         max_length=16, blank=True, help_text="why it is to end: person, expired, evicted or failed"
     )

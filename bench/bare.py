@@ -21,7 +21,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.cluster.manifests import project as shared
-from allocations.domain.objects import Manifest, Ref, Request, View
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, View
 from deploy.local.home import Home
 
 Raw = dict[str, Any]
@@ -87,7 +87,7 @@ class Bare:
             if manifest["kind"] != "Namespace":
                 self._apply(manifest)
 
-    def hold(self, request: Request) -> float:
+    def hold(self, request: ResolvedSpec) -> float:
         """Seconds from the first write until the cluster shows the slices held."""
         with ExitStack() as stack:
             watches = {kind: self._watch(kind) for kind in self._awaited(request)}
@@ -96,7 +96,7 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            for manifest in (self._quota(request, held=True), *registry.of(request).objects(request, View())):
+            for manifest in (self._quota(request, held=True), *registry.backend_of(request).objects(request, View())):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
@@ -107,11 +107,11 @@ class Bare:
         self._pods_ready(request)
         return held
 
-    def release(self, request: Request) -> None:
+    def release(self, request: ResolvedSpec) -> None:
         """Take everything back, and wait until it is gone."""
         self._apply(shared.guard(self.project))
         self._apply(self._quota(request, held=False))
-        groups = [*registry.of(request).leftovers(request), [lease.ref(request)]]
+        groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
             self.api.call("DELETE", path)
@@ -123,18 +123,18 @@ class Bare:
                     raise TimeoutError(f"{ref} is not gone")
                 time.sleep(0.05)
 
-    def _awaited(self, request: Request) -> tuple[str, ...]:
+    def _awaited(self, request: ResolvedSpec) -> tuple[str, ...]:
         own = ("ResourceClaim", "Pod") if request.path == "dra" else ()
         return ("Workload", "ResourceQuota", *own)
 
-    def _with(self, request: Request) -> shared.ProjectFacts:
+    def _with(self, request: ResolvedSpec) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: registry.of(request).guard(request)}},
+            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard(request)}},
         )
 
-    def _quota(self, request: Request, *, held: bool) -> Manifest:
+    def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
         assert request.number is not None
-        hold = hold_quota.hold(request, registry.of(request).quota(request), View()) if held else None
+        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), View()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
         )
@@ -148,7 +148,7 @@ class Bare:
         ref = Ref.of(manifest)
         self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
 
-    def _pods_ready(self, request: Request) -> None:
+    def _pods_ready(self, request: ResolvedSpec) -> None:
         condition = {
             "type": "PodsReady",
             "status": "True",

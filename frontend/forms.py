@@ -10,13 +10,15 @@ from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.requests.rules import LONGEST, MOST_SLICES
-from allocations.requests.services import Wish
+from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
+from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import SpecField
+from allocations.requests.rules import LONGEST
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
 
-MOST_HOURS = LONGEST.days * 24
+MAX_HOURS = LONGEST.days * 24
 LEAST_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
 LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
@@ -30,7 +32,6 @@ TOGETHER = {
     "distinct_gpus": "each on a GPU of its own",
 }
 STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
-INTERVALS = ("Default", "Short", "Medium", "Long")
 
 
 class Renderer(DjangoTemplates):
@@ -55,12 +56,22 @@ class Form(forms.Form):
 def _hours(**options: Any) -> forms.DecimalField:
     return forms.DecimalField(
         min_value=LEAST_HOURS,
-        max_value=MOST_HOURS,
+        max_value=MAX_HOURS,
         max_digits=8,
         decimal_places=2,
-        help_text=f"{LEAST_HOURS} to {MOST_HOURS}.",
+        help_text=f"{LEAST_HOURS} to {MAX_HOURS}.",
         widget=forms.NumberInput(attrs={"inputmode": "decimal", "autocomplete": "off", "step": "any"}),
         **options,
+    )
+
+
+def _labelled(field: SpecField) -> forms.CharField:
+    return forms.CharField(
+        required=False,
+        label=field.info.label,
+        max_length=field.info.max_length,
+        help_text=field.info.hint,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 
@@ -87,15 +98,9 @@ class RequestForm(LengthForm):
     count = forms.IntegerField(
         label="Slices",
         min_value=1,
-        max_value=MOST_SLICES,
+        max_value=MAX_SLICES,
         initial=1,
         widget=forms.NumberInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
-    )
-    purpose = forms.CharField(
-        required=False,
-        max_length=500,
-        help_text="What it is for; shown to your team.",
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     name = forms.CharField(
         required=False,
@@ -144,11 +149,15 @@ class RequestForm(LengthForm):
         # A select of one's own projects; whether another one may be used is the service's answer, which is 404.
         choices = [(project.slug, f"{project.slug} (team {project.team.slug})") for project in projects]
         self.fields["project"].widget = forms.Select(choices=choices)
+        self.fields |= {each.name: _labelled(each) for each in LABELLED}
 
-    def wish(self) -> Wish:
+    def labelled(self) -> list[forms.BoundField]:
+        return [self[each.name] for each in LABELLED]
+
+    def spec(self) -> AllocationRequest:
         values = self.cleaned_data
         is_claim = claim_form.is_claim(values["offering"])
-        return Wish(
+        return AllocationRequest(
             project=values["project"],
             offering=values["offering"],
             count=1 if is_claim else values["count"],
@@ -156,23 +165,22 @@ class RequestForm(LengthForm):
             hours=self.chosen_hours(),
             starts_at=values["starts_at"],
             priority=values["priority"] or "normal",
-            purpose=values["purpose"],
-            spread=values["spread"],
-            constraints=tuple(values["constraints"]),
-            sharing={} if is_claim else self._sharing(),
-            claim=claim_form.document(self.data, self._sharing()) if is_claim else None,
+            **{each.name: values[each.name] for each in LABELLED},
+            constraints=Constraints.named(values["constraints"], spread=values["spread"]),
+            sharing=Sharing() if is_claim else self._sharing(),
+            claim=CustomClaim(claim_form.document(self.data, self._sharing().to_json())) if is_claim else None,
         )
 
-    def _sharing(self) -> dict[str, Any]:
-        """As the body of a REST request has it: only what was said."""
+    def _sharing(self) -> Sharing:
         values = self.cleaned_data
-        said = {
-            "strategy": values["strategy"],
-            "interval": values["interval"],
-            "active_thread_percentage": values["threads"],
-            "pinned_memory_limit": values["pinned"],
-        }
-        return {name: value for name, value in said.items() if value not in ("", None)} if said["strategy"] else {}
+        if not values["strategy"]:
+            return Sharing()
+        return Sharing(
+            strategy=values["strategy"],
+            interval=values["interval"] or None,
+            active_thread_percentage=values["threads"],
+            pinned_memory_limit=values["pinned"] or None,
+        )
 
 
 class ExtendForm(LengthForm):

@@ -3,10 +3,9 @@
 No query, given the relations of ``spec_of_row.rows()``.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
+from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
 from quotas.catalog.claim_parts import CardFact, card_part
 from quotas.catalog.models import Kind, Offering
@@ -15,25 +14,20 @@ from quotas.catalog.node_shares import NodeShare, of_claim
 
 def node_share(row: Allocation) -> NodeShare:
     """What goes with all its slices together; false where no node has told what it has."""
-    return of_request(row.offering, row.count, row.claim)
+    return of_request(row.offering, row.count, CustomClaim.of_column(row.claim))
 
 
-def per_slice(row: Allocation) -> NodeShare:
-    """What goes with one of its slices; a claim of its own is one slice, however many devices it takes."""
-    return of_request(row.offering, 1, row.claim)
-
-
-def of_request(offering: Offering, count: int, claim: Mapping[str, Any] | None) -> NodeShare:
-    """What goes with so many slices; ``claim`` is as the row keeps it, for offerings of kind claim."""
-    if offering.kind != Kind.CLAIM or claim is None:
+def of_request(offering: Offering, count: int, claim: CustomClaim | None) -> NodeShare:
+    """What goes with so many slices; ``claim`` is for offerings of kind claim."""
+    if offering.kind != Kind.CLAIM or claim is None or claim.built is None:
         return offering.node_share.times(count)
-    return of_claim(offering.flavor.per_card, _claim_part(claim["built"], offering))
+    return of_claim(offering.flavor.per_card, _claim_part(claim.built, offering))
 
 
-def _claim_part(built: Mapping[str, Any], offering: Offering) -> Fraction:
+def _claim_part(built: BuiltClaim, offering: Offering) -> Fraction:
     """Cards' memory that the claim takes at least; of claims of the release before, what its lease counts."""
-    if "card_part" in built:
-        return Fraction(built["card_part"])
+    if built.card_part is not None:
+        return built.card_part
     flavor = offering.flavor
     card = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
-    return card_part(built["units"], card)
+    return card_part(built.units, card)

@@ -8,11 +8,11 @@ what it gets.
 from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
-from allocations.domain.objects import Manifest, Request
+from allocations.domain.objects import Manifest, ResolvedSpec
 
 
-def build(request: Request) -> Manifest:
-    annotations = registry.of(request).annotations(request)
+def build(request: ResolvedSpec) -> Manifest:
+    annotations = registry.backend_of(request).annotations(request)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -42,5 +42,5 @@ def build(request: Request) -> Manifest:
     }
 
 
-def _amounts(request: Request) -> dict[str, str]:
+def _amounts(request: ResolvedSpec) -> dict[str, str]:
     return request.pod_share.amounts if request.pod_share else {"cpu": "100m", "memory": "256Mi"}

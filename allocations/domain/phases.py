@@ -27,6 +27,10 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
+RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+"""Phases in which Kueue counts the lease against the team's quota."""
+
+
 class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
     CANCELLED = "cancelled"
@@ -232,8 +236,6 @@ PHASES: tuple[Row, ...] = (
         lambda f: reasons.queued(_lease(f).pending_reason, _lease(f).pending_message).message,
     ),
 )
-
-LIVE_PHASES = tuple(p for p in Phase if p is not Phase.ENDED)
 
 
 class Verdict(NamedTuple):

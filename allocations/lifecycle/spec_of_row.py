@@ -1,88 +1,75 @@
-"""Rows to the frozen Request that the pure parts read, and the record that a lease carries back to a row."""
+"""Rows to what the pure parts read, and what is asked for to the columns of a row."""
 
-import json
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from allocations.capacity.node_shares import node_share
-from allocations.capacity.packing import CONSTRAINTS
-from allocations.domain.admission import PRIORITIES
-from allocations.domain.objects import Request
+from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
+from allocations.domain.device_affinity import DeviceAffinity
+from allocations.domain.documents import fields_of
+from allocations.domain.objects import ResolvedSpec
 from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
 
+COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not in ("project", "offering"))
+
 
 def rows() -> QuerySet[Allocation]:
-    """Allocations with all that a Request needs, in one query."""
+    """Allocations with all that a ``ResolvedSpec`` needs, in one query."""
     return Allocation.objects.select_related("project__team__department", "offering__flavor", "requested_by")
 
 
-def of(row: Allocation) -> Request:
-    """The row as a Request; needs the relations of ``rows()``."""
-    project, offering = row.project, row.offering
-    return Request(
+def spec(row: Allocation) -> AllocationSpec:
+    """What the row was asked to be; needs its project and offering."""
+    columns = {name: getattr(row, name) for name in COLUMNS}
+    return AllocationSpec.from_json({**columns, "project": row.project.slug, "offering": row.offering.key})
+
+
+def columns(asked: AllocationSpec) -> dict[str, Any]:
+    """The columns of a row that say what is asked for, all but its project and offering."""
+    found = {name: getattr(asked, name) for name in COLUMNS}
+    return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
+
+
+def of(row: Allocation) -> ResolvedSpec:
+    """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
+    project, offering, asked = row.project, row.offering, spec(row)
+    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
+    return ResolvedSpec(
+        **vars(asked),
         id=str(row.id),
-        name=row.name,
-        project=project.slug,
         team=project.team.slug,
         department=project.team.department.slug,
         namespace=project.namespace,
-        requested_by=row.requested_by.username,
-        offering=offering.key,
         kind=offering.kind,
         flavor=offering.flavor.name,
         path=offering.flavor.path,
-        count=row.count,
-        spread=row.constraints.get("spread", False),
-        priority=PRIORITIES[row.priority],
-        requests=row.claim["built"]["units"] if row.claim else offering.requests,
+        requests=built.units if built else offering.requests,
         resource=offering.resource,
         device_class=offering.device_class,
         selectors=tuple(offering.selectors),
         node_selector=offering.flavor.node_selector,
         tolerations=tuple(offering.flavor.tolerations),
-        created_at=row.created_at,
-        starts_at=row.starts_at,
-        ends_at=row.ends_at,
-        record=record(row),
-        profile=offering.profile,
-        sharing=row.sharing,
-        constraints=tuple(name for name in CONSTRAINTS if row.constraints.get(name)),
+        record=record(row, asked).to_text(),
         capacity=offering.capacity,
-        is_shared=offering.kind == "shared",
-        cards=tuple(row.steer.get("cards", ())),
-        clique=row.steer.get("clique", ""),
-        claim=row.claim,
+        cards=affinity.cards or (),
+        clique=affinity.clique or "",
         number=row.number,
         node_share=node_share(row),
     )
 
 
-def record(row: Allocation) -> str:
-    """The whole request as JSON, for the lease: a lease whose row was lost becomes that row again."""
-    return json.dumps(
-        {
-            "id": str(row.id),
-            "name": row.name,
-            "number": row.number,
-            "project": row.project.slug,
-            "offering": row.offering.key,
-            "requested_by": row.requested_by.username,
-            "mode": row.mode,
-            "count": row.count,
-            "constraints": row.constraints,
-            "sharing": row.sharing,
-            "claim": row.claim,
-            "priority": row.priority,
-            "purpose": row.purpose,
-            "requeue": row.requeue,
-            "created_at": row.created_at.isoformat(),
-            "starts_at": row.starts_at.isoformat() if row.starts_at else None,
-            "ends_at": row.ends_at.isoformat(),
-        },
-        sort_keys=True,
+def record(row: Allocation, asked: AllocationSpec) -> LeaseRecord:
+    """What the row's lease carries; ``asked`` is its spec."""
+    return LeaseRecord(
+        id=str(row.id),
+        number=row.number,
+        requested_by=row.requested_by.username,
+        created_at=row.created_at,
+        spec=asked,
     )
 
 

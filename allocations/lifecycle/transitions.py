@@ -57,11 +57,11 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
         held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
         if ending is Ending.EXPIRED:
             held = held.filter(ends_at=row.ends_at)  # extended since it was read, it has not expired
-        changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value, generation=row.generation + 1)
+        changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value)
         if not changed:
             return False
         append(row, "end", actor=actor, reason=reason, message=message)
-    row.desired, row.ending, row.generation = Allocation.Desired.RELEASED, ending.value, row.generation + 1
+    row.desired, row.ending = Allocation.Desired.RELEASED, ending.value
     return True
 
 

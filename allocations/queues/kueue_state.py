@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 
 from allocations.models import MirrorObject
+from portal.tenants import access
+from portal.tenants.models import User
 from quotas.catalog.models import Cluster
 from quotas.limits import differences, selectors
 from quotas.limits.differences import Difference
@@ -28,9 +30,10 @@ class Seen:
     differences: tuple[Difference, ...]
 
 
-def objects() -> list[Seen]:
-    """All that should be there, in the order in which it is applied. A fixed number of queries."""
-    cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
+def objects(user: User) -> list[Seen]:
+    """All that should be there, in the order in which it is applied. A fixed number of queries. For operators and
+    auditors."""
+    cluster = access.for_platform(user, Cluster.objects.all()).filter(slug=settings.CLUSTER_NAME).first()
     return list(_compared(cluster)) if cluster else []
 
 

@@ -11,7 +11,8 @@ from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
-from allocations.domain.objects import Applied, Ref, Request, View
+from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, View
 from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -111,11 +112,11 @@ def _intent(row: Allocation, number_wait: str) -> Intent:
     return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: Request, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
+def _assess(row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
     return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Situation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -127,7 +128,7 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situati
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = registry.of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
+        blocked = registry.backend_of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 
@@ -135,9 +136,10 @@ def _deadlines_became_intent(row: Allocation, asked: Request, situation: Situati
 def _took_more(row: Allocation, situation: Situation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
-    if row.claim is None or not is_new or not situation.occupied:
+    claim = CustomClaim.of_column(row.claim)
+    if claim is None or claim.built is None or not is_new or not situation.occupied:
         return False
-    words = device_inventory.beyond(row.offering.flavor, row.claim["built"]["units"], situation.occupied)
+    words = device_inventory.excess(row.offering.flavor, claim.built.units, situation.occupied)
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 
@@ -150,7 +152,7 @@ def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused)
     return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 
-def _known_gone(asked: Request, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+def _known_gone(asked: ResolvedSpec, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
     gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
     return [*gone, hold.status_ref(asked)] if lease.ref(asked) in gone else gone

@@ -9,6 +9,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.domain.actions import Wanted, is_gone
+from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, View
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
@@ -66,11 +67,11 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
         asked = spec_of_row.of(row)
         situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
-        path = registry.of(asked)
+        backend = registry.backend_of(asked)
         if situation.is_usable:
-            guards[asked.name] = path.guard(asked)
+            guards[asked.name] = backend.guard(asked)
         if situation.keeps_quota and asked.number is not None:
-            holds[asked.number] = hold_quota.hold(asked, path.quota(asked), view)
+            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), view)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -91,7 +92,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         flavors=_flavors(),
         holds=holds,
         former=former_holds.used(view),
-        resources=_device_plugin_resources(),
+        resources=_counted_resources(),
     )
 
 
@@ -111,8 +112,8 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _device_plugin_resources() -> tuple[str, ...]:
-    offerings = Offering.objects.filter(flavor__path="device-plugin", flavor__accepted=True).exclude(resource="")
+def _counted_resources() -> tuple[str, ...]:
+    offerings = Offering.objects.filter(flavor__path__in=COUNTING_PATHS, flavor__accepted=True).exclude(resource="")
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 

@@ -4,16 +4,15 @@ After a restore of the database to an earlier moment the cluster still has what 
 deleted blindly: the lease carries the whole request, so the allocation is made again from it, flagged ``recovered``.
 """
 
-import json
 from datetime import datetime
-from typing import Any
 
 import structlog
 from django.db import transaction
 
-from allocations.capacity.counted import recount_those_of
+from allocations.capacity.recount import recount_those_of
+from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.phases import Phase
-from allocations.lifecycle import slot_numbers, transitions
+from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -47,35 +46,24 @@ def adopt(namespace: str) -> None:
 
 def _adopt(lease: MirrorObject) -> None:
     try:
-        record: dict[str, Any] = json.loads(lease.facts.get("record") or "{}")
-        project = Project.objects.get(slug=record["project"], namespace=lease.namespace)
-        offering = Offering.objects.get(key=record["offering"])
-        person = User.objects.get(username=record["requested_by"])
+        record = LeaseRecord.from_text(lease.facts.get("record", ""))
+        project = Project.objects.get(slug=record.spec.project, namespace=lease.namespace)
+        offering = Offering.objects.get(key=record.spec.offering)
+        person = User.objects.get(username=record.requested_by)
     except (ValueError, KeyError, Project.DoesNotExist, Offering.DoesNotExist, User.DoesNotExist) as error:
         log.warning("adoption.impossible", namespace=lease.namespace, lease=lease.name, error=repr(error))
         return
     now = clock.now()
-    times = {
-        k: datetime.fromisoformat(record[k]) if record[k] else None for k in ("created_at", "starts_at", "ends_at")
-    }
     with transaction.atomic(), advisory_lock("live", project.slug):
         row, made = Allocation.objects.get_or_create(
-            id=record["id"],
+            id=record.id,
             defaults={
-                "name": record["name"],
-                "number": slot_numbers.of_adopted(project, record.get("number")),
+                **spec_of_row.columns(record.spec),
+                "number": slot_numbers.of_adopted(project, record.number),
                 "project": project,
                 "offering": offering,
                 "requested_by": person,
-                "mode": record["mode"],
-                "count": record["count"],
-                "constraints": record.get("constraints", {}),
-                "sharing": record.get("sharing", {}),
-                "claim": record.get("claim"),
-                "priority": record["priority"],
-                "purpose": record["purpose"],
-                "requeue": record["requeue"],
-                **times,
+                "created_at": record.created_at,
                 "phase": Phase.QUEUED.value,
                 "phase_since": now,
                 "recovered": True,

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from allocations.lifecycle.spec_of_row import COLUMNS
 from allocations.models import Allocation
 from portal.audit.entries import audit
 
-ASKED = ("mode", "count", "constraints", "sharing", "claim", "priority", "purpose", "requeue", "starts_at", "ends_at")
+ASKED = tuple(name for name in COLUMNS if name != "name")
+"""Columns that say what was asked for; the name is in the entry's target."""
 
 
 def note(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
+from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, Transition
 from allocations.queues.queue import Place
@@ -56,11 +57,11 @@ def _line(device: HeldDevice) -> DeviceLine:
     return DeviceLine(device.node, device.device, device.uuid, part)
 
 
-def _wishes(row: Allocation) -> str:
+def _constraints(row: Allocation) -> str:
     """Constraints and sharing in words; empty when nothing was said."""
-    words = [name.replace("_", " ") for name, wanted in sorted(row.constraints.items()) if wanted]
-    if row.sharing:
-        words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in row.sharing.items()))
+    words = [name.replace("_", " ") for name in sorted(Constraints.from_json(row.constraints).to_json())]
+    if sharing := Sharing.from_json(row.sharing).to_json():
+        words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in sharing.items()))
     return "; ".join(words)
 
 
@@ -82,7 +83,8 @@ class Card:
     devices: list[DeviceLine]
     isolation: str
     isolation_note: str
-    wishes: str
+    constraints: str
+    labelled: list[tuple[str, str]]
     node_share: str
     pods: str
     claim: str
@@ -127,7 +129,8 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         devices=[_line(device) for device in detail.devices],
         isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
         isolation_note=isolated(row).note,
-        wishes=_wishes(row),
+        constraints=_constraints(row),
+        labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
         claim=json.dumps(custom_claims.asked(row.claim), indent=2) if row.claim else "",

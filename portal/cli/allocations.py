@@ -4,17 +4,27 @@ import json
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
+from allocations.domain.allocation_spec import LABELLED
 from portal.cli.client import Client
 from portal.cli.output import moment, say, table, with_client
 
 LOOK_EVERY_S = 1.0
 ENDED, LATE = 3, 4
 """Exit codes of waiting: it ended before it was what was waited for; the time was over."""
+
+
+def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with an option for each field of text that has a label."""
+    for each in reversed(LABELLED):
+        words = f"At most {each.info.max_length} characters."
+        command = click.option(f"--{each.name.replace('_', '-')}", help=words)(command)
+    return command
 
 
 @click.command()
@@ -27,7 +37,7 @@ ENDED, LATE = 3, 4
 @click.option("--starts-at", help="RFC 3339 time with offset; now if not given.")
 @click.option("--name", help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(["batch", "normal", "critical"]))
-@click.option("--purpose", help="At most 500 characters.")
+@labelled_options
 @click.option("--no-requeue", is_flag=True, help="End on an eviction, instead of queueing again.")
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
 @click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")

@@ -90,7 +90,6 @@ def discover(
         offerings=tuple(sorted((o for k in flavors for o in _offerings(names[k], groups[k])), key=lambda o: o.key)),
         nodes=tuple(found),
         devices=tuple(d for key in flavors for d in _devices(names[key], groups[key])),
-        problems=tuple((node.name, node.problem) for node in found if node.problem),
     )
 
 

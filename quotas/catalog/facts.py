@@ -194,11 +194,10 @@ class FoundDevice:
 
 @dataclass(frozen=True)
 class Discovered:
-    """All that was found, each part sorted by its name. `problems` are (node, sentence)."""
+    """All that was found, each part sorted by its name."""
 
     flavors: tuple[FoundFlavor, ...] = ()
     pools: tuple[FoundPool, ...] = ()
     offerings: tuple[FoundOffering, ...] = ()
     nodes: tuple[FoundNode, ...] = ()
     devices: tuple[FoundDevice, ...] = ()
-    problems: tuple[tuple[str, str], ...] = ()

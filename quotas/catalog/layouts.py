@@ -8,7 +8,7 @@ Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuIn
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeVar
@@ -42,27 +42,6 @@ def placements(geometry: Geometry, profile: str) -> tuple[Placement, ...]:
     """Where an instance may stand, in the order in which the scheduler tries: that of the published devices' names."""
     one = geometry.profile(profile)
     return tuple(Placement(one.name, start, one.size) for start in sorted(one.starts, key=str))
-
-
-def problem(geometry: Geometry, layout: Iterable[Placement]) -> str:
-    """What keeps the placements from standing on one card together, in a sentence; empty when nothing does."""
-    placed: list[Placement] = []
-    for one in layout:
-        if one not in placements(geometry, one.profile):
-            starts = ", ".join(str(p.start) for p in placements(geometry, one.profile))
-            return f"{one.profile} cannot begin at memory slice {one.start}; it may at {starts}"
-        if clash := next((other for other in placed if one.overlaps(other)), None):
-            return f"{one.profile} at {one.start} and {clash.profile} at {clash.start} take the same memory slice"
-        if sum(other.profile == one.profile for other in placed) == geometry.profile(one.profile).most:
-            return f"a card has at most {geometry.profile(one.profile).most} of {one.profile}"
-        if media := _media_taken(geometry, placed, one.profile):
-            return f"{media} has the card's media engines already, so {one.profile} cannot"
-        placed.append(one)
-    return ""
-
-
-def is_valid(geometry: Geometry, layout: Iterable[Placement]) -> bool:
-    return not problem(geometry, layout)
 
 
 def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Placement, ...]:

@@ -10,7 +10,6 @@ from typing import ClassVar
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
-from simple_history.models import HistoricalRecords
 
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
@@ -110,7 +109,6 @@ class Flavor(models.Model):
     memory_mib_per_gpu = models.PositiveIntegerField(
         null=True, blank=True, help_text="memory that goes with a whole GPU; empty: an even part of its node's"
     )
-    history = HistoricalRecords()
 
     class Meta:
         ordering = ("name",)

@@ -1,4 +1,5 @@
-"""The only writer of the catalogue."""
+"""The only writer of the catalogue. What people decide goes through `quotas.catalog.decisions`, which asks for
+permission."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -8,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import models, transaction
-from simple_history.utils import bulk_create_with_history, bulk_update_with_history
 
 from portal.audit.entries import audit
 from portal.core.errors import Invalid, Refused
@@ -161,8 +161,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             rows[key] = row
         elif _assign(row, values):
             changed.append(row)
-    if new:
-        bulk_create_with_history(new, Flavor)
+    Flavor.objects.bulk_create(new)
     if changed:
         fields = [
             "architecture",
@@ -176,7 +175,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
             "node_memory_mib",
             "node_pods",
         ]
-        bulk_update_with_history(changed, Flavor, fields)
+        Flavor.objects.bulk_update(changed, fields)
     return {row.name: row for row in Flavor.objects.filter(cluster=cluster)}, bool(new or changed)
 
 

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
-from simple_history.models import HistoricalRecords
 
 from quotas.catalog.models import Flavor
 
@@ -21,7 +20,6 @@ class Price(models.Model):
     per_gpu_hour = models.DecimalField(max_digits=20, decimal_places=10)
     currency = models.CharField(max_length=3)
     source = models.CharField(max_length=200, help_text="where the figure comes from")
-    history = HistoricalRecords()
 
     class Meta:
         ordering = ("flavor__name", "-valid_from")

@@ -77,12 +77,6 @@ class Tree:
         """What the node uses beyond what it brings in itself."""
         return max(0, self.usage(name) - self.subtree(name))
 
-    def lendable(self, name: str) -> int:
-        """What the node does not use and may lend: a cohort's own quota included."""
-        free = max(0, self.subtree(name) - self.usage(name))
-        lending = self.quota(name).lending
-        return free if lending is None else min(free, lending)
-
     def _kept(self, name: str) -> int:
         """What the node never lends, because of its lending limit."""
         lending = self.quota(name).lending

@@ -55,7 +55,7 @@ def quota(offering: str, vision: Team) -> Iterator[None]:
 def test_slices_of_two_nodes_are_held_in_one_clique(
     offering: str, quota: None, project: Project, member: User, kubectl: Kubectl, read: Read
 ) -> None:
-    row = held(member, project, offering, COUNT, spread=True, constraints=("same_clique",))
+    row = held(member, project, offering, COUNT, constraints={"spread": True, "same_clique": True})
     nodes = {device.node for device in selectors.details([row])[row.pk].devices}
     labels = {n["metadata"]["name"]: n["metadata"]["labels"] for n in read("nodes")["items"]}
     (clique,) = {labels[node][CLIQUE] for node in nodes}

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
@@ -39,9 +40,9 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
         try:
             for _ in range(TRIES):
                 try:
-                    granted.append(services.request(member, services.Wish(project.slug, OFFERING)))
+                    granted.append(services.request(member, AllocationRequest(project.slug, OFFERING)))
                 except Refused as error:
-                    assert error.dimensions[0].dimension == f"member:{OFFERING}"
+                    assert error.violations[0].dimension == f"member:{OFFERING}"
                 except (Busy, Retryable):
                     continue
         finally:
@@ -59,7 +60,7 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
     assert reserved(kubectl, project) == LIMIT
     services.release(member, granted[0])
     eventually(lambda: phase(granted[0]) == Phase.ENDED)
-    assert services.request(member, services.Wish(project.slug, OFFERING)).pk
+    assert services.request(member, AllocationRequest(project.slug, OFFERING)).pk
 
 
 def reserved(kubectl: Kubectl, project: Project) -> int:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
 from allocations.requests import services
 from portal.core import clock
@@ -51,7 +52,7 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_a
     """Every h100 card is made to look unhealthy after the request was accepted, so the scheduler finds none."""
     taint_h100(kubectl, "NoSchedule")
     try:
-        row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+        row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
         wait_for(row, Phase.SUSPENDED, within_s=90)
         assert row.reason == "no_fitting_device"
         assert row.start_failures == 3

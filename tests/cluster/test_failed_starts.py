@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
@@ -96,7 +97,7 @@ def lift(kubectl: Kubectl, name: str) -> None:
 def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
     project: Project, member: User, kubectl: Kubectl, refused_claims: str
 ) -> None:
-    row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+    row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.SUSPENDED, within_s=60)
     assert (row.reason, row.start_failures) == ("start_refused", 3)
     assert WORDS in row.message
@@ -110,7 +111,7 @@ def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
 def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_start(
     project: Project, member: User, kubectl: Kubectl, unread_policy: str
 ) -> None:
-    row = services.request(member, services.Wish(project=project.slug, offering="h100/whole"))
+    row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.STARTING)
     deadline = clock.now() + timedelta(seconds=settings.START_DEADLINE_S)
     failed = Due.objects.filter(target=f"allocation:{row.pk}", error__contains=unread_policy, leased_until=None)
@@ -125,8 +126,8 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
     """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
-    wish = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = ask(member, project, "h100/claim", claim=wish, starts_at=clock.now() + timedelta(seconds=4))
+    claim = {"requests": [{"device": "gpu", "count": "all"}]}
+    row = ask(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None
     half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
     then = {**row.claim, "built": {**row.claim["built"], "units": half}}

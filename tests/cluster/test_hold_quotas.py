@@ -138,7 +138,9 @@ def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
     project: Project, member: User, tenant: Person, kubectl: Kubectl, one_card_of_the_only_node: Any
 ) -> None:
-    row = ask(member, project, "h100/whole", 8, spread=True, starts_at=clock.now() + timedelta(seconds=3))
+    row = ask(
+        member, project, "h100/whole", 8, constraints={"spread": True}, starts_at=clock.now() + timedelta(seconds=3)
+    )
     one_card_of_the_only_node()
 
     def given() -> int:
@@ -157,7 +159,7 @@ def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_sta
 def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    row = held(member, project, "h100/whole", 3, spread=True)
+    row = held(member, project, "h100/whole", 3, constraints={"spread": True})
     kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
     assert attempt(tenant, "other", row, slices="0") == ""
     assert is_in_guard(kubectl, row)

@@ -18,6 +18,7 @@ from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.mig_layouts import is_valid
 
 pytestmark = pytest.mark.cluster
 H100 = TABLES["H100-80GB"]
@@ -93,7 +94,7 @@ def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, place: 
             placed = [layouts.placement_of_device(H100, r["device"])[1] for r in given[name]]
             assert len(on) == 1
             assert Counter(one.profile for one in placed if one) == Counter(layout)
-            assert layouts.is_valid(H100, [one for one in placed if one])
+            assert is_valid(H100, [one for one in placed if one])
         kubectl("delete", "pods", "--all", "-n", place, "--force")
         kubectl("delete", "resourceclaims", "--all", "-n", place, "--timeout=30s")
 

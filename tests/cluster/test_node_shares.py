@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.cluster import names
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
@@ -49,7 +49,7 @@ def every_l40s(vision: Team) -> Iterator[int]:
     offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
     limits.set_limit("test", vision, offering.pool, 8)
-    yield eventually(lambda: (free := Stock([vision]).capacity(offering).free) > 1 and free)
+    yield eventually(lambda: (free := CapacitySnapshot().capacity(offering).free) > 1 and free)
     limits.set_limit("test", vision, offering.pool, before)
 
 
@@ -128,7 +128,7 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
 def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    row = held(member, project, "h100/whole", 2, spread=True)
+    row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
         tenant.do("create", "-f", "-", words=pod(name, row, amounts(share_of(row), 100), slices=number))
         eventually(partial(is_running, kubectl, row, name))

@@ -42,13 +42,13 @@ def quota(vision: Team) -> Iterator[None]:
 
 @pytest.fixture
 def row(quota: None, project: Project, member: User) -> Allocation:
-    return held(member, project, "h100/whole", COUNT, name="wide", spread=True)
+    return held(member, project, "h100/whole", COUNT, name="wide", constraints={"spread": True})
 
 
 def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, project: Project, member: User) -> None:
     with pytest.raises(Refused) as caught:
         ask(member, project, "h100/whole", COUNT)
-    assert [dimension.dimension for dimension in caught.value.dimensions] == ["node:h100/whole"]
+    assert [violation.dimension for violation in caught.value.violations] == ["node:h100/whole"]
     assert "constraints.spread" in caught.value.hint
 
 
@@ -120,7 +120,7 @@ def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
 
 
 def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kubectl: Kubectl) -> None:
-    row = held(member, project, "l40s/whole", 2, spread=True)
+    row = held(member, project, "l40s/whole", 2, constraints={"spread": True})
     quota = f"resourcequota/{names.hold_slot(row.number)}"
     status = json.loads(kubectl("get", quota, "-n", project.namespace, "-o", "json"))["status"]
     assert status["hard"]["requests.nvidia.com/gpu"] == "2"

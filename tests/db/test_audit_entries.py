@@ -111,6 +111,15 @@ def test_a_limit_that_is_taken_away_is_noted_with_what_it_was(member, project):
     assert (entry.before["nominal"], entry.team) == (2, "vision")
 
 
+def test_a_queue_policy_is_noted_with_what_it_was(team):
+    limits.set_policy("ada", team, weight=Decimal(2))
+    limits.set_policy("ada", team, weight=Decimal(3), reclaim="Never")
+    entry = last("queue_policy.set")
+    assert where(entry) == ("ada", "vision", "vision", "")
+    assert entry.before == {"weight": "2.000", "reclaim": "Any", "within": "Never"}
+    assert entry.after == {"weight": "3", "reclaim": "Never", "within": "Never"}
+
+
 def test_a_price_is_noted_beside_the_one_before(member):
     prices.set_price("ada", Flavor.objects.get(name="l40s"), Decimal("1.25"), "EUR", source="contract")
     entry = last("price.set")

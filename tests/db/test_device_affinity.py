@@ -28,8 +28,8 @@ def member(team: Team, project: Project) -> User:
     return member_of(team)
 
 
-def asked(member: User, project: Project, profile: str, count: int = 1, **wish: Any) -> Allocation:
-    row = allocate(member, project, f"h100/mig-{profile}", count, **wish)
+def asked(member: User, project: Project, profile: str, count: int = 1, **fields: Any) -> Allocation:
+    row = allocate(member, project, f"h100/mig-{profile}", count, **fields)
     return spec_of_row.rows().get(pk=row.pk)
 
 
@@ -151,6 +151,6 @@ def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
             seen_at=NOW,
         )
     taken("h100-0", "gpu-0")
-    row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints=("same_clique",)).pk)
+    row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints={"same_clique": True}).pk)
     assert settle(row) == {"clique": "d.2"}
     assert Allocation.objects.get(pk=row.pk).phase == Phase.QUEUED

@@ -2,11 +2,11 @@
 
 import pytest
 
-from allocations.capacity.node_shares import node_share, per_slice
+from allocations.capacity.node_shares import node_share
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests import services
-from allocations.requests.services import Wish
 from quotas.catalog.models import Flavor
 from quotas.catalog.node_shares import NodeShare
 from tests.support.claim_rows import h100_node
@@ -22,14 +22,14 @@ def member(team):
     return person(team)
 
 
-def requested(member, **wish) -> Allocation:
-    row = services.request(member, Wish(project="vision-train", **wish))
+def requested(member, **fields) -> Allocation:
+    row = services.request(member, AllocationRequest.from_json({"project": "vision-train", **fields}))
     return spec_of_row.rows().get(pk=row.pk)
 
 
 def test_each_slice_of_an_allocation_has_its_share(member, project):
     row = requested(member, offering="h100/mig-1g.10gb", count=3)
-    assert per_slice(row) == NodeShare(2_875, 30_000, 2)
+    assert row.offering.node_share == NodeShare(2_875, 30_000, 2)
     assert node_share(row) == NodeShare(8_625, 90_000, 6)
 
 
@@ -45,7 +45,9 @@ def test_a_claim_with_alternatives_has_the_share_of_the_smallest(member, project
 
 def test_a_claim_of_the_release_before_has_the_share_of_its_leases_units(member, project):
     row = requested(member, offering="h100/claim", claim={"requests": [{"count": 2}]})
-    row.claim = {**(row.claim or {}), "built": {"units": {"gpu-portal.io/memory-slices": 16}}}
+    kept = row.claim or {}
+    built = {name: value for name, value in kept["built"].items() if name != "card_part"}
+    row.claim = {**kept, "built": {**built, "units": {"gpu-portal.io/memory-slices": 16}}}
     assert node_share(row) == NodeShare(46_000, 480_000, 32)
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.tenants.models import Project, Team, User
@@ -35,8 +36,10 @@ def fleet(*teams: Team, extra_nodes: int = 0) -> Cluster:
     return cluster
 
 
-def allocate(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **wish: Any) -> Allocation:
-    return services.request(user, services.Wish(project=project.slug, offering=offering, count=count, **wish))
+def allocate(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **fields: Any) -> Allocation:
+    return services.request(
+        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **fields})
+    )
 
 
 def in_an_hour() -> str:

@@ -1,6 +1,7 @@
 """Nodes and ResourceSlices as plain facts, for tests."""
 
 from quotas.catalog.discovery import DeviceFact, NodeFact, SliceFact
+from quotas.catalog.facts import Discovered
 
 TAINT = (("nvidia.com/gpu", "present", "NoSchedule"),)
 
@@ -57,3 +58,8 @@ def divisible_card(index=0) -> tuple[DeviceFact, ...]:
             for profile, gi_id, taken in parts
         ),
     )
+
+
+def problems(found: Discovered) -> tuple[tuple[str, str], ...]:
+    """(Node, sentence) of each that is not offered as it is."""
+    return tuple((node.name, node.problem) for node in found.nodes if node.problem)

@@ -7,11 +7,11 @@ from uuid import uuid4
 
 from django.test import Client
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
 from allocations.lifecycle import transitions
 from allocations.models import Allocation
 from allocations.requests import services
-from allocations.requests.services import Wish
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.metering import services as metering
@@ -30,8 +30,8 @@ def text(response: Any) -> str:
 
 
 def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
-    wish = Wish(project=project.slug, offering=offering, count=count, **values)  # type: ignore[arg-type]
-    return services.request(user, wish)
+    spec = AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **values})
+    return services.request(user, spec)
 
 
 def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "", **changes: object) -> Allocation:

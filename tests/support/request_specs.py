@@ -3,33 +3,28 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from allocations.domain.objects import Request
+from allocations.domain.objects import ResolvedSpec
 from quotas.catalog.node_shares import NodeShare
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-WHOLE = Request(
+WHOLE = ResolvedSpec(
     id="7",
     name="train",
     project="vision-train",
     team="vision",
     department="research",
     namespace="vision-train",
-    requested_by="ada",
     offering="h100/whole",
     kind="whole",
     flavor="h100",
     path="dra",
     count=1,
-    spread=False,
-    priority=100,
     requests={"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8},
     resource="",
     device_class="gpu.nvidia.com",
     selectors=(),
     node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
     tolerations=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
-    created_at=NOW,
-    starts_at=None,
     ends_at=NOW + timedelta(hours=8),
     record="{}",
     node_share=NodeShare(23_250, 255_000, 16),

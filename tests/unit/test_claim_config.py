@@ -3,19 +3,27 @@
 import pytest
 
 from allocations.claims import config
-from portal.core.errors import Invalid
+from allocations.claims.reading import Errors
+from allocations.domain.allocation_spec import Sharing
 from quotas.catalog import quantities
 
 
-def wrong(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> dict[str, list[str]]:
-    with pytest.raises(Invalid) as caught:
-        config.parse(document, device, devices=devices)
-    return caught.value.errors
+def wrong(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> dict[str, list[str]]:
+    errors = Errors()
+    config.read(document, "sharing", errors, device, devices)
+    return errors.found
+
+
+def right(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> Sharing:
+    errors = Errors()
+    found = config.read(document, "sharing", errors, device, devices)
+    assert errors.found == {}
+    return found
 
 
 def test_builds_a_gpu_config_for_time_slicing():
-    sharing = config.parse({"strategy": "TimeSlicing", "interval": "Long"})
-    assert config.opaque(sharing, ["gpu"]) == {
+    sharing = right({"strategy": "TimeSlicing", "interval": "Long"})
+    assert config.opaque(sharing, "gpu", ["gpu"]) == {
         "requests": ["gpu"],
         "opaque": {
             "driver": "gpu.nvidia.com",
@@ -29,7 +37,7 @@ def test_builds_a_gpu_config_for_time_slicing():
 
 
 def test_builds_a_mig_config_for_mps_with_its_limits():
-    sharing = config.parse(
+    sharing = right(
         {
             "strategy": "MPS",
             "active_thread_percentage": 50,
@@ -38,7 +46,7 @@ def test_builds_a_mig_config_for_mps_with_its_limits():
         },
         "mig",
     )
-    parameters = config.opaque(sharing)["opaque"]["parameters"]
+    parameters = config.opaque(sharing, "mig")["opaque"]["parameters"]
     assert parameters["kind"] == "MigDeviceConfig"
     assert parameters["sharing"] == {
         "strategy": "MPS",
@@ -52,7 +60,7 @@ def test_builds_a_mig_config_for_mps_with_its_limits():
 
 def test_gives_back_what_was_given_and_nothing_else():
     given = {"strategy": "MPS", "active_thread_percentage": 0}
-    assert config.parse(given).document() == given
+    assert right(given).to_json() == given
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,7 @@ def test_refuses_what_the_driver_would_refuse(document: object, device: str, fie
 def test_refuses_a_limit_for_a_device_that_the_claim_has_not():
     document = {"strategy": "MPS", "per_device_pinned_memory_limit": {"2": "1Gi"}}
     assert list(wrong(document, devices=2)) == ["sharing.per_device_pinned_memory_limit[2]"]
-    assert config.parse(document, devices=3).per_device_pinned_memory_limit == {"2": "1Gi"}
+    assert right(document, devices=3).per_device_pinned_memory_limit == {"2": "1Gi"}
 
 
 @pytest.mark.parametrize(

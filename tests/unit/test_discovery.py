@@ -8,7 +8,7 @@ import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
 from quotas.catalog.facts import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
-from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, problems, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
@@ -63,7 +63,7 @@ def test_whole_gpus_by_device_plugin():
         FoundNode("l40s-0", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
         FoundNode("l40s-1", "l40s", True, True, "", {"gpu": 4}, {"gpu": 4}),
     )
-    assert (found.devices, found.problems) == ((), ())
+    assert (found.devices, problems(found)) == ((), ())
 
 
 def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
@@ -185,7 +185,7 @@ def test_shares_of_an_unknown_number_are_a_problem_and_not_offered():
     found = discover([plugin_node(amounts={"nvidia.com/gpu.shared": 16})], [])
     assert found.offerings == ()
     assert found.nodes[0].flavor == ""
-    assert "nvidia.com/gpu.replicas" in found.problems[0][1]
+    assert "nvidia.com/gpu.replicas" in problems(found)[0][1]
 
 
 def test_mig_by_strategy_single_is_named_by_the_product_label():
@@ -210,14 +210,14 @@ def test_an_untainted_node_is_a_problem_and_not_offered():
     )
     found = discover([bare], [])
     assert (found.flavors, found.pools, found.offerings) == ((), (), ())
-    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, found.problems[0][1], {"gpu": 4}, {"gpu": 4})
-    assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in found.problems[0][1]
+    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, problems(found)[0][1], {"gpu": 4}, {"gpu": 4})
+    assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in problems(found)[0][1]
 
 
 def test_a_node_without_a_product_label_is_a_problem_and_not_offered():
     found = discover([replace(plugin_node(), labels={})], [])
     assert found.offerings == ()
-    assert "nvidia.com/gpu.product" in found.problems[0][1]
+    assert "nvidia.com/gpu.product" in problems(found)[0][1]
 
 
 def test_both_paths_on_a_node_are_a_problem_and_offered_once():
@@ -227,7 +227,7 @@ def test_both_paths_on_a_node_are_a_problem_and_offered_once():
         ("h100/whole", "gpu.nvidia.com")
     ]
     assert [pool.total for pool in found.pools] == [1]
-    assert "both" in found.problems[0][1]
+    assert "both" in problems(found)[0][1]
 
 
 def test_what_is_not_ready_cordoned_or_unhealthy_is_not_in_the_total_but_stays_offered():
@@ -260,7 +260,7 @@ def test_only_the_newest_complete_generation_counts():
     partial = replace(new, slice_count=2)
     found = discover([dra_node()], [old, partial])
     assert (found.pools, found.devices) == ((), ())
-    assert "1 of 2 ResourceSlices of generation 2" in found.problems[0][1]
+    assert "1 of 2 ResourceSlices of generation 2" in problems(found)[0][1]
 
 
 def test_slices_of_other_drivers_are_ignored():
@@ -282,7 +282,7 @@ def test_devices_in_a_form_that_nobody_knows_keep_their_own_node_from_being_offe
     strange = [slices_of("h100-0", odd)]
     found = discover([dra_node(), dra_node("h100-1")], [*strange, slices_of("h100-1", card(0))])
     assert [(node.name, node.flavor) for node in found.nodes] == [("h100-0", ""), ("h100-1", "h100")]
-    assert "not as NVIDIA's DRA driver publishes them" in dict(found.problems)["h100-0"]
+    assert "not as NVIDIA's DRA driver publishes them" in dict(problems(found))["h100-0"]
 
 
 def test_a_thousand_shares_are_read_as_kubernetes_writes_them():
@@ -322,13 +322,13 @@ def test_a_profile_in_the_product_label_of_a_node_by_dra_is_said():
     )
     found = discover([dra_node(product="NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")], [slices_of("h100-0", part)])
     assert found.offerings == ()
-    assert "mig.strategy to mixed" in found.problems[0][1]
+    assert "mig.strategy to mixed" in problems(found)[0][1]
 
 
 def test_a_card_that_is_not_what_the_label_says_is_a_problem():
     found = discover([dra_node()], [slices_of("h100-0", card(0), card(1, "NVIDIA A100-SXM4-80GB"))])
     assert found.pools[0].total == 1
-    assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in found.problems[0][1]
+    assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in problems(found)[0][1]
 
 
 def test_where_the_driver_announces_parts_only_a_card_is_known_by_them():
@@ -349,14 +349,14 @@ def test_a_broken_mig_layout_is_said_and_not_offered():
     node = plugin_node("a30-0", "NVIDIA-A30-MIG-INVALID", {"nvidia.com/gpu": 0}, "24576")
     found = discover([node], [])
     assert found.offerings == ()
-    assert "strategy single needs" in found.problems[0][1]
+    assert "strategy single needs" in problems(found)[0][1]
 
 
 def test_shares_without_a_number_are_a_problem():
     shareable = replace(card(0), shareable=True)
     found = discover([dra_node()], [slices_of("h100-0", shareable)])
     assert found.offerings == ()
-    assert "consumableShares" in found.problems[0][1]
+    assert "consumableShares" in problems(found)[0][1]
 
 
 def test_a_flavor_keeps_its_name_whatever_comes_later():
@@ -406,7 +406,7 @@ def test_flavors_that_no_label_tells_apart_are_offered_once():
     by_plugin = plugin_node("h100-1", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 8}, "81559")
     found = discover([dra_node(), by_plugin], [slices_of("h100-0", card(0))])
     assert len(found.flavors) == 1
-    assert "no label tells it from flavor h100" in found.problems[0][1]
+    assert "no label tells it from flavor h100" in problems(found)[0][1]
 
 
 def test_the_order_of_facts_does_not_matter():

@@ -9,8 +9,9 @@ import pytest
 from deploy.local.fleet import slices, spec
 from deploy.local.fleet.cards import slots
 from deploy.local.fleet.fixed_devices import placed
-from quotas.catalog.layouts import is_valid, layouts
+from quotas.catalog.layouts import layouts
 from quotas.catalog.mig_tables import TABLES
+from tests.support.mig_layouts import is_valid
 
 FLEET = spec.load(spec.FLEET_FILE)
 H100 = next(kind for kind in FLEET.kinds if kind.name == "h100")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
-from allocations.domain.objects import Ref, Request, Seen, View
+from allocations.domain.allocation_spec import Constraints
+from allocations.domain.objects import Ref, ResolvedSpec, Seen, View
 from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Phase, derive
 from allocations.lifecycle.modes import hold
@@ -33,7 +34,9 @@ def pod() -> Seen:
     return Seen(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
 
 
-def look(seen: Sequence[Seen], now_s: float, *, request: Request = WHOLE, **intent: Any) -> tuple[Situation, Wanted]:
+def look(
+    seen: Sequence[Seen], now_s: float, *, request: ResolvedSpec = WHOLE, **intent: Any
+) -> tuple[Situation, Wanted]:
     view, meant = View(seen), Intent(**intent)
     situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
     return situation, hold.wanted(request, situation, view, {})
@@ -171,7 +174,7 @@ class TestRelease:
 class TestGuard:
     """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
 
-    SPREAD = replace(WHOLE, spread=True, count=2)
+    SPREAD = replace(WHOLE, constraints=Constraints(spread=True), count=2)
     BOUND = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
     OPEN = Seen(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES, Geometry, geometry_of
+from tests.support.mig_layouts import is_valid
 
 H100 = TABLES["H100-80GB"]
 CARDS = pytest.mark.parametrize("geometry", TABLES.values(), ids=TABLES)
@@ -79,20 +80,22 @@ def test_what_is_too_much_for_a_card_is_no_layout(layout: dict[str, int]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("placed", "words"),
+    ("there", "more"),
     [
-        ([("3g.40gb", 0), ("4g.40gb", 0)], "take the same memory slice"),
-        ([("2g.20gb", 1)], "cannot begin at memory slice 1; it may at 0, 2, 4"),
-        ([("1g.10gb+me", 0), ("1g.10gb+me", 1)], "at most 1 of 1g.10gb+me"),
+        ([("3g.40gb", 0)], ("4g.40gb", 0)),
+        ([], ("2g.20gb", 1)),
+        ([("1g.10gb+me", 0)], ("1g.10gb+me", 1)),
     ],
+    ids=["memory slice taken", "no place to begin", "more than a card has"],
 )
-def test_an_invalid_layout_is_explained(placed: list[tuple[str, int]], words: str) -> None:
-    assert words in layouts.problem(H100, [at(*one) for one in placed])
+def test_what_cannot_be_added_does_not_fit(there: list[tuple[str, int]], more: tuple[str, int]) -> None:
+    assert at(*more) not in layouts.fitting(H100, [at(*one) for one in there], more[0])
 
 
 def test_a_card_has_one_set_of_media_engines() -> None:
     a30 = TABLES["A30"]
-    assert "media engines" in layouts.problem(a30, [at("1g.6gb+me", 0, a30), at("2g.12gb+me", 2, a30)])
+    assert layouts.fitting(a30, [at("1g.6gb+me", 0, a30)], "2g.12gb+me") == ()
+    assert layouts.fitting(a30, [at("1g.6gb", 0, a30)], "2g.12gb+me") == (at("2g.12gb+me", 2, a30),)
 
 
 def test_small_slices_in_both_halves_block_every_large_one() -> None:
@@ -121,7 +124,7 @@ def test_by_hand_and_largest_first_every_layout_is_reached(geometry: Geometry) -
             place = layouts.best_placement(geometry, placed, profile)
             assert place is not None, layout
             placed.append(place)
-        assert layouts.is_valid(geometry, placed)
+        assert is_valid(geometry, placed)
 
 
 def test_a_small_slice_joins_the_card_that_is_broken_already() -> None:
@@ -169,7 +172,7 @@ def occupations(draw: st.DrawFn, geometry: Geometry = H100) -> list[Placement]:
     )
     placed: list[Placement] = []
     for one in order:
-        if layouts.is_valid(geometry, [*placed, one]):
+        if is_valid(geometry, [*placed, one]):
             placed.append(one)
     return draw(st.lists(st.sampled_from(placed), unique=True))
 
@@ -181,7 +184,7 @@ PROFILES = st.sampled_from([p.name for p in H100.profiles])
 def test_what_fits_can_stand_there(occupied: list[Placement], profile: str) -> None:
     every = layouts.placements(H100, profile)
     fitting = layouts.fitting(H100, occupied, profile)
-    assert [p for p in every if layouts.is_valid(H100, [*occupied, p])] == list(fitting)
+    assert [p for p in every if is_valid(H100, [*occupied, p])] == list(fitting)
 
 
 @given(occupations(), PROFILES)

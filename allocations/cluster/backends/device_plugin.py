@@ -12,31 +12,43 @@ from collections.abc import Iterator
 
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota, lease
-from allocations.domain.objects import Manifest, Ref, Request, Slice, View, is_on_node
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, View, is_on_node
 
 
-def objects(request: Request, view: View) -> list[Manifest]:
+def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
     return []
 
 
-def leftovers(request: Request) -> list[list[Ref]]:
+def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
     return []
 
 
-def outdated(request: Request, view: View) -> list[list[Ref]]:
+def outdated(request: ResolvedSpec, view: View) -> list[list[Ref]]:
     return []
 
 
-def is_claim_deleted(request: Request, view: View) -> bool:
+def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
     return False
 
 
-def held(request: Request, view: View) -> tuple[Slice, ...]:
+def claims(request: ResolvedSpec) -> list[Ref]:
+    return []
+
+
+def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+    return ()
+
+
+def finds_no_device(request: ResolvedSpec, view: View) -> bool:
+    return False
+
+
+def held(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
     return occupied(request, view) if hold_quota.has_followed(hold_quota.listing(request, view)) else ()
 
 
-def occupied(request: Request, view: View) -> tuple[Slice, ...]:
+def occupied(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """As long as a quota lists the allocation, a pod of it could be let in: charged until none does.
 
     The hold began no earlier than its admission, so that is the hold's identity and its earliest beginning.
@@ -47,13 +59,13 @@ def occupied(request: Request, view: View) -> tuple[Slice, ...]:
     admitted = lease.read(view.get(lease.ref(request)))
     since = admitted.admitted_at if admitted else None
     identity = f"{request.id}/{seen.uid}/{since.isoformat() if since else ''}"
-    reserved = Slice(slot=request.id, count=request.count, identity=identity, since=since, evidence=seen.ref)
+    reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=seen.ref)
     return (reserved, *_beyond(request, view))
 
 
-def _beyond(request: Request, view: View) -> Iterator[Slice]:
+def _beyond(request: ResolvedSpec, view: View) -> Iterator[Slice]:
     """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
-    left = request.count
+    left = request.slices
     for pod in sorted(hold_quota.pods(request, view), key=lambda pod: pod.uid):
         amount = pod.facts.get("gpus", {}).get(request.resource, 0)
         if amount and is_on_node(pod.facts):
@@ -63,12 +75,12 @@ def _beyond(request: Request, view: View) -> Iterator[Slice]:
                 yield Slice(slot=slot, count=beyond, identity=pod.uid, evidence=pod.ref)
 
 
-def blocked_by(request: Request, view: View) -> str:
+def blocked_by(request: ResolvedSpec, view: View) -> str:
     """Nothing can be: a quota is given or late. Kueue's own waitForPodsReady takes back what stays late."""
     return ""
 
 
-def guard(request: Request) -> dict[str, object]:
+def guard(request: ResolvedSpec) -> dict[str, object]:
     return {
         "mode": "device-plugin",
         "resource": request.resource,
@@ -81,11 +93,11 @@ def guard(request: Request) -> dict[str, object]:
     }
 
 
-def annotations(request: Request) -> dict[str, str]:
+def annotations(request: ResolvedSpec) -> dict[str, str]:
     """The label alone gives a pod the count; pods on several nodes may share it, with ``spread`` and without."""
     return {}
 
 
-def quota(request: Request) -> dict[str, int]:
+def quota(request: ResolvedSpec) -> dict[str, int]:
     """Slices by resource that its hold quota has."""
-    return {request.resource: request.count}
+    return {request.resource: request.slices}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from allocations.cluster import names
 from allocations.cluster.manifests import claim_spec, lease, own_claim
-from allocations.domain.objects import Manifest, Ref, Request, Seen, Slice, View
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen, Slice, View
 
 CLIQUE = "nvidia.com/gpu.clique"
 """Node label: the NVLink domain and partition that a node belongs to (GPU feature discovery)."""
@@ -26,19 +26,19 @@ class Part(NamedTuple):
     slices: Sequence[int]
 
 
-def parts(request: Request) -> list[Part]:
-    if request.spread:
-        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.count)]
-    return [_part(request, names.claim(request.name), range(request.count))]
+def parts(request: ResolvedSpec) -> list[Part]:
+    if request.constraints.spread:
+        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.slices)]
+    return [_part(request, names.claim(request.name), range(request.slices))]
 
 
-def _part(request: Request, claim: str, slices: Sequence[int]) -> Part:
+def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
     return Part(
         Ref("ResourceClaim", request.namespace, claim), Ref("Pod", request.namespace, names.holder(claim)), slices
     )
 
 
-def claim(request: Request, part: Part) -> Manifest:
+def claim(request: ResolvedSpec, part: Part) -> Manifest:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -47,11 +47,11 @@ def claim(request: Request, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": claim_spec.build(request, part.slices) if request.claim is None else own_claim.spec(request.claim),
+        "spec": claim_spec.build(request, part.slices) if request.claim_spec is None else dict(request.claim_spec),
     }
 
 
-def holder(request: Request, part: Part) -> Manifest:
+def holder(request: ResolvedSpec, part: Part) -> Manifest:
     """Fits Pod Security ``restricted``; above every tenant class and never preempting (class gpu-portal-holder)."""
     return {
         "apiVersion": "v1",
@@ -95,13 +95,13 @@ def holder(request: Request, part: Part) -> Manifest:
     }
 
 
-def _node_selector(request: Request) -> dict[str, str]:
+def _node_selector(request: ResolvedSpec) -> dict[str, str]:
     """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it. Where none has
     room, its name is empty and so is the selection: they are never apart."""
-    return {**request.node_selector, **({CLIQUE: request.clique} if "same_clique" in request.constraints else {})}
+    return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
 
 
-def objects(request: Request, view: View) -> list[Manifest]:
+def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
     """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first.
 
     A claim cannot be steered anew: the one that is steered otherwise goes, with its holder, and is made again after."""
@@ -115,18 +115,18 @@ def objects(request: Request, view: View) -> list[Manifest]:
     return wanted
 
 
-def leftovers(request: Request) -> list[list[Ref]]:
+def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
     """What must go, group after group, once the tenants' pods are gone."""
     return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
 
 
-def outdated(request: Request, view: View) -> list[list[Ref]]:
+def outdated(request: ResolvedSpec, view: View) -> list[list[Ref]]:
     """Of these, what must go while the slices are still wanted: claims that are steered otherwise."""
     old = [part for part in parts(request) if _is_steered_otherwise(request, part, view)]
     return [[part.holder for part in old], [part.claim for part in old]] if old else []
 
 
-def _is_steered_otherwise(request: Request, part: Part, view: View) -> bool:
+def _is_steered_otherwise(request: ResolvedSpec, part: Part, view: View) -> bool:
     """A claim that has devices is left as it is: what is held is never taken for a better place."""
     seen = view.get(part.claim)
     if seen is None or request.kind != "mig" or seen.facts.get("devices"):
@@ -140,19 +140,28 @@ def steered_to(claim_seen: Seen) -> tuple[str, ...]:
     return tuple(claim_seen.facts.get("cards", ()))
 
 
-def steered(part: Part, view: View) -> tuple[str, ...]:
-    """The card of each of the part's slices, "" where the scheduler chooses or the claim is not there."""
+def claims(request: ResolvedSpec) -> list[Ref]:
+    """What names its devices."""
+    return [part.claim for part in parts(request)]
+
+
+def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+    """The card of each slice, "" where the scheduler chooses or the claim is not there."""
+    return tuple(card for part in parts(request) for card in _requested_cards(part, view))
+
+
+def _requested_cards(part: Part, view: View) -> tuple[str, ...]:
     seen = view.get(part.claim)
     return steered_to(seen) if seen else ("",) * len(part.slices)
 
 
-def is_claim_deleted(request: Request, view: View) -> bool:
+def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
     return any(
         _is_deleting(part.claim, view) and not _is_steered_otherwise(request, part, view) for part in parts(request)
     )
 
 
-def finds_no_device(request: Request, view: View) -> bool:
+def finds_no_device(request: ResolvedSpec, view: View) -> bool:
     """Whether the scheduler says so of a holder whose claim was seen."""
     holders = [view.get(part.holder) for part in parts(request) if view.get(part.claim)]
     return any(h is not None and not h.deleting and h.facts.get("unschedulable") for h in holders)
@@ -163,7 +172,7 @@ def _is_deleting(ref: Ref, view: View) -> bool:
     return seen is not None and seen.deleting
 
 
-def occupied(request: Request, view: View) -> tuple[Slice, ...]:
+def occupied(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """The devices that the claims have, whoever uses them: charged until these are gone."""
     return tuple(found for part in parts(request) for found in _devices(part, view))
 
@@ -192,7 +201,7 @@ def _devices(part: Part, view: View) -> list[Slice]:
     ]
 
 
-def held(request: Request, view: View) -> tuple[Slice, ...]:
+def held(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """Held = every claim is allocated and every holder runs; until then nothing is, so all began with the last."""
     if not all(_runs(part.holder, view) and _devices(part, view) for part in parts(request)):
         return ()
@@ -206,7 +215,7 @@ def _runs(ref: Ref, view: View) -> bool:
     return seen is not None and not seen.deleting and seen.facts.get("phase") == "Running"
 
 
-def blocked_by(request: Request, view: View) -> str:
+def blocked_by(request: ResolvedSpec, view: View) -> str:
     """Why a holder does not start: in the scheduler's words, or the node that does not run it."""
     return next((words for part in parts(request) if (words := _blocks(view.get(part.holder)))), "")
 
@@ -218,12 +227,12 @@ def _blocks(holder_seen: Seen | None) -> str:
     return f"node {node} was chosen and does not run it" if node else str(holder_seen.facts.get("unschedulable", ""))
 
 
-def guard(request: Request) -> dict[str, object]:
+def guard(request: ResolvedSpec) -> dict[str, object]:
     """The allocation's entry in its GpuProject: how the policies dress a pod that carries its label."""
     claims = [part.claim.name for part in parts(request)]
     return {
         "mode": "dra",
-        **({"claims": claims} if request.spread else {"claim": claims[0]}),
+        **({"claims": claims} if request.constraints.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         **_addressed(request),
         **({"share": request.pod_share.amounts} if request.node_share else {}),
@@ -233,19 +242,19 @@ def guard(request: Request) -> dict[str, object]:
     }
 
 
-def _addressed(request: Request) -> dict[str, object]:
+def _addressed(request: ResolvedSpec) -> dict[str, object]:
     """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
-    if request.claim is None:
-        return {"count": request.count}
-    named = own_claim.requests(request.claim)
+    if request.claim_spec is None:
+        return {"count": request.slices}
+    named = own_claim.requests(request.claim_spec)
     return {"count": len(named), "requests": named}
 
 
-def annotations(request: Request) -> dict[str, str]:
+def annotations(request: ResolvedSpec) -> dict[str, str]:
     """What a pod says beside the label: where slices are spread, which of them it gets."""
-    return {names.POD_SLICES: "0"} if request.spread else {}
+    return {names.POD_SLICES: "0"} if request.constraints.spread else {}
 
 
-def quota(request: Request) -> dict[str, int]:
+def quota(request: ResolvedSpec) -> dict[str, int]:
     """None: the claims themselves are the limit."""
     return {}

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 from allocations.cluster import card_selector, names
 from allocations.cluster.manifests import gpu_config
-from allocations.domain.objects import Manifest, Request
+from allocations.domain.objects import Manifest, ResolvedSpec
+from quotas.catalog.nvidia import DRA_DRIVER
 
-PARENT = "gpu.nvidia.com/parentUUID"
-CARD = "gpu.nvidia.com/uuid"
+PARENT = f"{DRA_DRIVER}/parentUUID"
+CARD = f"{DRA_DRIVER}/uuid"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 
 
-def build(request: Request, slices: Sequence[int]) -> Manifest:
+def build(request: ResolvedSpec, slices: Sequence[int]) -> Manifest:
     """One request ``slice-<n>`` for each of the slices, each exactly one device of the offering, or a share of one."""
     requests = [{"name": names.slice_request(n), "exactly": _exactly(request, n)} for n in slices]
     devices: Manifest = {"requests": requests}
@@ -23,7 +24,7 @@ def build(request: Request, slices: Sequence[int]) -> Manifest:
     return {"devices": devices}
 
 
-def _exactly(request: Request, index: int) -> Manifest:
+def _exactly(request: ResolvedSpec, index: int) -> Manifest:
     exactly: Manifest = {
         "deviceClassName": request.device_class,
         "allocationMode": "ExactCount",
@@ -37,14 +38,14 @@ def _exactly(request: Request, index: int) -> Manifest:
     return exactly
 
 
-def _constraints(request: Request) -> list[Manifest]:
+def _constraints(request: ResolvedSpec) -> list[Manifest]:
     """Over all requests of the claim. A whole GPU is its own card, so of those only roots can bind."""
     card = {"mig": PARENT, "shared": CARD}.get(request.kind)
     bound: list[Manifest] = []
-    if "same_gpu" in request.constraints and card:
+    if request.constraints.same_gpu and card:
         bound.append({"matchAttribute": card})
-    if "same_pcie_root" in request.constraints:
+    if request.constraints.same_pcie_root:
         bound.append({"matchAttribute": PCIE_ROOT})
-    if "distinct_gpus" in request.constraints and card:
+    if request.constraints.distinct_gpus and card:
         bound.append({"distinctAttribute": card})
     return bound

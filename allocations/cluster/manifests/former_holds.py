@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from allocations.cluster import names
-from allocations.domain.objects import Ref, Request, Seen, View, has_finished
+from allocations.domain.objects import Ref, ResolvedSpec, Seen, View, has_finished
 
 
-def quota_ref(request: Request) -> Ref:
+def quota_ref(request: ResolvedSpec) -> Ref:
     return Ref("ResourceQuota", request.namespace, names.former_hold(request.flavor))
 
 
@@ -25,7 +25,7 @@ def used(view: View) -> dict[str, Mapping[str, int]]:
     }
 
 
-def used_by(request: Request, view: View) -> Counter[str]:
+def used_by(request: ResolvedSpec, view: View) -> Counter[str]:
     """What the allocation's former pods still use, by resource."""
     return _amounts(pod for pod in _pods(view) if pod.allocation == request.name)
 

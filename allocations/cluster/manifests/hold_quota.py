@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
-from allocations.domain.objects import Manifest, Ref, Request, Seen, View
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen, View
 from quotas.catalog.node_shares import NodeShare
 
 
@@ -25,18 +25,18 @@ class Hold:
     node_share: NodeShare = field(default_factory=NodeShare)
 
 
-def ref(request: Request) -> Ref:
+def ref(request: ResolvedSpec) -> Ref:
     return Ref("ResourceQuota", request.namespace, names.hold_slot(request.number))
 
 
-def hold(request: Request, counted: Mapping[str, int], view: View) -> Hold:
+def hold(request: ResolvedSpec, counted: Mapping[str, int], view: View) -> Hold:
     """What the allocation's own quota has: the slices ``counted``, less what pods of its former class still use."""
     former = former_holds.used_by(request, view)
     slices = {resource: amount - former[resource] for resource, amount in counted.items()}
     return Hold(request.name, slices, request.node_share)
 
 
-def pods(request: Request, view: View) -> list[Seen]:
+def pods(request: ResolvedSpec, view: View) -> list[Seen]:
     """The allocation's pods, its holders included: by its label, or by its class where they carry no label."""
     hold_class = names.hold_slot(request.number)
     unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
@@ -78,25 +78,25 @@ def _scoped(namespace: str, name: str, labels: Mapping[str, str], slices: Mappin
     }
 
 
-def listing(request: Request, view: View) -> Seen | None:
+def listing(request: ResolvedSpec, view: View) -> Seen | None:
     """The quota that lists the allocation: its own, or the one that its flavor's shared before."""
     found = (view.get(one) for one in (ref(request), former_holds.quota_ref(request)))
     return next((seen for seen in found if seen is not None and _lists(seen, request)), None)
 
 
-def is_listed(request: Request, view: View) -> bool:
+def is_listed(request: ResolvedSpec, view: View) -> bool:
     """Whether its own quota lists it."""
     seen = view.get(ref(request))
     return seen is not None and _lists(seen, request)
 
 
-def is_complete(request: Request, counted: Mapping[str, int], view: View) -> bool:
+def is_complete(request: ResolvedSpec, counted: Mapping[str, int], view: View) -> bool:
     """Whether its own quota lists it with what it should have."""
     seen, slices = view.get(ref(request)), hold(request, counted, view).slices
     return seen is not None and seen.facts.get("slices", {}).get(request.name) == slices
 
 
-def is_shown(request: Request, view: View) -> bool:
+def is_shown(request: ResolvedSpec, view: View) -> bool:
     """Whether its own quota has it, and the quota's status has followed: from then on it binds."""
     return is_listed(request, view) and has_followed(view.get(ref(request)))
 
@@ -106,5 +106,5 @@ def has_followed(seen: Seen | None) -> bool:
     return seen is not None and not seen.deleting and bool(seen.facts.get("shown"))
 
 
-def _lists(seen: Seen, request: Request) -> bool:
+def _lists(seen: Seen, request: ResolvedSpec) -> bool:
     return request.name in seen.facts.get("slices", {})

@@ -8,14 +8,15 @@ from datetime import datetime
 
 from allocations.cluster import names
 from allocations.domain import reasons
-from allocations.domain.objects import Manifest, Ref, Request, Seen
+from allocations.domain.admission import PRIORITIES
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen
 from allocations.domain.phases import LeaseFacts
 
 KIND = "Workload"
 PAUSE = "registry.k8s.io/pause:3.10"
 
 
-def labels(request: Request) -> dict[str, str]:
+def labels(request: ResolvedSpec) -> dict[str, str]:
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
@@ -26,11 +27,11 @@ def labels(request: Request) -> dict[str, str]:
     }
 
 
-def ref(request: Request) -> Ref:
+def ref(request: ResolvedSpec) -> Ref:
     return Ref(KIND, request.namespace, names.lease(request.name))
 
 
-def build(request: Request) -> Manifest:
+def build(request: ResolvedSpec) -> Manifest:
     """One pod per slice, each asking the pool's units for one slice as plain integers."""
     amounts = {resource: str(amount) for resource, amount in sorted(request.requests.items())}
     return {
@@ -44,11 +45,11 @@ def build(request: Request) -> Manifest:
         },
         "spec": {
             "queueName": names.LOCAL_QUEUE,
-            "priority": request.priority,
+            "priority": PRIORITIES[request.priority],
             "podSets": [
                 {
                     "name": "main",
-                    "count": request.count,
+                    "count": request.slices,
                     "template": {
                         "spec": {
                             "restartPolicy": "Never",

@@ -10,7 +10,8 @@ from fractions import Fraction
 
 from django.conf import settings
 
-from allocations.capacity import geometry_lookup, packing
+from allocations.capacity import geometry_lookup
+from allocations.capacity.cards import card_of
 from allocations.domain.objects import Slice
 from allocations.models import Allocation
 from quotas.catalog.layouts import device_label, known_placement, label_of_device
@@ -33,7 +34,7 @@ def of(begins: Sequence[Begin]) -> list[Fraction]:
     for row, held in begins:
         worth = _worth(row, held, profiles)
         if held.device:
-            on_card = there[held.node, packing.card_of(held.device)]
+            on_card = there[held.node, card_of(held.device)]
             if (
                 geometry := geometry_lookup.of_flavor(row.offering.flavor)
                 if row.offering.flavor.partitionable
@@ -55,7 +56,7 @@ def _open(nodes: set[str]) -> dict[tuple[str, str], OnCard]:
     there: dict[tuple[str, str], OnCard] = defaultdict(list)
     if nodes:
         for one in UsageInterval.objects.filter(end=None, cluster=settings.CLUSTER_NAME, node__in=nodes):
-            there[one.node, packing.card_of(one.device)].append((one.device, one, one.gpus))
+            there[one.node, card_of(one.device)].append((one.device, one, one.gpus))
     return there
 
 
@@ -67,7 +68,7 @@ def _require_free(geometry: Geometry, held: Slice, on_card: OnCard) -> None:
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:
     """Whether two devices of a card take the same of it; what the geometry does not know may stand beside anything."""
-    if packing.card_of(one) == one or packing.card_of(other) == other:
+    if card_of(one) == one or card_of(other) == other:
         return True
     places = known_placement(geometry, one), known_placement(geometry, other)
     return places[0] is not None and places[1] is not None and places[0].overlaps(places[1])

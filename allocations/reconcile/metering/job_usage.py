@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import structlog
 from django.conf import settings
 
+from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import is_on_node
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
@@ -126,7 +127,7 @@ def _by_resource(nodes: Collection[str]) -> dict[tuple[str, str], Offering]:
     """The offering of a device plugin's resource on each node."""
     if not nodes:
         return {}
-    rows = Node.objects.filter(name__in=nodes, flavor__path="device-plugin").values_list("name", "flavor__name")
+    rows = Node.objects.filter(name__in=nodes, flavor__path__in=COUNTING_PATHS).values_list("name", "flavor__name")
     offerings = reservations.offerings_of({flavor for _, flavor in rows})
     return {(node, resource): row for node, of in rows for (flavor, resource), row in offerings.items() if flavor == of}
 

@@ -11,17 +11,22 @@ import yaml
 from rest_framework import serializers
 
 from allocations.capacity import node_shares
-from allocations.capacity.packing import CONSTRAINTS
 from allocations.cluster.kinds import KINDS
 from allocations.connect.connection import Connection
+from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
+from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
 from allocations.queues.queue import Place
-from allocations.requests import custom_claims, selectors
+from allocations.requests import selectors
 from allocations.requests.selectors import Detail, HeldDevice
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
 from portal.core.money import text
+
+PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 
 
 class PlaceOut(serializers.Serializer):
@@ -56,31 +61,14 @@ class ObjectOut(serializers.Serializer):
     name = serializers.CharField()
 
 
-class ConstraintsOut(serializers.Serializer):
-    spread = serializers.BooleanField(help_text="Slices by DRA may be on several nodes.")
-    same_gpu = serializers.BooleanField()
-    same_pcie_root = serializers.BooleanField()
-    same_clique = serializers.BooleanField()
-    distinct_gpus = serializers.BooleanField()
-
-
 class WarningOut(serializers.Serializer):
     reason = serializers.CharField()
     detail = serializers.CharField()
     hint = serializers.CharField()
 
 
-class SharingOut(serializers.Serializer):
-    strategy = serializers.ChoiceField(["TimeSlicing", "MPS"])
-    interval = serializers.CharField(allow_null=True)
-    active_thread_percentage = serializers.IntegerField(allow_null=True)
-    pinned_memory_limit = serializers.CharField(allow_null=True)
-    per_device_pinned_memory_limit = serializers.DictField(child=serializers.CharField(), allow_null=True)
-
-
 class AllocationOut(serializers.Serializer):
     id = serializers.UUIDField()
-    name = serializers.CharField()
     phase = serializers.CharField()
     outcome = serializers.CharField(allow_null=True, help_text="Once ended.")
     reason = serializers.CharField()
@@ -88,18 +76,11 @@ class AllocationOut(serializers.Serializer):
     phase_until = serializers.DateTimeField(
         allow_null=True, help_text="When time alone ends the phase: leaving, starting, scheduled, or a pause."
     )
-    mode = serializers.CharField()
-    offering = serializers.CharField()
-    count = serializers.IntegerField()
-    project = serializers.CharField()
     team = serializers.CharField()
     namespace = serializers.CharField()
     requested_by = serializers.CharField()
-    priority = serializers.CharField()
-    purpose = serializers.CharField()
-    requeue = serializers.BooleanField()
-    constraints = ConstraintsOut()
-    sharing = SharingOut(allow_null=True, help_text="How pods share its devices, if they do.")
+    constraints = output_of(Constraints)()
+    sharing = output_of(Sharing)(allow_null=True, help_text="How pods share its devices, if they do.")
     claim = serializers.JSONField(allow_null=True, help_text="Its own DRA request, as it was asked.")
     isolation = serializers.ChoiceField(["full", "hardware", "none"], help_text="none: shared, not isolated.")
     isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
@@ -110,7 +91,6 @@ class AllocationOut(serializers.Serializer):
     warnings = WarningOut(many=True)
     recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
-    starts_at = serializers.DateTimeField(allow_null=True)
     ends_at = serializers.DateTimeField()
     held_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -119,6 +99,9 @@ class AllocationOut(serializers.Serializer):
     devices = DeviceHeldOut(many=True)
     cost = CostToDateOut()
     objects = ObjectOut(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**output_fields(AllocationSpec), **super().get_fields()}
 
 
 class EvidenceOut(serializers.Serializer):
@@ -180,34 +163,26 @@ def one(row: Allocation) -> dict[str, Any]:
 
 
 def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[str, Any]:
+    asked = spec_of_row.spec(row)
     return {
         "id": str(row.pk),
-        "name": row.name,
         "phase": row.phase,
         "outcome": row.outcome or None,
         "reason": row.reason,
         "message": row.message,
         "phase_until": row.phase_until,
-        "mode": row.mode,
-        "offering": row.offering.key,
-        "count": row.count,
-        "project": row.project.slug,
+        **{name: getattr(asked, name) for name in PLAIN},
         "team": row.project.team.slug,
         "namespace": row.project.namespace,
         "requested_by": row.requested_by.username,
-        "priority": row.priority,
-        "purpose": row.purpose,
-        "requeue": row.requeue,
-        "constraints": {name: row.constraints.get(name, False) for name in ("spread", *CONSTRAINTS)},
-        "sharing": {name: row.sharing.get(name) for name in SharingOut().fields} if row.sharing else None,
-        "claim": custom_claims.asked(row.claim),
+        "constraints": vars(asked.constraints),
+        "sharing": vars(asked.sharing) if asked.sharing else None,
+        "claim": asked.claim.document if asked.claim else None,
         **isolation(selectors.isolated(row)),
         "node_share": node_share(node_shares.node_share(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,
         "created_at": row.created_at,
-        "starts_at": row.starts_at,
-        "ends_at": row.ends_at,
         "held_at": row.held_at,
         "ended_at": row.ended_at,
         "queue": place._asdict() if place else None,

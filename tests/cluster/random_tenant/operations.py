@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core.errors import Problem
@@ -91,14 +92,14 @@ class Performer:
             return answer.status, answer.message
         try:
             if isinstance(operation, Request):
-                wish = services.Wish(
+                spec = AllocationRequest(
                     project=operation.project,
                     offering=operation.offering,
                     count=operation.count,
                     name=operation.name,
-                    spread=operation.spread,
+                    constraints=Constraints(spread=operation.spread),
                 )
-                services.request(self.member, wish)
+                services.request(self.member, spec)
                 return 201, ""
             services.release(self.member, _row(operation))
         except Problem as refusal:

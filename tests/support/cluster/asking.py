@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
@@ -10,8 +11,10 @@ from quotas.metering.models import UsageInterval
 from tests.support.cluster.waiting import eventually
 
 
-def ask(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
-    return services.request(user, services.Wish(project=project.slug, offering=offering, count=count, **wish))
+def ask(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
+    return services.request(
+        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **fields})
+    )
 
 
 def phase(row: Allocation) -> str:
@@ -34,8 +37,8 @@ def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocati
     return row
 
 
-def held(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
-    return wait_for(ask(user, project, offering, count, **wish), Phase.ACTIVE)
+def held(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
+    return wait_for(ask(user, project, offering, count, **fields), Phase.ACTIVE)
 
 
 def ended(user: User, row: Allocation) -> Allocation:

@@ -38,7 +38,7 @@ class HonestTenant:
     def request(self, project: Project) -> str:
         offering, count, spread = self._rng.choice(OFFERINGS), self._rng.randint(1, 3), self._rng.random() < 0.3
         try:
-            row = ask(self._member, project, offering, count, spread=spread)
+            row = ask(self._member, project, offering, count, constraints={"spread": spread})
         except Refused as refusal:
             return f"asks for {count} {offering}: {refusal}"
         return f"asks for {count} {offering} as {row.name}"

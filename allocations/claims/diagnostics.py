@@ -9,12 +9,12 @@ from allocations.claims.matching import holds, meets
 from allocations.claims.model import Choice, Claim, Condition, Device, short
 from quotas.catalog import quantities
 
-MOST_TRIED = 4
+MAX_TRIED = 4
 """Requests of which fewer are tried: enough for a hint."""
 
 
 @dataclass(frozen=True)
-class Never:
+class Infeasible:
     """``most`` is the largest count that would work where a count is what is too large, else 0."""
 
     path: str
@@ -24,7 +24,7 @@ class Never:
     most: int = 0
 
 
-def never(claim: Claim, fleet: Fleet) -> Never | None:
+def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
     """What keeps the claim from ever being held on these cards, were all of them free; None when nothing does.
 
     1. a request whose conditions no device meets; 2. a request that alone is too many for a node; 3. a constraint
@@ -43,28 +43,28 @@ def never(claim: Claim, fleet: Fleet) -> Never | None:
         if fit.fits(fit.without(claim, [constraint]), empty) is not Answer.NO:
             return _bound(claim, constraint.path, short(constraint.attribute), constraint.distinct, empty)
     if claim.constraints and fit.fits(replace(claim, constraints=()), empty) is not Answer.NO:
-        return Never(
+        return Infeasible(
             claim.constraints[0].path,
             "The constraints cannot hold together on any node.",
             "Leave one of them out; each by itself could hold.",
         )
-    return Never(
+    return Infeasible(
         claim.requests[0].path,
         "Each request could be held, but no node has room for all of them together, and a claim is on one node.",
         "Ask for less, or make it several allocations, which may be on several nodes.",
     )
 
 
-def _unmet(choice: Choice, devices: Sequence[Device]) -> Never:
+def _unmet(choice: Choice, devices: Sequence[Device]) -> Infeasible:
     there = [device for device in devices if device.kind == choice.device]
     for condition in choice.conditions:
         if not any(holds(device, condition) for device in there):
-            return Never(
+            return Infeasible(
                 choice.path,
                 f"No {choice.device} here has {short(condition.name)} {condition.operator} {_values(condition)}.",
                 _published(condition, there),
             )
-    return Never(
+    return Infeasible(
         choice.path,
         f"No {choice.device} here meets all these conditions at once.",
         "Each is met by some device: leave one out, or list them as alternatives.",
@@ -84,17 +84,17 @@ def _published(condition: Condition, devices: Sequence[Device]) -> str:
     return f"Here it is: {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
 
 
-def _too_many(alone: Claim, path: str, empty: Fleet) -> Never:
+def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
     choices = alone.requests[0].choices
     if all(choice.count is None for choice in choices):
-        return Never(
+        return Infeasible(
             path,
             "All devices of a node cannot be had at once: they are parts of the same cards.",
             "Ask for whole GPUs, or for a number of devices.",
         )
     asked = max(choice.count or 1 for choice in choices)
     most = fit.most_of(alone, 0, empty)
-    return Never(
+    return Infeasible(
         path,
         f"A claim is on one node, and no node can give {asked} of these at once.",
         f"Ask for at most {most}." if most else "Ask for another kind of device.",
@@ -103,8 +103,8 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Never:
     )
 
 
-def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Never:
-    counts = [fit.most_of(claim, index, empty) for index in range(min(MOST_TRIED, len(claim.requests)))]
+def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
+    counts = [fit.most_of(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
     most = max(counts, default=0)
     what = "each with another" if distinct else "all with the same"
     asked = sum(request.choices[0].count or 1 for request in claim.requests)
@@ -112,7 +112,7 @@ def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet
     if most:
         request = claim.requests[counts.index(most)]
         fewer = f"Ask for at most {most} as {request.name}, or leave"
-    return Never(
+    return Infeasible(
         path,
         f"No node has so many devices, {what} {attribute}.",
         f"{fewer or 'Leave'} the constraint out.",

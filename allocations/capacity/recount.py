@@ -1,13 +1,11 @@
-"""What allocations count against limits that the portal counts itself, and counting it anew."""
+"""Counting limits anew that the portal counts itself, from the allocations of their holders."""
 
-from fractions import Fraction
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.offering_index import OfferingIndex
 from allocations.models import Allocation
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
@@ -18,42 +16,35 @@ from quotas.limits.services import Holder
 RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", "requested_by")
 
 
-def draw_of(stock: Stock, row: Allocation) -> counting.Draw:
-    """What an allocation counts; needs its offering's pool."""
-    if row.claim is None:
-        return counting.draw(row.offering, row.count)
-    built: dict[str, Any] = row.claim["built"]
-    return stock.draw_of_claim(row.offering, built["units"], Fraction(built["gpus"]))
-
-
 def recount_departments() -> None:
-    """Count anew what binds departments: a team, or another department, has come or gone."""
+    """Count anew the limits of departments: a team, or another department, has come or gone."""
     counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
     _recount(counted.select_related("department", "pool", "offering", "flavor"))
 
 
 def recount_those_of(row: Allocation) -> None:
-    """Count anew what binds an allocation that is there without having been asked for."""
+    """Count anew the limits on an allocation that is there without having been asked for."""
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
-        _recount(counting.applying([team], selectors.terms().above([team]), row.requested_by, row.project))
+        _recount(counting.applying([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project))
 
 
 def _recount(limits: QuerySet[Limit]) -> None:
     rows = list(limits)
     if not rows:
         return
-    stock = Stock()
+    index = OfferingIndex()
     for limit in rows:
-        counting.recount(limit, uses(stock, services.parties(limit)[0]))
+        counting.recount(limit, uses(index, services.parties(limit)[0]))
 
 
-def uses(stock: Stock, holder: Holder) -> list[tuple[UUID, counting.Draw]]:
-    """What each of the holder's allocations draws."""
-    return [(row.pk, draw_of(stock, row)) for row in live_allocations(holder)]
+def uses(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
+    """What each of the holder's allocations takes."""
+    return [(row.pk, index.demand_of(row)) for row in live_allocations(holder)]
 
 
 def live_allocations(holder: Holder) -> list[Allocation]:
+    """The holder's allocations that have not ended, the oldest first."""
     rows = Allocation.objects.select_related(*RELATIONS).filter(ended_at=None).order_by("created_at")
     match holder:
         case Membership():

@@ -1,4 +1,4 @@
-"""Asking for slices: choose, see what it would come to, send."""
+"""The request form: choose slices, see what they would cost, send."""
 
 from functools import cache
 from typing import Any
@@ -10,17 +10,17 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from allocations.capacity import device_inventory
+from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
-from allocations.capacity.snapshot import Stock
-from allocations.models import Allocation
+from allocations.domain.allocation_spec import LABELLED, AllocationRequest
 from allocations.requests import forecast, selectors, services
-from allocations.requests.services import Preview, Wish
-from frontend import claim_form, once
+from allocations.requests.services import Preview
+from frontend import claim_form, form_idempotency
+from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import amounts, phases, refusals
 from frontend.presenters.offerings import choices
-from frontend.rest import as_curl
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, Refused
 from portal.tenants import access
@@ -28,14 +28,15 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
-NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "bounds": [], "chips": []}
+NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
 ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
-DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "purpose": "", "name": "", "hours": ""}
+DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
+DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
-def ask(request: PageRequest) -> HttpResponse:
+def request_form(request: PageRequest) -> HttpResponse:
     """The form, filled from the address; or the request itself, which leads to the allocation."""
     projects = _projects(request)
     if request.method == "POST":
@@ -53,36 +54,26 @@ def preview(request: PageRequest) -> HttpResponse:
         return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
     projects = _projects(request)
     values = _values(request, projects)
-    return show(request, "frontend/ask.html", _preview(request, projects, values), partial="answer")
+    return show(request, "frontend/request_form.html", _preview(request, projects, values), partial="answer")
 
 
 def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     form = RequestForm(projects, request.POST)
     if not form.is_valid():
         return _page(request, projects, form, request.POST, status=400)
-    key = once.known(form.cleaned_data["key"])
-    wish = once.named(form.wish(), key)
-    if before := once.earlier(request.user, wish, key):
-        return _asked(request, before, ASKED_ALREADY)
+    key = form_idempotency.valid_key(form.cleaned_data["key"])
     try:
-        row = services.request(request.user, wish)
+        id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
     except Invalid as problem:
         form.refuse(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
     except Refused as problem:
         if problem.reason != "name_taken":
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
-        # Both sendings of a double click may come this far; the database lets one pass.
-        if before := once.earlier(request.user, wish, key):
-            return _asked(request, before, ASKED_ALREADY)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    return _asked(request, row, "Asked for. This page follows it.")
-
-
-def _asked(request: PageRequest, row: Allocation, message: str) -> HttpResponse:
-    messages.success(request, message)
-    return redirect("allocation", row.pk)
+    messages.success(request, ASKED_ALREADY if is_replayed else "Asked for. This page follows it.")
+    return redirect("allocation", id_)
 
 
 def _page(
@@ -103,15 +94,15 @@ def _page(
         "who_to_ask": [] if projects else _who_to_ask(request),
     }
     if project is not None:
-        team, stock = project.team, Stock([project.team], user=request.user, project=project)
-        prices = costs.prices_per_hour(stock.offerings(), clock.now())
-        ends = cache(lambda: forecast.ends(clock.now()))
-        context |= {"team": team, "choices": choices(team, stock, prices, costs.currency(), ends)}
+        team, availability = project.team, Availability([project.team], user=request.user, project=project)
+        prices = costs.prices_per_hour(availability.fleet.offerings(), clock.now())
+        releases = cache(lambda: forecast.expected_releases(clock.now()))
+        context |= {"team": team, "choices": choices(team, availability, prices, costs.currency(), releases)}
     context["claim"] = _claim(request, values)
     context |= _preview(request, projects, values)
     context |= _refusal(refused, values) if refused else {"refusal": None}
-    context["key"] = values.get("key") or once.new_key()
-    return show(request, "frontend/ask.html", context, status=status)
+    context["key"] = values.get("key") or form_idempotency.new_key()
+    return show(request, "frontend/request_form.html", context, status=status)
 
 
 def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
@@ -122,14 +113,14 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
     try:
         if not form.is_valid():
             raise Invalid({name: [str(e) for e in errors] for name, errors in form.errors.items()})
-        wish = form.wish()
-        seen = services.preview(request.user, wish)
+        spec = form.spec()
+        seen = services.preview(request.user, spec)
     except Invalid as problem:
         words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
         return NOTHING_CHOSEN | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
         return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
-    return NOTHING_CHOSEN | _summary(seen, wish, values)
+    return NOTHING_CHOSEN | _summary(seen, spec, values)
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
@@ -144,8 +135,8 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
 
 
-def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
-    hours = wish.hours if wish.hours is not None else 0
+def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
+    hours = spec.hours if spec.hours is not None else 0
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
@@ -153,26 +144,26 @@ def _summary(seen: Preview, wish: Wish, values: QueryDict) -> dict[str, Any]:
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
-        "node_share": amounts.node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
-        "bounds": refusals.bounds(seen.bindings),
+        "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
+        "violations": refusals.violations(seen.violations),
         "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
-        "curl": as_curl(wish),
+        "curl": as_curl(spec),
     }
 
 
 def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
-    """The panel above the form, which says what binds, so that the summary need not."""
+    """The panel above the form, which names the limits, so that the summary need not."""
     return {
         "refusal": problem,
-        "refusal_bounds": refusals.bounds(problem.dimensions),
+        "refusal_violations": refusals.violations(problem.violations),
         "refusal_chips": refusals.chips(problem.alternatives, values, costs.currency()),
-        "bounds": [],
+        "violations": [],
         "chips": [],
     }
 
 
 def _projects(request: PageRequest) -> list[Project]:
-    """The projects in which the person may ask, in the order of their names."""
+    """The projects in which the person may request slices, in the order of their names."""
     standing = access.standing(request.user)
     rows = access.visible_projects(request.user).filter(archived_at=None)
     return [project for project in rows if standing.can("allocation.request", project.team_id)]

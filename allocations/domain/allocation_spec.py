@@ -1,0 +1,172 @@
+"""A request for an allocation, said once: REST, form, command line, row, lease, audit log and recovery derive from it.
+
+Pure. ``allocations.domain.documents`` writes and reads the classes as JSON.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from allocations.domain import documents
+from allocations.domain.admission import PRIORITIES
+from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import FieldInfo, fields_of
+
+MAX_SLICES = 1024
+SPREAD = "spread"
+TIME_SLICING, MPS = "TimeSlicing", "MPS"
+STRATEGIES = (TIME_SLICING, MPS)
+INTERVALS = ("Default", "Short", "Medium", "Long")
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What the slices must have in common, or not. As JSON, only what is true."""
+
+    spread: Annotated[bool, FieldInfo("Slices by DRA may be on several nodes. By device plugin they may anyway.")] = (
+        False
+    )
+    same_gpu: Annotated[bool, FieldInfo("All slices on one GPU.")] = False
+    same_pcie_root: Annotated[bool, FieldInfo("All on GPUs of one PCIe root.")] = False
+    same_clique: Annotated[bool, FieldInfo("All in one NVLink clique (node label nvidia.com/gpu.clique).")] = False
+    distinct_gpus: Annotated[bool, FieldInfo("Each slice on a GPU of its own.")] = False
+
+    def __bool__(self) -> bool:
+        return any(vars(self).values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constraints between slices, without ``spread``."""
+        return tuple(name for name, is_set in vars(self).items() if is_set and name != SPREAD)
+
+    @classmethod
+    def named(cls, names: Iterable[str], *, spread: bool = False) -> Self:
+        return cls(**dict.fromkeys(names, True), spread=spread)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        return cls(**documents.values(cls, given))
+
+    def to_json(self) -> dict[str, bool]:
+        return {name: True for name, is_set in vars(self).items() if is_set}
+
+
+CONSTRAINTS = tuple(each.name for each in fields_of(Constraints) if each.name != SPREAD)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How pods share the devices of an allocation; false where they do not. As JSON, only what is given."""
+
+    strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=STRATEGIES, is_required=True)] = ""
+    interval: Annotated[str | None, FieldInfo("Of TimeSlicing: Default, Short, Medium or Long.")] = None
+    active_thread_percentage: Annotated[int | None, FieldInfo("Of MPS, 0 to 100.")] = None
+    pinned_memory_limit: Annotated[str | None, FieldInfo("Of MPS, e.g. 10Gi.")] = None
+    per_device_pinned_memory_limit: Annotated[
+        Mapping[str, str] | None, FieldInfo("Of MPS, by the device's index in the claim.")
+    ] = None
+
+    def __bool__(self) -> bool:
+        return bool(self.strategy)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        return cls(**documents.values(cls, given))
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value not in (None, "")}
+
+
+@dataclass(frozen=True)
+class AllocationSpec:
+    """What an allocation is asked to be. A new field goes here, and gets a column of its name in ``Allocation``."""
+
+    project: Annotated[str, FieldInfo("Slug.")]
+    offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
+    count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.")] = 1
+    mode: Annotated[str, FieldInfo("hold.")] = "hold"
+    name: Annotated[str, FieldInfo("DNS label, unique in the project; else made.")] = ""
+    purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
+    starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
+    ends_at: Annotated[datetime | None, FieldInfo("Instead of hours; neither means 8 hours.")] = None
+    priority: Annotated[str, FieldInfo(f"{', '.join(PRIORITIES)}.")] = "normal"
+    requeue: Annotated[bool, FieldInfo("Queue again after an eviction.")] = True
+    constraints: Constraints = Constraints()
+    sharing: Annotated[Sharing, FieldInfo("How pods share its devices; whole and MIG by DRA.")] = Sharing()
+    claim: CustomClaim | None = None
+
+    @property
+    def slices(self) -> int:
+        """Slices that it holds in all; ``count`` is what one pod gets of them."""
+        return self.count
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """From a JSON object, or from values that were read already; KeyError or ValueError where it is none."""
+        return cls(**documents.values(cls, given))
+
+    def to_json(self) -> dict[str, Any]:
+        return documents.document(self)
+
+
+LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
+"""Fields of text that pages show by their label."""
+
+
+@dataclass(frozen=True)
+class AllocationRequest(AllocationSpec):
+    """A request as a person sends it: ``hours`` above 0, or ``ends_at``; neither is 8 hours."""
+
+    hours: Decimal | None = None
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """From the body of a REST request; ValueError for a name that is no field."""
+        if unknown := sorted(set(given) - {each.name for each in fields_of(cls)}):
+            raise ValueError(f"A request has no field {', '.join(unknown)}.")
+        return super().from_json(given)
+
+    def to_spec(self, **changes: Any) -> AllocationSpec:
+        """What is asked for, with what was decided since: its name, its times, its claim as it was read."""
+        said = {each.name: getattr(self, each.name) for each in fields_of(AllocationSpec)}
+        return AllocationSpec(**{**said, **changes})
+
+    def given(self) -> dict[str, Any]:
+        """The body of the REST request: project, offering, count, and what is not the default."""
+        said = self.to_json()
+        is_said = {
+            each.name: each.is_required or getattr(self, each.name) != each.default for each in fields_of(type(self))
+        }
+        first = ("project", "offering", "count", "hours")
+        order = [*first, *(name for name in said if name not in first)]
+        return {name: said[name] for name in order if is_said[name] or name == "count"}
+
+
+@dataclass(frozen=True)
+class LeaseRecord:
+    """What a lease carries: an allocation whose row was lost is made again from it."""
+
+    id: str
+    number: int | None
+    requested_by: str
+    created_at: datetime
+    spec: AllocationSpec
+
+    def to_text(self) -> str:
+        named = {"id": self.id, "number": self.number, "requested_by": self.requested_by}
+        return json.dumps({**self.spec.to_json(), **named, "created_at": self.created_at.isoformat()}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Raises ValueError or KeyError where the text is no record."""
+        given = json.loads(text or "{}")
+        return cls(
+            id=given["id"],
+            number=given.get("number"),
+            requested_by=given["requested_by"],
+            created_at=datetime.fromisoformat(given["created_at"]),
+            spec=AllocationSpec.from_json(given),
+        )

@@ -1,0 +1,98 @@
+"""Bodies and answers of REST, derived from the fields of a request (``allocations.domain``)."""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any, get_origin
+
+from rest_framework import serializers
+
+from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.documents import SpecField, fields_of
+from allocations.requests.rules import LONGEST
+from portal.api.http.strict import Amount, Body, Flag, Moment, Text, Whole
+from portal.api.schemas.claim_input import ClaimField
+
+MAX_HOURS = LONGEST.days * 24
+SHORTEST_HOURS = Decimal("0.000001")
+SCALARS = (str, int, bool)
+
+
+def hours_field(required: bool) -> Amount:
+    words = f"Give a number above 0, at most {MAX_HOURS}."
+    return Amount(
+        max_digits=12,
+        decimal_places=6,
+        min_value=SHORTEST_HOURS,
+        max_value=Decimal(MAX_HOURS),
+        required=required,
+        allow_null=not required,
+        error_messages={"min_value": words, "max_value": words},
+        help_text=f"Above 0, at most {MAX_HOURS}.",
+    )
+
+
+def body_of(cls: Any, **extras: Any) -> type[Body]:
+    """The body that says a dataclass, under its name; ``extras`` are attributes of it."""
+    return type(cls.__name__, (Body,), {each.name: _input(each) for each in fields_of(cls)} | extras)
+
+
+def _input(field: SpecField) -> serializers.Field:
+    described = {"help_text": field.info.help} if field.info.help else {}
+    optional: dict[str, Any] = {"required": False, "allow_null": True, **described}
+    if field.type is Decimal:
+        return hours_field(required=False)
+    if field.type is datetime:
+        return Moment(**optional)
+    if field.type is CustomClaim:
+        return ClaimField(**optional)
+    if get_origin(field.type) is Mapping:
+        return serializers.DictField(child=Text(), **optional)
+    if is_dataclass(field.type):
+        return body_of(field.type)(**optional)
+    return _scalar(field, optional if field.is_optional else described)
+
+
+def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
+    if not (field.is_optional or field.is_required or field.info.is_required):
+        options = {**options, "default": field.default}
+    if field.type is int:
+        return Whole(**options)
+    if field.type is bool:
+        return Flag(**options)
+    if options.get("default") == "":
+        options = {**options, "allow_blank": True}
+    return Text(max_length=field.info.max_length, **options)
+
+
+@cache
+def output_of(cls: Any) -> type[serializers.Serializer]:
+    """What describes a dataclass in an answer."""
+    return type(f"{cls.__name__}Out", (serializers.Serializer,), output_fields(cls, with_help=True))
+
+
+def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers.Field]:
+    """The plain fields of a dataclass as an answer has them: text, numbers, flags, times and tables of text."""
+    return {each.name: _output(each, with_help=with_help) for each in fields_of(cls) if is_plain(each)}
+
+
+def is_plain(field: SpecField) -> bool:
+    return field.type in (*SCALARS, datetime) or get_origin(field.type) is Mapping
+
+
+def _output(field: SpecField, *, with_help: bool) -> serializers.Field:
+    options: dict[str, Any] = {"allow_null": True} if field.is_optional else {}
+    if with_help and field.info.help:
+        options["help_text"] = field.info.help
+    if field.info.choices:
+        return serializers.ChoiceField(field.info.choices, **options)
+    if get_origin(field.type) is Mapping:
+        return serializers.DictField(child=serializers.CharField(), **options)
+    kinds: dict[Any, type[serializers.Field]] = {
+        int: serializers.IntegerField,
+        bool: serializers.BooleanField,
+        datetime: serializers.DateTimeField,
+    }
+    return kinds.get(field.type, serializers.CharField)(**options)

@@ -1,9 +1,0 @@
-"""The ASGI application, what a web server imports."""
-
-import os
-
-from django.core.asgi import get_asgi_application
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-
-application = get_asgi_application()

@@ -1,0 +1,19 @@
+"""Which MIG instances can be on one card together, said apart from the code under test."""
+
+from collections import Counter
+from collections.abc import Collection
+from itertools import combinations
+
+from quotas.catalog.layouts import Placement
+from quotas.catalog.mig_tables import Geometry
+
+
+def is_valid(geometry: Geometry, placed: Collection[Placement]) -> bool:
+    """Whether each begins where its profile may, none overlap, and neither profiles nor media engines are exceeded."""
+    counts = Counter(one.profile for one in placed)
+    return (
+        all(one.start in geometry.profile(one.profile).starts for one in placed)
+        and not any(set(one.slices) & set(other.slices) for one, other in combinations(placed, 2))
+        and all(number <= geometry.profile(name).most for name, number in counts.items())
+        and sum(geometry.profile(one.profile).has_media for one in placed) <= 1
+    )
