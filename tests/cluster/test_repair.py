@@ -27,6 +27,7 @@ pytestmark = pytest.mark.cluster
 SHARED = (
     "gpuproject/gpu-portal",
     "resourcequota/gpu-portal-objects",
+    "resourcequota/gpu-portal-other-pods",
     "limitrange/gpu-portal",
     "localqueue/gpu",
     "networkpolicy/gpu-portal-ingress",
