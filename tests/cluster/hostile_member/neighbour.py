@@ -41,9 +41,10 @@ class Neighbour:
         self._logins = logins
 
     def activities(self) -> list[Activity]:
-        """They sign in by turns, each as rarely as the limit per name allows."""
+        """They sign in by turns, each as rarely as the limit per name allows. Without a pause between holds they alone
+        would keep two cores busy, and whatever else happens there would double their times."""
         return [
-            *(Activity(partial(self._hold, offering)) for offering in OFFERINGS),
+            *(Activity(partial(self._hold, offering), pause_s=1.0) for offering in OFFERINGS),
             Activity(self._pages(), pause_s=0.5),
             Activity(partial(self._sign_in, cycle(self._logins)), pause_s=4.0),
         ]
