@@ -19,7 +19,7 @@ from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.asking import held
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, let_in, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -61,10 +61,11 @@ def test_a_pod_of_no_lease_ends_with_an_event_and_an_entry_in_the_audit_log(
     project: Project, kubectl: Kubectl, smuggle: Smuggle
 ) -> None:
     smuggle("stowaway")
-    eventually(lambda: "stowaway" not in pods(kubectl, project))
+    eventually(lambda: "stowaway" not in pods(kubectl, project), within_s=60)
     (told,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
     assert told.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
-    entry = AuditEntry.objects.get(project=project.slug, action="pod.over_lease")
+    entry = eventually(lambda: AuditEntry.objects.filter(project=project.slug, action="pod.over_lease").first())
+    assert entry is not None
     assert entry.target == f"{project.slug}/stowaway"
     (sighting,) = sightings(project)
     assert sighting.confirmed_at is not None
@@ -76,13 +77,14 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 ) -> None:
     row = held(member, project, "l40s/whole", 1)
     labels = {names.ALLOCATION: row.name}
-    kubectl("create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
+    let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
     eventually(lambda: pods(kubectl, project).get("mine") == "Running")
     # A holder's label keeps the policies from giving it the class, so no quota counts it.
     smuggle("more", labels={**labels, names.HOLDER: "true"})
-    eventually(lambda: "more" not in pods(kubectl, project))
+    eventually(lambda: "more" not in pods(kubectl, project), within_s=60)
     assert pods(kubectl, project) == {"mine": "Running"}
-    (sentence,) = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    told = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    (sentence,) = eventually(lambda: list(told.all()))
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
     charged = UsageInterval.objects.filter(allocation=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
@@ -108,7 +110,8 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     tenant.do("delete", "job/train", "--cascade=background", "--wait=false")
     try:
         eventually(lambda: not pods(kubectl, project), within_s=60)
-        assert any("The Job train uses 1 nvidia.com/gpu where 0 are reserved." in m for m in told_of(project))
+        sentence = "The Job train uses 1 nvidia.com/gpu where 0 are reserved."
+        eventually(lambda: any(sentence in message for message in told_of(project)))
     finally:
         kubectl(*finalizer, '{"metadata": {"finalizers": null}}', CONTROLLER)
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
