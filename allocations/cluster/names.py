@@ -60,6 +60,11 @@ def claim_of_slice(allocation: str, index: int) -> str:
     return f"{allocation}.{index}"
 
 
+def claims(allocation: str, slices: int, spread: bool) -> tuple[str, ...]:
+    """Its ResourceClaims, in the order of its slices: one with all of them, or one for each where they spread."""
+    return tuple(claim_of_slice(allocation, n) for n in range(slices)) if spread else (claim(allocation),)
+
+
 def slice_request(index: int) -> str:
     """A slice's request in its claim; ``index`` counts the slices of the allocation, whichever claim they are in."""
     return f"slice-{index}"

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from allocations.cluster import names
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, LeaseExcess, Transition
 from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held
+from tests.support.cluster.asking import held, phase
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, let_in, person_of, queued_job
 from tests.support.cluster.waiting import eventually
@@ -88,6 +89,40 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
     charged = UsageInterval.objects.filter(allocation=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
+
+
+def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row, where = held(member, project, "h100/whole"), ("-n", project.namespace)
+    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *where, "-o", "json"))
+    claim = {
+        **{key: own[key] for key in ("apiVersion", "kind", "spec")},
+        "metadata": {"name": "second", "labels": {names.ALLOCATION: row.name}},
+    }
+    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(claim))
+    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *where, "-o", "json"))
+    kubectl("create", PORTAL, *where, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
+    eventually(lambda: pods(kubectl, project).get("sharer") == "Running")
+    eventually(lambda: "sharer" not in pods(kubectl, project), within_s=60)
+    sentence = "The ResourceClaim second belongs to no allocation, and has 1 devices where 0 are reserved."
+    assert eventually(lambda: warnings(kubectl, project, "sharer"))[0].startswith(sentence)
+    ended = AuditEntry.objects.filter(project=project.slug, action="claim.over_lease")
+    eventually(lambda: "Deleted: pods sharer." in str([entry.after for entry in ended.all()]))
+    assert pods(kubectl, project) == {f"{row.name}-holder": "Running"}
+    assert phase(row) == Phase.ACTIVE
+    kubectl("delete", "resourceclaim/second", *where, PORTAL, "--wait=false")
+
+
+def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
+    """It runs where ``like`` does, the spec of a pod."""
+    container = {"name": "main", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
+    spec = {
+        **{key: like[key] for key in ("nodeSelector", "tolerations", "securityContext")},
+        "containers": [{**container, "securityContext": like["containers"][0]["securityContext"]}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
 def plain_pod(name: str, row: Allocation) -> str:
@@ -168,7 +203,9 @@ def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     eventually(lambda: "Running" in pods(kubectl, project).values())
     workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
     kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')
+    [pod] = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
     (told,) = eventually(lambda: told_of(project), within_s=60)
     assert "ending already" in told
+    assert warnings(kubectl, project, pod["metadata"]["name"]) == [told]
     assert tenant.get("job", "stuck")["spec"]["suspend"]
     tenant.do("delete", "job/stuck", "--wait=false")
