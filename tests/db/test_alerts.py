@@ -10,9 +10,9 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from allocations.domain.phases import Phase
+from allocations.cluster import names
 from allocations.lifecycle.lease_excess import HolderKind
-from allocations.models import Allocation, LeaseExcess
+from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile import etcd_monitor
 from portal.core import clock
 from tests.support.fleet import allocate, fleet
@@ -61,9 +61,11 @@ def test_how_often_it_was_confirmed_counts_what_is_over_too() -> None:
 
 def test_an_allocation_that_is_held_and_not_charged_is_told(team, project) -> None:
     fleet(team)
-    allocate(person(team), project)
+    row = allocate(person(team), project)
     assert by_holder("gpu_portal_unbilled") == {}
-    Allocation.objects.update(phase=Phase.ACTIVE)
+    slices = {"slices": {row.name: {"nvidia.com/gpu": 1}}, "shown": True}
+    quota = {"kind": "ResourceQuota", "namespace": project.namespace, "name": names.hold_slot(row.number)}
+    MirrorObject.objects.create(**quota, uid="quota", resource_version=7, facts=slices, seen_at=clock.now())
     assert by_holder("gpu_portal_unbilled") == {"allocation": 1}
 
 
