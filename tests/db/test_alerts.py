@@ -43,19 +43,22 @@ def excess(kind: HolderKind, holder: str, **moments: Any) -> None:
     LeaseExcess.objects.create(holder_kind=kind.value, holder=holder, seen_at=clock.now(), **what, **moments)
 
 
-def test_use_beyond_a_lease_is_told_once_it_is_confirmed_and_until_it_is_over() -> None:
+@pytest.fixture
+def excesses() -> None:
+    """One that is only seen, and two that were confirmed, of which one goes on."""
     now = clock.now()
     excess(HolderKind.POD, "only seen")
     excess(HolderKind.JOB, "over", confirmed_at=now, over_at=now)
     excess(HolderKind.JOB, "goes on", confirmed_at=now)
+
+
+@pytest.mark.usefixtures("excesses")
+def test_use_beyond_a_lease_is_told_once_it_is_confirmed_and_until_it_is_over() -> None:
     assert by_holder("gpu_portal_over_lease") == {"job": 1}
 
 
+@pytest.mark.usefixtures("excesses")
 def test_how_often_it_was_confirmed_counts_what_is_over_too() -> None:
-    now = clock.now()
-    excess(HolderKind.POD, "only seen")
-    excess(HolderKind.JOB, "over", confirmed_at=now, over_at=now)
-    excess(HolderKind.JOB, "goes on", confirmed_at=now)
     assert by_holder("gpu_portal_over_lease_confirmed_total") == {"job": 2}
 
 
