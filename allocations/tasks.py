@@ -4,14 +4,14 @@ from celery import shared_task
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.reconcile import etcd_monitor
-from allocations.reconcile.engine.dispatch import reconcile as reconcile_target
+from allocations.reconcile.engine import dispatch
 
 log = structlog.get_logger(__name__)
 
 
 @shared_task(name="allocations.reconcile")
 def reconcile(target: str) -> None:
-    reconcile_target(target)
+    dispatch.process(target)
 
 
 @shared_task(name="allocations.read_cluster_store")

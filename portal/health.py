@@ -18,7 +18,7 @@ from allocations.domain.etcd_usage import Level, Store
 from allocations.metrics import LeaseMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
 from portal.core import clock, heartbeat
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.http import address_limits, counters
 from portal.workqueue import queue as workqueue
 
@@ -118,8 +118,8 @@ class Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = clock.now()
-        waiting = Due.objects.filter(due_at__lte=workqueue.now()).count()
-        failing = Due.objects.filter(attempts__gt=0).count()
+        waiting = WorkItem.objects.filter(due_at__lte=workqueue.database_now()).count()
+        failing = WorkItem.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
         yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
         yield GaugeMetricFamily(

@@ -53,7 +53,7 @@ def wake_waiting(project: Project) -> None:
         project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
     )
     first = waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by")
-    workqueue.mark(*(targets.allocation(pk) for pk in first.values_list("pk", flat=True)))
+    workqueue.enqueue(*(targets.allocation(pk) for pk in first.values_list("pk", flat=True)))
 
 
 def of_adopted(project: Project, number: int | None) -> int:

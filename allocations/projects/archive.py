@@ -68,7 +68,7 @@ def archive(user: User, project: Project) -> None:
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
-                workqueue.mark(targets.allocation(row.pk))
+                workqueue.enqueue(targets.allocation(row.pk))
 
 
 def unarchive(user: User, project: Project) -> None:

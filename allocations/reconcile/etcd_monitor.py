@@ -13,7 +13,7 @@ from allocations.cluster.client import Client
 from allocations.domain.etcd_usage import STORE_FULL, Store
 from allocations.models import ClusterStore
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 
 READS_MISSED = 5
 """After so many a size is no longer told."""
@@ -42,4 +42,4 @@ def current() -> Store:
 
 def refused_writes() -> int:
     """Return for how many targets the last attempt failed because etcd has no space."""
-    return Due.objects.filter(attempts__gt=0, error__contains=STORE_FULL).count()
+    return WorkItem.objects.filter(attempts__gt=0, error__contains=STORE_FULL).count()

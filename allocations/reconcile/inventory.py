@@ -49,7 +49,7 @@ def reconcile_inventory() -> datetime | None:
             _, is_blocked = _sync(cluster, view, found, job_ledger.metered(), per_card)
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
-            workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in projects))
+            workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in projects))
     return clock.now() + LOOK_AGAIN if is_blocked else None
 
 

@@ -56,7 +56,7 @@ def record_observations(observations: Sequence[Observation]) -> int:
                 job_ledger.record(observation, change.old)
                 due |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
         due |= _keepers(news)
-        workqueue.mark(*due)
+        workqueue.enqueue(*due)
     return len(news)
 
 
@@ -103,7 +103,7 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
         for start in range(0, len(observations), PART):
             record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
         record_sync((kind, resource_version, listed_at))
-        workqueue.mark(*_keepers_of_unseen(kind, there, resource_version))
+        workqueue.enqueue(*_keepers_of_unseen(kind, there, resource_version))
 
 
 def _require_later(what: str, listed: int, seen: int) -> None:

@@ -164,4 +164,4 @@ def _fail_allocations(project: Project) -> None:
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.pk))

@@ -78,4 +78,4 @@ def _adopt(lease: MirrorObject) -> None:
             message = "Made again from its lease: the database had lost it."
             recount_those_of(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
-            workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))
+            workqueue.enqueue(targets.allocation(row.pk), targets.project(project.slug))

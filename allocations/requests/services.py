@@ -170,7 +170,7 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
-        workqueue.mark(targets.allocation(row.pk), at=row.starts_at)
+        workqueue.enqueue(targets.allocation(row.pk), at=row.starts_at)
     return row
 
 
@@ -192,7 +192,7 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
             note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
-            workqueue.mark(targets.allocation(row.pk), targets.project(row.project.slug))
+            workqueue.enqueue(targets.allocation(row.pk), targets.project(row.project.slug))
     return row
 
 
@@ -212,7 +212,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.pk))
     row.refresh_from_db()
     return row
 
@@ -228,7 +228,7 @@ def retry(user: User, row: Allocation) -> Allocation:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.pk))
     row.refresh_from_db()
     return row
 

@@ -5,22 +5,23 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
 
-class Due(models.Model):
-    """One target that has to be looked at from `due_at` on, by one worker at a time.
+class WorkItem(models.Model):
+    """A target that has to be reconciled from `due_at` on, by one worker at a time.
 
     Written by `portal.workqueue.queue` only.
     """
 
     target = models.CharField(max_length=200, unique=True)
     due_at = models.DateTimeField(db_index=True)
-    leased_until = models.DateTimeField(null=True, blank=True, help_text="A worker looks at it, and has it until then.")
-    marks = models.PositiveBigIntegerField(default=1, help_text="How often it was marked: tells a mark made meanwhile.")
+    leased_until = models.DateTimeField(null=True, blank=True, help_text="Until when a worker has it.")
+    marks = models.PositiveBigIntegerField(default=1, help_text="How often it was enqueued.")
     attempts = models.PositiveIntegerField(default=0, help_text="Failures in a row.")
     error = models.TextField(blank=True, default="")
     updated_at = models.DateTimeField()
 
     class Meta:
-        verbose_name_plural = "due"
+        db_table = "core_due"
+        verbose_name_plural = "work items"
 
     def __str__(self) -> str:
         return self.target

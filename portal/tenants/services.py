@@ -47,7 +47,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(targets.PLATFORM)
     return department
 
 
@@ -55,7 +55,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(targets.PLATFORM)
     return team
 
 
@@ -107,7 +107,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.mark(targets.project(slug))
+        workqueue.enqueue(targets.project(slug))
     return project
 
 
@@ -268,4 +268,4 @@ def _insert(row: Row) -> Row:
 def _mark_people(team: Team) -> None:
     """Service accounts are the platform's, who may enter a namespace is the project's."""
     slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in slugs))
+    workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in slugs))

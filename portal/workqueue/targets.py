@@ -1,6 +1,6 @@
-"""What workers look at. A target is text in the table and in messages; its form is known here only.
+"""The targets that workers reconcile, and their text form in the work queue and in messages.
 
-The text must stay: rows and messages of the release before are still there during an upgrade.
+The text must not change: rows and messages of the previous release are still there during an upgrade.
 """
 
 from typing import NewType

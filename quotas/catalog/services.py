@@ -77,7 +77,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
-        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in _live_projects()))
+        workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in _live_projects()))
     return flavor
 
 

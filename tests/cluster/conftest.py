@@ -54,7 +54,7 @@ def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
-    workqueue.mark(targets.project(slug))
+    workqueue.enqueue(targets.project(slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
     kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")

@@ -189,11 +189,11 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
         return kubectl("get", "resourcequota", name, *where, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.PLATFORM)
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.PLATFORM)
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     assert phase(row) == Phase.ACTIVE
     assert [i.end for i in intervals(row)] == [None]

@@ -79,7 +79,7 @@ def forget() -> Iterator[Callable[[Department | Team], None]]:
         Limit.objects.filter(**limits.who(holder)).delete()
         QueuePolicy.objects.filter(**limits.who(holder)).delete()
         holder.delete()
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.PLATFORM)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)

@@ -11,7 +11,7 @@ from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -61,7 +61,7 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.pk))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -180,7 +180,7 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     limit = limits.set_limit("test", project, row.offering, 2)
     assert limit.units_used == 0
     row.delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=id_).exists())
     again = Allocation.objects.get(pk=id_)
     assert again.recovered
@@ -213,13 +213,13 @@ def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member
     versions = "jsonpath={.items[*].metadata.resourceVersion}"
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     before = kubectl(*shown, "-o", versions)
-    workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))
+    workqueue.enqueue(targets.allocation(row.pk), targets.project(project.slug))
     eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
     assert kubectl(*shown, "-o", versions) == before
 
 
 def due_now(*targets: str) -> bool:
-    return Due.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
+    return WorkItem.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
 
 
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:

@@ -172,7 +172,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
     row.refresh_from_db()
     steer, opened = row.steer, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
     assert row.steer == steer

@@ -113,7 +113,7 @@ def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: K
 def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
     opened = [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, constraints={"spread": True}).exists())
     wait_for(row, Phase.ACTIVE)
     assert [i.key for i in intervals(row)] == opened

@@ -21,7 +21,7 @@ from allocations.reconcile import recovery
 from allocations.requests import services
 from portal.core import clock
 from portal.core.errors import Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, Team, User
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
@@ -183,7 +183,7 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     for row in (first, second, other):
         started(row)
     Allocation.objects.filter(pk=second.pk).update(starts_at=clock.now())
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
     row = spec_of_row.rows().get(pk=live.pk)
     situation = hold.assess(
@@ -191,7 +191,7 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
 
 
 def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full(team, project, small) -> None:

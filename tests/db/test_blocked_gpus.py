@@ -17,7 +17,7 @@ from allocations.models import MirrorObject
 from allocations.reconcile import inventory, mirror
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, Team
 from quotas.catalog import services as catalog
 from quotas.catalog.models import Cluster, Flavor, Node, Offering, PoolUse
@@ -45,7 +45,7 @@ def inventory_of_both_paths(team: Team) -> None:
     reconcile_inventory()
     for flavor in Flavor.objects.all():
         catalog.accept_flavor("test", flavor)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
 
 
 def node(fact: Any) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def free(*offerings: str) -> list[int]:
 
 def due() -> set[str]:
     """What is due since it was last asked."""
-    marked = set(Due.objects.values_list("target", flat=True))
-    Due.objects.all().delete()
+    marked = set(WorkItem.objects.values_list("target", flat=True))
+    WorkItem.objects.all().delete()
     return marked
 
 

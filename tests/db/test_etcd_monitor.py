@@ -28,8 +28,8 @@ def find_full(target):
     def look(_):
         raise ClusterStoreFull(f"500: {STORE_FULL}")
 
-    workqueue.mark(target)
-    workqueue.work(target, look)
+    workqueue.enqueue(target)
+    workqueue.process(target, look)
 
 
 def scraped():
@@ -38,7 +38,7 @@ def scraped():
 
 def succeed(target):
     with clock.frozen(clock.now() + timedelta(minutes=1)):
-        assert workqueue.work(target, lambda _: None)
+        assert workqueue.process(target, lambda _: None)
 
 
 def test_readyz_is_degraded_when_etcd_is_nearly_full(working):

@@ -12,7 +12,7 @@ from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
 from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -113,9 +113,9 @@ def test_an_allocation_that_is_held_and_not_charged_is_looked_at(team, project) 
     fleet(team)
     row = hold(team, project, "train", 1)
     Allocation.objects.update(phase="active")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     check_leases(NoCluster())
-    assert list(Due.objects.values_list("target", flat=True)) == [f"allocation:{row.pk}"]
+    assert list(WorkItem.objects.values_list("target", flat=True)) == [f"allocation:{row.pk}"]
 
 
 def test_it_takes_as_many_queries_for_one_allocation_as_for_ten(team, project) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from portal.core.errors import Invalid
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from quotas.catalog.models import Pool
 from quotas.limits import seeds, selectors, services
 from quotas.limits.models import Limit
@@ -20,19 +20,19 @@ def pool(db: None) -> Pool:
 
 def test_a_limit_is_set_changed_and_remembered(team, pool):
     services.set_limit("operator", team, pool, 4)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.set_limit("operator", team, pool, 6)
     assert list(Limit.objects.values_list("team__slug", "pool__key", "nominal")) == [("vision", "l40s/gpu", 6)]
     assert list(Limit.history.order_by("history_id").values_list("nominal", flat=True)) == [4, 6]
-    assert Due.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="platform").exists()
 
 
 def test_the_same_limit_again_changes_nothing(team, pool):
     services.set_limit("operator", team, pool, 4)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.set_limit("operator", team, pool, 4)
     assert Limit.history.count() == 1
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 @pytest.mark.parametrize("nominal", [-1, 1_000_001])

@@ -17,7 +17,7 @@ from allocations.reconcile.engine.apply import applied
 from allocations.reconcile.engine.plan import DELETED, plan, why_apply
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.workqueue.targets import Target
 from quotas.metering.models import UsageInterval
 from tests.support.fleet import allocate, fleet
@@ -37,7 +37,7 @@ def at(seconds: float) -> datetime:
 def row(team, project) -> Allocation:
     fleet(team)
     made = allocate(person(team), project, "h100/whole", name="train")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     return made
 
 
@@ -91,10 +91,10 @@ def test_a_hold_begins_when_claim_and_holder_both_show_it(row: Allocation) -> No
 def test_what_is_seen_again_changes_nothing(row: Allocation) -> None:
     batch = hold(row)
     record_observations(batch)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     assert record_observations(batch) == 0
     assert len(intervals()) == 1
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 def test_what_is_older_than_the_mirror_changes_nothing(row: Allocation) -> None:
@@ -222,14 +222,14 @@ def test_a_hold_whose_label_was_taken_off_and_put_back_is_billed_on(row: Allocat
 
 def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
     record_observations([seen(claim(row, 10, []), 0)])
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
 
 
 def test_a_lease_without_a_row_has_adoption_looked_at(row: Allocation) -> None:
     lease = raw("Workload", row, names.lease("lost"), 5, spec={}, status={})
     lease["metadata"]["labels"][names.ALLOCATION] = "lost"
     record_observations([seen(lease, 0)])
-    assert set(Due.objects.values_list("target", flat=True)) == {"adoption"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"adoption"}
 
 
 def test_pods_without_gpus_are_not_remembered(row: Allocation) -> None:
@@ -272,7 +272,7 @@ def test_who_keeps_an_object_hears_that_it_came_and_went_in_one_batch(row: Alloc
     )
     later = {**walls, "metadata": {**walls["metadata"], "resourceVersion": "31"}}
     record_observations([seen(walls, 0), seen(later, 0.1, gone=True)])
-    assert set(Due.objects.values_list("target", flat=True)) == {"project:vision-train"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"project:vision-train"}
 
 
 def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Allocation) -> None:
@@ -280,9 +280,9 @@ def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Alloc
     pod["metadata"]["labels"] = {}
     pod["spec"] = {"nodeName": "l40s-0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
     record_observations([seen(pod, 0)])
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     record_list(KINDS["Pod"], [], 9, at(1))
-    assert set(Due.objects.values_list("target", flat=True)) == {"inventory"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"inventory"}
 
 
 def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:
@@ -296,6 +296,6 @@ def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocati
         applied_at=T0,
     )
     record_list(KINDS["Workload"], [], 29, at(0))
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
     record_list(KINDS["Workload"], [], 31, at(1))
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}

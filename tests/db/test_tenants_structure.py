@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from portal.core.errors import Invalid, Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import access, services, structure
 from portal.tenants.models import Department, Project
 from tests.support.people import person
@@ -15,8 +15,8 @@ OPERATOR = "operator"
 
 def due() -> set[str]:
     """What was marked since, which is then forgotten."""
-    found = set(Due.objects.values_list("target", flat=True))
-    Due.objects.all().delete()
+    found = set(WorkItem.objects.values_list("target", flat=True))
+    WorkItem.objects.all().delete()
     return found
 
 

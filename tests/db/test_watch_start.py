@@ -5,7 +5,7 @@ import pytest
 from allocations.management.commands.watch import mark_everything
 from allocations.models import MirrorObject
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from tests.support.fleet import allocate, fleet
 from tests.support.pages import ended, held
 from tests.support.people import person
@@ -15,18 +15,18 @@ pytestmark = pytest.mark.django_db
 
 def marked() -> set[str]:
     mark_everything()
-    return set(Due.objects.values_list("target", flat=True))
+    return set(WorkItem.objects.values_list("target", flat=True))
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_due(team, project):
     fleet(team)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
 
 
 def test_what_lives_is_looked_at_and_what_has_ended_is_not(team, project):
     live, over = allocate(person(team), project), ended(held(allocate(person(team), project)))
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     assert marked() == {"platform", "inventory", "adoption", "project:vision-train", f"allocation:{live.pk}"}
     assert over.pk != live.pk
 

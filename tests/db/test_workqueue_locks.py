@@ -79,12 +79,12 @@ def held_locks():
 
 
 def test_of_eight_workers_one_gets_the_target(transactional_db):
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.PLATFORM)
     start, taken = threading.Barrier(8), []
 
     def work():
         start.wait(10)
-        taken.append(workqueue.take("platform"))
+        taken.append(workqueue.lease("platform"))
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(8)]

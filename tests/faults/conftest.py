@@ -33,7 +33,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     for slug in ("vision", "language", "vision", "language"):
         project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
         people.append((User.objects.get(username=f"{slug}-member"), project))
-    workqueue.mark(*(targets.project(project.slug) for _, project in people))
+    workqueue.enqueue(*(targets.project(project.slug) for _, project in people))
     for _, project in people:
         roles = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(roles, AssertionError)

@@ -55,7 +55,7 @@ FILLER_BYTES = 900_000
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
     """A project of its own, its namespace ready, to archive after the backup."""
     made = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
-    workqueue.mark(targets.project(made.slug))
+    workqueue.enqueue(targets.project(made.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
 

@@ -30,4 +30,4 @@ class Command(BaseCommand):
         }
         file.touch(mode=0o600)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in made.namespaces))
+        workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in made.namespaces))

@@ -107,7 +107,7 @@ def mark_everything() -> None:
     live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
     there = MirrorObject.objects.filter(kind="Namespace").values("name")
     projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there)).values_list("slug", flat=True)
-    workqueue.mark(
+    workqueue.enqueue(
         targets.PLATFORM,
         targets.INVENTORY,
         targets.ADOPTION,
@@ -126,5 +126,5 @@ class Beat:
     def __call__(self) -> None:
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
-            workqueue.mark(targets.LEASES)
+            workqueue.enqueue(targets.LEASES)
             self._next = time.monotonic() + BEAT_S

@@ -36,4 +36,4 @@ def jobs() -> set[tuple[str, str]]:
 
 def mark() -> None:
     """Have those looked at who enter what is missing."""
-    workqueue.mark(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))
+    workqueue.enqueue(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))

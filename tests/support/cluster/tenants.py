@@ -43,7 +43,7 @@ def token_of(user: User) -> Callable[[], str]:
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
     """New projects of the team, their namespaces ready for its members."""
     found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    workqueue.mark(*(targets.project(project.slug) for project in found))
+    workqueue.enqueue(*(targets.project(project.slug) for project in found))
     for project in found:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)
