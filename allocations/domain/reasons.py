@@ -15,7 +15,7 @@ class Words(NamedTuple):
     """What is the matter, and what helps; the latter is empty where nothing is to be done."""
 
     sentence: str
-    helps: str = ""
+    hint: str = ""
 
 
 OPERATOR = "Tell an operator; nothing that the team does helps."
@@ -112,11 +112,11 @@ _CAUSE = re.compile(r"(?P<base>\w+?)DueTo(?P<cause>\w+)")
 
 
 class Reason(NamedTuple):
-    """``reason`` for machines; ``message`` one or two sentences; ``helps`` as in ``Words``."""
+    """``reason`` for machines; ``message`` one or two sentences; ``hint`` as in ``Words``."""
 
     reason: str
     message: str
-    helps: str = ""
+    hint: str = ""
 
 
 def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Reason:
@@ -130,17 +130,17 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
     if finished.get("status") == "True":
         words = FINISHED.get(finished["reason"], Words("It has ended."))
         said = "" if finished["reason"] == "Succeeded" else finished["message"]
-        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.helps)
+        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.hint)
     if reserved and evicted.get("status") == "True":
         base = _split(evicted["reason"])[0]
-        helps = EVICTED[base].helps if base in EVICTED else OPERATOR
-        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), helps)
+        hint = EVICTED[base].hint if base in EVICTED else OPERATOR
+        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), hint)
     if reserved:
         return Reason("admitted", *ADMITTED["admitted"])
     if is_deactivated(conditions, reserved=reserved):
         words = EVICTED["Deactivated"]
         cause = _split(evicted.get("reason", ""))[1]
-        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.helps)
+        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.hint)
     return queued(waiting.get("reason", ""), waiting.get("message", ""), inactive=inactive)
 
 
@@ -159,7 +159,7 @@ def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     is_told = base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate"))
     said = "" if is_told else detail
     sentence = " ".join(part for part in (words.sentence, cause) if part)
-    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.helps)
+    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.hint)
 
 
 def evicted_words(reason: str, message: str) -> str:

@@ -40,7 +40,7 @@ class Entry:
     state: str
     reason: str
     message: str
-    helps: str
+    hint: str
 
 
 class QueueItem(NamedTuple):
@@ -135,7 +135,7 @@ def _allocation_entry(row: Allocation) -> Entry:
         state=row.phase,
         reason=row.reason,
         message=row.message,
-        helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
+        hint=reasons.queued(row.reason).hint if row.phase == Phase.QUEUED else "",
     )
 
 
@@ -152,5 +152,5 @@ def _job_entry(job: Job) -> Entry:
         state=job.state,
         reason=job.reason,
         message=job.message,
-        helps=job.helps,
+        hint=job.hint,
     )

@@ -52,7 +52,7 @@ class Job:
     state: State
     reason: str
     message: str
-    helps: str
+    hint: str
     asks: Mapping[str, int]
     offering: str
     priority: int
@@ -163,7 +163,7 @@ def _job(
         state=state,
         reason=why.reason,
         message=why.message,
-        helps=why.helps,
+        hint=why.hint,
         asks=facts["asks"],
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
@@ -203,15 +203,15 @@ def _offerings() -> Iterable[tuple[str, str, str]]:
 
 
 def _with_reason(job: Job, why: reasons.Reason) -> Job:
-    return replace(job, reason=why.reason, message=why.message, helps=why.helps)
+    return replace(job, reason=why.reason, message=why.message, hint=why.hint)
 
 
 def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
     """What there is to say of the Jobs that the portal ended since they used more than their quota."""
     rows = LeaseExcess.objects.filter(holder_kind=HolderKind.JOB, holder__in=uids, actions__gt=0).order_by("pk")
-    helps = "Submit it again. The platform team can see in the audit log how it came about."
+    hint = "Submit it again. The platform team can see in the audit log how it came about."
     return {
-        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", helps)
+        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", hint)
         for uid, message in rows.values_list("holder", "message")
     }
 

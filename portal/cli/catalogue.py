@@ -53,7 +53,7 @@ def queue(client: Client, team: str | None) -> None:
             row["name"],
             row["project"],
             _asks(row["asks"]),
-            f"{row['message']} {row['helps']}",
+            f"{row['message']} {row['hint']}",
         )
         for row in found["pending"]
     ]

@@ -31,7 +31,7 @@ def test_a_queued_job_has_its_place_its_reason_and_what_helps(member, project):
     [row] = client(member).get("/api/v1/jobs").json()["results"]
     assert (row["uid"], row["state"], row["reason"], row["gpus"]) == (str(uid), "queued", "WaitingForQuota", 2)
     assert row["queue"] == {"position": 1, "of": 1}
-    assert row["helps"]
+    assert row["hint"]
     assert row["cost"]["to_date"] == "0.0000"
 
 

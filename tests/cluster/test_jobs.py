@@ -93,7 +93,7 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     # Kueue orders by creation, which Kubernetes notes to the second.
     eventually(lambda: clock.now() > first.created_at + timedelta(seconds=1))
     waiting = [first, become(project, submit("second"), State.QUEUED, "WaitingForQuota")]
-    assert all(job.helps.startswith("Give back") for job in waiting)
+    assert all(job.hint.startswith("Give back") for job in waiting)
     eventually(lambda: {job.name: queue.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
     assert body["ordered_by"] == "kueue"
@@ -120,7 +120,7 @@ def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project
     try:
         job = become(project, submit("stopped"), State.QUEUED, "Suspended")
         assert "stopped" in job.message
-        assert "operator" in job.helps
+        assert "operator" in job.hint
     finally:
         kubectl(*patch, '{"spec":{"stopPolicy":"None"}}')
     become(project, str(job.uid), State.RUNNING)

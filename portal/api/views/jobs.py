@@ -44,7 +44,7 @@ class JobOut(serializers.Serializer):
     state = serializers.ChoiceField(choices=[state.value for state in found.State])
     reason = serializers.CharField()
     message = serializers.CharField()
-    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
     queue = PlaceOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
     asks = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
@@ -104,7 +104,7 @@ def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> lis
             "state": row.state.value,
             "reason": row.reason,
             "message": row.message,
-            "helps": row.helps,
+            "hint": row.hint,
             "queue": places[row.uid]._asdict() if row.uid in places else None,
             "gpus": row.gpus,
             "asks": row.asks,

@@ -36,7 +36,7 @@ class QueueEntryOut(serializers.Serializer):
     state = serializers.CharField(help_text="Phase of an allocation, state of a Job.")
     reason = serializers.CharField()
     message = serializers.CharField()
-    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
 
 
 class AheadOut(serializers.Serializer):
@@ -146,7 +146,7 @@ def _next(request: Request, name: str, first: int, count: int) -> str | None:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    shown = ("kind", "name", "project", "offering", "count", "asks", "priority", "state", "reason", "message", "helps")
+    shown = ("kind", "name", "project", "offering", "count", "asks", "priority", "state", "reason", "message", "hint")
     return {
         "allocation": entry.id if entry.kind == "allocation" else None,
         "job": entry.id if entry.kind == "job" else None,
