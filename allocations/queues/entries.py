@@ -26,7 +26,7 @@ PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 class Entry:
     """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
 
-    ``asks``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
+    ``requests``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Entry:
     project: str
     offering: str
     count: int
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
     priority: str
     state: str
     reason: str
@@ -51,7 +51,7 @@ class QueueItem(NamedTuple):
     is_job: bool
     is_queued: bool
     workload: tuple[str, str]
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
 
     @property
     def id(self) -> UUID:
@@ -73,7 +73,7 @@ def item(row: Allocation | Job) -> QueueItem:
         is_job=False,
         is_queued=row.phase == Phase.QUEUED,
         workload=(row.project.namespace, names.lease(row.name)),
-        asks={row.offering.key: row.count},
+        requests={row.offering.key: row.count},
     )
 
 
@@ -84,7 +84,7 @@ def _of_job(job: Job | Unfinished, team: int, namespace: str) -> QueueItem:
         is_job=True,
         is_queued=job.state is jobs.State.QUEUED,
         workload=(namespace, job.workload),
-        asks=job.asks,
+        requests=job.requests,
     )
 
 
@@ -101,7 +101,7 @@ def _allocations(teams: Collection[int]) -> list[QueueItem]:
             is_job=False,
             is_queued=phase == Phase.QUEUED,
             workload=(namespace, names.lease(name)),
-            asks={offering: count},
+            requests={offering: count},
         )
         for pk, name, priority, created_at, phase, count, offering, team, namespace in found
     ]
@@ -130,7 +130,7 @@ def _allocation_entry(row: Allocation) -> Entry:
         project=row.project.slug,
         offering=row.offering.key,
         count=row.count,
-        asks={row.offering.key: row.count},
+        requests={row.offering.key: row.count},
         priority=row.priority,
         state=row.phase,
         reason=row.reason,
@@ -147,7 +147,7 @@ def _job_entry(job: Job) -> Entry:
         project=job.project.slug,
         offering=job.offering,
         count=job.gpus,
-        asks=job.asks,
+        requests=job.requests,
         priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
         state=job.state,
         reason=job.reason,

@@ -41,7 +41,7 @@ ENDED = (State.FINISHED, State.FAILED)
 
 @dataclass(frozen=True)
 class Job:
-    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
+    """One Job. ``requests``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
 
     It is ``running`` while pods of it use GPUs, and ``admitted`` while it has them reserved and none does."""
 
@@ -53,14 +53,14 @@ class Job:
     reason: str
     message: str
     hint: str
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
     offering: str
     priority: int
     created_at: datetime
 
     @property
     def gpus(self) -> int:
-        return sum(self.asks.values())
+        return sum(self.requests.values())
 
 
 class Unfinished(NamedTuple):
@@ -70,7 +70,7 @@ class Unfinished(NamedTuple):
     namespace: str
     workload: str
     state: State
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
     priority: int
     created_at: datetime
 
@@ -117,7 +117,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             namespace=namespace,
             workload=name,
             state=_state(facts, uid in in_use),
-            asks=facts["asks"],
+            requests=facts["asks"],
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
@@ -164,7 +164,7 @@ def _job(
         reason=why.reason,
         message=why.message,
         hint=why.hint,
-        asks=facts["asks"],
+        requests=facts["asks"],
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
         created_at=datetime.fromisoformat(facts["created_at"]),

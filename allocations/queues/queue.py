@@ -36,7 +36,7 @@ class Ahead(NamedTuple):
     """What waits before another in the same queue: how many, and what they ask for together."""
 
     entries: int
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,12 @@ def _told(team: str) -> pending_workloads.Pending | None:
 
 def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
     """What waits before each of a page, added up in one pass."""
-    asks: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     found = []
     for n, one in enumerate(queued[: start + size]):
         if n >= start:
-            found.append(Ahead(n, dict(asks)))
-        asks.update(one.asks)
+            found.append(Ahead(n, dict(requests)))
+        requests.update(one.requests)
     return found
 
 

@@ -41,12 +41,12 @@ def line(entry: Entry, place: Place | None = None, ahead: Ahead | None = None) -
         entry=entry,
         url=reverse("job" if entry.kind == "job" else "allocation", args=[entry.id]),
         look=JOB_LOOKS[State(entry.state)] if entry.kind == "job" else LOOKS[Phase(entry.state)],
-        what=asks(entry.asks),
+        what=requests(entry.requests),
         place=f"{place.position} of {place.of}" if place else "",
-        ahead=f"{ahead.entries} before it: {asks(ahead.asks)}" if ahead and ahead.entries else "",
+        ahead=f"{ahead.entries} before it: {requests(ahead.requests)}" if ahead and ahead.entries else "",
     )
 
 
-def asks(amounts: Mapping[str, int]) -> str:
+def requests(amounts: Mapping[str, int]) -> str:
     """As "2 × l40s/whole, 4 × nvidia.com/gpu"."""
     return ", ".join(f"{count} × {what}" for what, count in sorted(amounts.items()))

@@ -84,7 +84,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
     context = {
         "job": found,
         "look": shown.JOB_LOOKS[found.state],
-        "asks": shown.asks(found.asks),
+        "requests": shown.requests(found.requests),
         "place": team_queue.place(found),
         "refusals": jobs.refusals(found),
         "reserved": hours(charge.reserved),

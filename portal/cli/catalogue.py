@@ -52,7 +52,7 @@ def queue(client: Client, team: str | None) -> None:
             row["kind"],
             row["name"],
             row["project"],
-            _asks(row["asks"]),
+            _requests(row["requests"]),
             f"{row['message']} {row['hint']}",
         )
         for row in found["pending"]
@@ -91,8 +91,8 @@ def _node_share(share: dict[str, Any] | None) -> tuple[str, str]:
     return (share["cpu"], share["memory"]) if share else ("-", "-")
 
 
-def _asks(asks: dict[str, int]) -> str:
-    return ", ".join(f"{count} × {what}" for what, count in asks.items())
+def _requests(requests: dict[str, int]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in requests.items())
 
 
 def _own_team(client: Client) -> str:

@@ -149,7 +149,7 @@ def test_a_queue_holds_allocations_and_jobs_in_one_order(member, team, project):
         ("allocation", str(row.pk), None),
         ("job", None, str(uid)),
     ]
-    assert body["pending"][1]["ahead"] == {"count": 1, "asks": {"l40s/whole": 1}}
+    assert body["pending"][1]["ahead"] == {"count": 1, "requests": {"l40s/whole": 1}}
     assert body["ordered_by"] == "portal"
 
 

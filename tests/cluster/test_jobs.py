@@ -98,8 +98,8 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
     assert body["ordered_by"] == "kueue"
     assert [(row["kind"], row["name"], row["position"], row["ahead"]) for row in body["pending"]] == [
-        ("job", "first", 1, {"count": 0, "asks": {}}),
-        ("job", "second", 2, {"count": 1, "asks": {GPU: 1}}),
+        ("job", "first", 1, {"count": 0, "requests": {}}),
+        ("job", "second", 2, {"count": 1, "requests": {GPU: 1}}),
     ]
     assert [row["kind"] for row in body["holding"]] == ["allocation"]
 

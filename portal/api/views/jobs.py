@@ -47,7 +47,7 @@ class JobOut(serializers.Serializer):
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
     queue = PlaceOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
-    asks = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -107,7 +107,7 @@ def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> lis
             "hint": row.hint,
             "queue": places[row.uid]._asdict() if row.uid in places else None,
             "gpus": row.gpus,
-            "asks": row.asks,
+            "requests": row.requests,
             "offering": row.offering,
             "priority": row.priority,
             "created_at": row.created_at,

@@ -29,7 +29,7 @@ class QueueEntryOut(serializers.Serializer):
     project = serializers.CharField()
     offering = serializers.CharField(allow_blank=True, help_text="Of a Job once Kueue has chosen its flavor.")
     count = serializers.IntegerField(help_text="Slices, or GPU resources of all pods of a Job.")
-    asks = serializers.DictField(
+    requests = serializers.DictField(
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )
     priority = serializers.CharField(help_text="A number where the priority has no name here.")
@@ -41,7 +41,7 @@ class QueueEntryOut(serializers.Serializer):
 
 class AheadOut(serializers.Serializer):
     count = serializers.IntegerField()
-    asks = serializers.DictField(child=serializers.IntegerField())
+    requests = serializers.DictField(child=serializers.IntegerField())
 
 
 class PendingOut(QueueEntryOut):
@@ -110,7 +110,7 @@ def queue(request: Request, slug: str) -> Response:
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
     load = team_queue.loads([team])[team.slug]
     pending = [
-        {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}
+        {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "requests": ahead.requests}}
         for place, entry, ahead in found.pending
     ]
     sides = lending.of_team(team)
@@ -146,7 +146,19 @@ def _next(request: Request, name: str, first: int, count: int) -> str | None:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    shown = ("kind", "name", "project", "offering", "count", "asks", "priority", "state", "reason", "message", "hint")
+    shown = (
+        "kind",
+        "name",
+        "project",
+        "offering",
+        "count",
+        "requests",
+        "priority",
+        "state",
+        "reason",
+        "message",
+        "hint",
+    )
     return {
         "allocation": entry.id if entry.kind == "allocation" else None,
         "job": entry.id if entry.kind == "job" else None,
