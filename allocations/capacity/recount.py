@@ -10,7 +10,7 @@ from allocations.models import Allocation
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
 from quotas.limits import counting, selectors, services
-from quotas.limits.models import KEPT_BY_KUEUE, Limit
+from quotas.limits.models import ENFORCED_BY_KUEUE, Limit
 from quotas.limits.services import Holder
 
 RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", "requested_by")
@@ -18,7 +18,7 @@ RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", 
 
 def recount_departments() -> None:
     """Count anew the limits of departments: a team, or another department, has come or gone."""
-    counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
+    counted = Limit.objects.filter(department__isnull=False).exclude(ENFORCED_BY_KUEUE)
     _recount(counted.select_related("department", "pool", "offering", "flavor"))
 
 

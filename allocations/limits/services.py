@@ -98,7 +98,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
     """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
     what is borrowed then may be taken back, with notice, for whose own it is."""
     _require(user, holder)
-    counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
+    counted = not Limit(**services.who(holder), **services.what(scope)).is_enforced_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
         uses = recount.uses(OfferingIndex(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
@@ -150,7 +150,7 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         over=over,
         borrowed=borrowed,
         touched=tuple(one for one, _ in counts),
-        objects=tuple(_told_to_kueue(row)) if row.kept_by_kueue else (),
+        objects=tuple(_told_to_kueue(row)) if row.is_enforced_by_kueue else (),
         sentence=_sentence(row, before, in_use, over, borrowed),
     )
 
@@ -187,7 +187,7 @@ def _told_to_kueue(row: Limit) -> list[differences.Difference]:
 
 def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
     unit_ = unit(services.parties(row)[1])
-    if over and not row.kept_by_kueue:
+    if over and not row.is_enforced_by_kueue:
         return (
             f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. What is held stays held; "
             "nothing more is granted until enough of it is given back."
@@ -200,6 +200,6 @@ def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Frac
         )
     if borrowed:
         return f"Of {text(in_use)} {unit_} in use {text(borrowed)} are borrowed then: {reclaim}"
-    if before is not None and row.nominal > before.nominal and row.kept_by_kueue:
+    if before is not None and row.nominal > before.nominal and row.is_enforced_by_kueue:
         return "Requests that wait for this quota are admitted by Kueue as soon as they fit."
     return "Nothing that is held is touched."

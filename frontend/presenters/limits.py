@@ -67,7 +67,7 @@ def tables(
     usage: QuotaUsage, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
 ) -> list[PoolTable]:
     """Pools in their order, with the holders that the reader sees."""
-    known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.kept_by_kueue}
+    known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.is_enforced_by_kueue}
     holders = list(shown)
     found = []
     for pool in pools:
@@ -119,7 +119,7 @@ def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
             change=_change(row) if _may_set(row, standing) else "",
         )
         for row in limits
-        if not row.kept_by_kueue
+        if not row.is_enforced_by_kueue
     ]
 
 

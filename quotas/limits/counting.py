@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
-from quotas.limits.models import FRACTION_BASE, KEPT_BY_KUEUE, Limit, LimitUse
+from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, Limit, LimitUse
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def applying(
         holders |= Q(team__in=teams, user=user)
     if project is not None:
         holders |= Q(project=project)
-    rows = Limit.objects.filter(holders).exclude(KEPT_BY_KUEUE)
+    rows = Limit.objects.filter(holders).exclude(ENFORCED_BY_KUEUE)
     return rows.select_related("department", "team", "project", "user", "pool", "offering", "flavor").order_by("pk")
 
 

@@ -18,7 +18,7 @@ FRACTION_BASE = 720_720
 
 OF_A_TEAM = Q(team__isnull=False, user=None)
 OF_A_DEPARTMENT = Q(department__isnull=False)
-KEPT_BY_KUEUE = Q(pool__isnull=False) & (OF_A_TEAM | OF_A_DEPARTMENT)
+ENFORCED_BY_KUEUE = Q(pool__isnull=False) & (OF_A_TEAM | OF_A_DEPARTMENT)
 
 
 class Limit(models.Model):
@@ -69,7 +69,7 @@ class Limit(models.Model):
                 name="limit_has_one_scope",
             ),
             models.CheckConstraint(
-                condition=KEPT_BY_KUEUE | Q(borrowing=0, lending=None), name="limit_is_lent_by_kueue_only"
+                condition=ENFORCED_BY_KUEUE | Q(borrowing=0, lending=None), name="limit_is_lent_by_kueue_only"
             ),
             models.CheckConstraint(
                 condition=Q(used__gte=0, used__lte=F("allowance")), name="limit_never_used_beyond_its_allowance"
@@ -110,7 +110,7 @@ class Limit(models.Model):
         return f"{self.holder_kind}:{self.scope}"
 
     @property
-    def kept_by_kueue(self) -> bool:
+    def is_enforced_by_kueue(self) -> bool:
         return self.scope_kind == "pool" and self.holder_kind in ("department", "team")
 
     @property

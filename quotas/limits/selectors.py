@@ -8,7 +8,7 @@ from portal.tenants.models import Department, Team
 from quotas.catalog.models import Cluster, Flavor
 from quotas.catalog.selectors import pools
 from quotas.limits import names, projection
-from quotas.limits.models import KEPT_BY_KUEUE, Limit, QueuePolicy
+from quotas.limits.models import ENFORCED_BY_KUEUE, Limit, QueuePolicy
 from quotas.limits.projection import Policy
 from quotas.limits.tree import Quota, Tree
 
@@ -80,7 +80,7 @@ class QuotaSnapshot:
 
 
 def quota_snapshot() -> QuotaSnapshot:
-    rows = Limit.objects.filter(KEPT_BY_KUEUE).select_related("department", "team", "pool")
+    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
     return QuotaSnapshot(
         departments=tuple(Department.objects.order_by("slug")),
         teams=tuple(Team.objects.select_related("department").order_by("slug")),

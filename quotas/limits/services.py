@@ -50,7 +50,7 @@ def set_limit(
         if known is None:
             row.allowance = nominal * FRACTION_BASE
             row.save()
-            if not row.kept_by_kueue:
+            if not row.is_enforced_by_kueue:
                 counting.recount(row, uses)
         else:
             for name in TERMS:
@@ -61,7 +61,7 @@ def set_limit(
         team, project = whose(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
-        if row.kept_by_kueue:
+        if row.is_enforced_by_kueue:
             workqueue.enqueue(targets.PLATFORM)
     return row
 
@@ -186,7 +186,7 @@ def _check(row: Limit) -> None:
         value = getattr(row, name)
         if not (value is None and name != "nominal") and not 0 <= value <= MAX_UNITS:
             errors[name] = [f"Give a whole number from 0 to {MAX_UNITS}."]
-    if not row.kept_by_kueue and (row.borrowing, row.lending) != (0, None):
+    if not row.is_enforced_by_kueue and (row.borrowing, row.lending) != (0, None):
         errors["borrowing"] = ["Only departments and teams lend and borrow, and only of a pool."]
     if errors:
         raise Invalid(errors)

@@ -54,7 +54,7 @@ def test_a_team_sees_its_limits_and_no_others(lead):
         "borrowing": 0,
         "lending": None,
         "used": None,
-        "kept_by": "kueue",
+        "enforced_by": "kueue",
     }
 
 

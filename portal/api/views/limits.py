@@ -41,7 +41,7 @@ class LimitOut(serializers.Serializer):
     used = serializers.CharField(
         allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
     )
-    kept_by = serializers.ChoiceField(["kueue", "portal"])
+    enforced_by = serializers.ChoiceField(["kueue", "portal"])
 
 
 class TermsBody(Body):
@@ -222,8 +222,8 @@ def document(row: Limit) -> dict[str, Any]:
         "nominal": row.nominal,
         "borrowing": row.borrowing,
         "lending": row.lending,
-        "used": None if row.kept_by_kueue else limit_services.text(row.units_used),
-        "kept_by": "kueue" if row.kept_by_kueue else "portal",
+        "used": None if row.is_enforced_by_kueue else limit_services.text(row.units_used),
+        "enforced_by": "kueue" if row.is_enforced_by_kueue else "portal",
     }
 
 
