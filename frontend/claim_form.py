@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocations.claims.cel import OPERATORS
+from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.model import CLASSES
-from allocations.claims.vocabulary import Vocabulary
 
 MAX_ROWS = 8
 CONDITIONS = 2
@@ -129,17 +129,17 @@ def _flag(text: str) -> bool | str:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def context(values: Values, words: Vocabulary, *, is_operator: bool) -> dict[str, Any]:
+def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[str, Any]:
     """What the template shows."""
-    listed = words.document()
+    listed = schema.document()
     return {
         "rows": rows(values),
         "bind": values.get("bind", ""),
-        "devices": {kind: DEVICES[kind] for kind in CLASSES if kind in words.devices},
-        "profiles": words.profiles,
+        "devices": {kind: DEVICES[kind] for kind in CLASSES if kind in schema.devices},
+        "profiles": schema.profiles,
         "names": [*listed["capacities"], *listed["attributes"]],
         "operators": {operator: WORDS[operator] for operator in OPERATORS},
-        "shareable": words.shareable,
+        "shareable": schema.shareable,
         "is_operator": is_operator,
         "has_room": len(rows(values)) < MAX_ROWS,
     }

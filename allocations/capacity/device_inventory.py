@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from allocations.claims import published, units, vocabulary
+from allocations.claims import device_schema, published, units
+from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.fit import Fleet
 from allocations.claims.model import PRODUCT
 from allocations.claims.units import DeviceDemand, DeviceDemands
-from allocations.claims.vocabulary import Vocabulary
 from allocations.domain.objects import Slice
 from allocations.models import MirrorObject
 from quotas.catalog.dra import as_label
@@ -20,7 +20,7 @@ class DeviceInventory:
 
     fleet: Fleet
     usable: frozenset[str]
-    words: Vocabulary
+    schema: DeviceSchema
     demands: DeviceDemands
 
     @property
@@ -36,7 +36,7 @@ def of(flavor: Flavor) -> DeviceInventory:
     found = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
     own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     usable = frozenset(name for name, is_ready in nodes.items() if is_ready)
-    return DeviceInventory(replace(found, devices=own), usable, vocabulary.of(own), _demands(flavor))
+    return DeviceInventory(replace(found, devices=own), usable, device_schema.of_devices(own), _demands(flavor))
 
 
 def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:

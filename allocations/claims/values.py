@@ -15,7 +15,7 @@ _VERSION = re.compile(
 
 
 def problem(value: Any, type_: str) -> str:
-    """Why the value is none of the type (``vocabulary.Word``); "" when it is one."""
+    """Why the value is none of the type (``device_schema.AttributeInfo``); "" when it is one."""
     if type_ == "bool":
         return "" if isinstance(value, bool) else "Give true or false."
     if type_ == "int":

@@ -44,20 +44,20 @@ class Prepared:
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
     """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
     inventory = device_inventory.of(offering.flavor)
-    if not inventory.words.products:
+    if not inventory.schema.products:
         raise Refused(
             "never_fits",
             f"No device of {offering.flavor.name} is published now.",
             "Ask again when its nodes are back, or choose another flavor.",
         )
-    claim = parse(document, inventory.words)
+    claim = parse(document, inventory.schema)
     _permit(user, project, claim)
-    _check_sharing(claim, offering, inventory.words.shareable)
+    _check_sharing(claim, offering, inventory.schema.shareable)
     try:
         demand = units.most(claim, inventory.fleet.devices, inventory.demands)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
-    built = spec.build(claim, inventory.words.products)
+    built = spec.build(claim, inventory.schema.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
@@ -74,7 +74,7 @@ def _permit(user: User, project: Project, claim: Claim) -> None:
         raise Forbidden(
             "operator",
             detail=f"{field} is for operators only.",
-            hint="Say it with attributes and capacities; GET /offerings/{id}/vocabulary lists them.",
+            hint="Say it with attributes and capacities; GET /offerings/{id}/device-schema lists them.",
         )
     if claim.has_admin_access and not project.admin_access:
         raise Refused(

@@ -47,7 +47,7 @@ v1 = [
     path("members/<str:team>/<str:username>", members.member),
     path("offerings", offerings.offerings),
     path("offerings/<str:flavor>/<str:slice_>", flavors.offering),
-    path("offerings/<str:flavor>/<str:slice_>/vocabulary", offerings.vocabulary),
+    path("offerings/<str:flavor>/<str:slice_>/device-schema", offerings.device_schema),
     path("allocations", allocations.allocations),
     path("allocations/preview", allocations.preview),
     path("allocations/<str:id_>", allocations.allocation),

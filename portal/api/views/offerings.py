@@ -121,32 +121,32 @@ def offerings(request: Request) -> Response:
     return page(request, rows, lambda found: _render(found, availability, teams), "key")
 
 
-class WordOut(serializers.Serializer):
+class AttributeInfoOut(serializers.Serializer):
     name = serializers.CharField(help_text="Without the domain where it is the driver's own.")
     type = serializers.ChoiceField(["string", "int", "bool", "version", "quantity"])
     values = serializers.ListField(help_text="Some that are published now.")
     devices = serializers.ListField(child=serializers.CharField(), help_text="Kinds of device that have it.")
 
 
-class VocabularyOut(serializers.Serializer):
+class DeviceSchemaOut(serializers.Serializer):
     devices = serializers.ListField(child=serializers.CharField(), help_text="gpu, mig.")
     profiles = serializers.ListField(child=serializers.CharField())
-    attributes = WordOut(many=True)
-    capacities = WordOut(many=True)
+    attributes = AttributeInfoOut(many=True)
+    capacities = AttributeInfoOut(many=True)
     shareable = serializers.BooleanField(help_text="Whether a device serves several claims, so that a part is taken.")
 
 
-@extend_schema(responses=VocabularyOut)
+@extend_schema(responses=DeviceSchemaOut)
 @api_view(["GET"])
-def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
+def device_schema(request: Request, flavor: str, slice_: str) -> Response:
     """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
     key = f"{flavor}/{slice_}"
     row = None if "\x00" in key else catalog.offerings().filter(key=key, kind=Kind.CLAIM).first()
     if row is None:
         raise NotVisible(
-            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."
+            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a device schema."
         )
-    return Response(device_inventory.of(row.flavor).words.document())
+    return Response(device_inventory.of(row.flavor).schema.document())
 
 
 def _headroom(availability: Availability, teams: Iterable[Team], offering: Offering) -> TeamHeadroom:
