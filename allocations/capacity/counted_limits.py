@@ -23,7 +23,7 @@ class CountedLimits:
         project: Project | None = None,
     ) -> None:
         self._quotas = quotas
-        self.rows: list[Limit] = list(counting.applying(teams, quotas.above(teams), user, project))
+        self.rows: list[Limit] = list(counting.applicable_limits(teams, quotas.above(teams), user, project))
 
     def applies(self, limit: Limit, team: Team) -> bool:
         """Whether it is the team's, of a department above it, or of somebody or something in the team."""
@@ -34,7 +34,7 @@ class CountedLimits:
         """The limits that apply to the team, in slices that each take ``per_slice``."""
         found = []
         for limit in self.rows:
-            amount = per_slice.of(limit)
+            amount = per_slice.in_unit_of(limit)
             if amount and self.applies(limit, team):
                 most = limit.nominal // amount
                 left = max(Fraction(0), limit.nominal - limit.units_used) // amount

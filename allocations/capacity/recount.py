@@ -26,7 +26,9 @@ def recount_those_of(row: Allocation) -> None:
     """Count anew the limits on an allocation that is there without having been asked for."""
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
-        _recount(counting.applying([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project))
+        _recount(
+            counting.applicable_limits([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project)
+        )
 
 
 def _recount(limits: QuerySet[Limit]) -> None:
@@ -35,7 +37,7 @@ def _recount(limits: QuerySet[Limit]) -> None:
         return
     index = OfferingIndex()
     for limit in rows:
-        counting.recount(limit, uses(index, services.parties(limit)[0]))
+        counting.recount(limit, uses(index, services.holder_and_scope(limit)[0]))
 
 
 def uses(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:

@@ -162,16 +162,16 @@ def _profile(node: Node, device: str, schema: DeviceSchema) -> list[Condition]:
 
 
 def _condition(
-    document: Any, path: str, errors: Errors, schema: Mapping[str, AttributeInfo], what: str
+    document: Any, path: str, errors: Errors, attributes: Mapping[str, AttributeInfo], what: str
 ) -> Condition | None:
     node = Node(document, path, errors, ("name", "operator", "value"))
     if not node.is_object:
         return None
     name, operator = node.text("name"), node.choice("operator", OPERATORS, "==")
-    if wrong := problem(name, schema, what):
+    if wrong := problem(name, attributes, what):
         node.error("name", wrong)
         return None
-    type_ = schema[qualified(name)].type
+    type_ = attributes[qualified(name)].type
     if operator in (">", ">=", "<", "<=") and type_ not in ORDERED:
         node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
     given = node.fields.get("value")

@@ -127,7 +127,7 @@ def record_phase(row: Allocation, situation: Situation) -> None:
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)
         if changed and is_end:
-            counting.give_back(row.pk)
+            counting.release(row.pk)
             if row.number is not None:
                 slot_numbers.wake_waiting(row.project)
         if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:

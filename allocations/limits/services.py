@@ -77,7 +77,7 @@ def one(user: User, id_: int) -> Limit:
 def one_to_change(user: User, id_: int) -> Limit:
     """The limit, for who may change it; NotVisible or Forbidden else."""
     row = one(user, id_)
-    _require(user, services.parties(row)[0])
+    _require(user, services.holder_and_scope(row)[0])
     return row
 
 
@@ -98,14 +98,14 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
     """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
     what is borrowed then may be taken back, with notice, for whose own it is."""
     _require(user, holder)
-    counted = not Limit(**services.who(holder), **services.what(scope)).is_enforced_by_kueue
+    counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
         uses = recount.uses(OfferingIndex(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
 
 
 def remove_limit(user: User, limit: Limit) -> None:
-    _require(user, services.parties(limit)[0])
+    _require(user, services.holder_and_scope(limit)[0])
     services.remove_limit(user.username, limit)
 
 
@@ -125,8 +125,8 @@ def set_policy(
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     """What `set_limit` would do, without doing it; permission as there."""
     _require(user, holder)
-    row = Limit(**services.who(holder), **services.what(scope), **vars(spec))
-    known = Limit.objects.filter(**services.key(row)).first()
+    row = Limit(**services.holder_fields(holder), **services.scope_fields(scope), **vars(spec))
+    known = Limit.objects.filter(**services.lookup_fields(row)).first()
     usage = CurrentUsage()
     counts = [
         (one, counted) for one in recount.live_allocations(holder) if (counted := usage.index.demand_of(one).of(row))
@@ -186,7 +186,7 @@ def _told_to_kueue(row: Limit) -> list[differences.Difference]:
 
 
 def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
-    unit_ = unit(services.parties(row)[1])
+    unit_ = unit(services.holder_and_scope(row)[1])
     if over and not row.is_enforced_by_kueue:
         return (
             f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. What is held stays held; "

@@ -61,7 +61,7 @@ def earliest_fit(
         demand = availability.index.demand_of(row)
         for bound in bounds:
             if _counts(availability.limits, bound.limit, row):
-                bound.left += demand.of(bound.limit)
+                bound.left += demand.in_unit_of(bound.limit)
         reserved = (
             demand.pools.get(offering.pool_id, Fraction(0)) / per_slice if row.phase in RESERVING else Fraction(0)
         )
@@ -91,8 +91,8 @@ class _Bound:
 def _bounds(limits: CountedLimits, team: Team, offering: Offering) -> list[_Bound]:
     """The counted limits on a slice of the offering that apply to the team."""
     one = counting.demand(offering, 1)
-    applying = [limit for limit in limits.rows if limits.applies(limit, team) and one.of(limit)]
-    return [_Bound(limit, one.of(limit), limit.nominal - limit.units_used) for limit in applying]
+    applying = [limit for limit in limits.rows if limits.applies(limit, team) and one.in_unit_of(limit)]
+    return [_Bound(limit, one.in_unit_of(limit), limit.nominal - limit.units_used) for limit in applying]
 
 
 def _counts(limits: CountedLimits, limit: Limit, row: Allocation) -> bool:

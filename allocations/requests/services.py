@@ -164,8 +164,8 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             raise refusal(seen)
         row = _create(user, seen)
         try:
-            counting.take(row.pk, seen.limits, seen.demand)
-        except counting.NoRoom as error:  # another project of the same member or team was faster
+            counting.grant(row.pk, seen.limits, seen.demand)
+        except counting.LimitReached as error:  # another project of the same member or team was faster
             again = preview(user, spec)
             raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))

@@ -18,7 +18,7 @@ from quotas.catalog.selectors import units
 from quotas.limits.models import Limit
 from quotas.limits.projection import FAIR, Policy
 from quotas.limits.selectors import QuotaSnapshot, name_of
-from quotas.limits.services import parties
+from quotas.limits.services import holder_and_scope
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
         CountedLine(
             row,
             limit_services.text(row.units_used),
-            limit_services.unit(parties(row)[1]),
+            limit_services.unit(holder_and_scope(row)[1]),
             is_full=row.units_used >= row.nominal,
             is_over=row.units_used > row.nominal,
             change=_change(row) if _may_set(row, standing) else "",

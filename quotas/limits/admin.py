@@ -33,7 +33,7 @@ class LimitAdmin(admin.ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs, required=db_field.name == "pool")
 
     def save_model(self, request: HttpRequest, obj: Limit, form: ModelForm, change: bool) -> None:
-        holder, scope = services.parties(obj)
+        holder, scope = services.holder_and_scope(obj)
         saved = services.set_limit(
             request.user.get_username(), holder, scope, obj.nominal, borrowing=obj.borrowing, lending=obj.lending
         )
@@ -42,7 +42,7 @@ class LimitAdmin(admin.ModelAdmin):
 
 @admin.register(LimitUse)
 class LimitUseAdmin(ReadOnlyAdmin):
-    list_display = ("limit", "allocation", "parts", "taken", "given")
+    list_display = ("limit", "allocation", "parts", "granted_seq", "released_seq")
     search_fields = ("allocation",)
     list_select_related = ("limit",)
 

@@ -29,7 +29,7 @@ class ResourceDemand:
     gpus: Fraction
     pools: Mapping[int, Fraction] = field(default_factory=dict)
 
-    def of(self, limit: Limit) -> Fraction:
+    def in_unit_of(self, limit: Limit) -> Fraction:
         """In the limit's unit; 0 where it is about something else."""
         if limit.pool_id:
             return self.pools.get(limit.pool_id, Fraction(0))
@@ -53,12 +53,12 @@ def demand(offering: Offering, count: int) -> ResourceDemand:
     )
 
 
-def parts(amount: Fraction) -> int:
+def fraction_units(amount: Fraction) -> int:
     """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
     return ceil(amount * FRACTION_BASE)
 
 
-def applying(
+def applicable_limits(
     teams: Collection[Team], departments: Collection[int], user: User | None = None, project: Project | None = None
 ) -> QuerySet[Limit]:
     """Limits counted here that bind members of these teams: the project's, the person's in the teams, the teams' and
@@ -72,7 +72,7 @@ def applying(
     return rows.select_related("department", "team", "project", "user", "pool", "offering", "flavor").order_by("pk")
 
 
-class NoRoom(Exception):
+class LimitReached(Exception):
     """A limit has too little left; nothing was counted."""
 
     def __init__(self, limit: Limit) -> None:
@@ -80,42 +80,42 @@ class NoRoom(Exception):
         self.limit = limit
 
 
-def take(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
+def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
     """Count the demand against every limit that it touches, or against none. Raises NoRoom."""
     in_order = sorted(limits, key=lambda one: one.pk)
-    wanted = [(limit, parts(demanded.of(limit))) for limit in in_order if demanded.of(limit)]
+    wanted = [(limit, fraction_units(demanded.in_unit_of(limit))) for limit in in_order if demanded.in_unit_of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
         for limit, amount in wanted:
-            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
-                raise NoRoom(limit)
+            if not _changed(_GRANT, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
+                raise LimitReached(limit)
 
 
-def give_back(allocation: UUID) -> None:
+def release(allocation: UUID) -> None:
     """The allocation has ended: what it counted is free again. Said twice, it is done once."""
-    uses = LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id").values_list("pk", flat=True)
-    for use in uses:
-        _changed(_GIVE_BACK, use=use, unit=FRACTION_BASE)
+    uses = LimitUse.objects.filter(allocation=allocation, released_seq=None).order_by("limit_id")
+    for use in uses.values_list("pk", flat=True):
+        _changed(_RELEASE, use=use, unit=FRACTION_BASE)
 
 
 # One statement each, so that the row everybody waits for is locked no longer than the database needs.
-_TAKE = """
+_GRANT = """
     WITH granted AS (
         UPDATE limits_limit SET used = used + %(amount)s, changes = changes + 1
         WHERE id = %(limit)s AND used + %(amount)s <= nominal::bigint * %(unit)s RETURNING changes
     )
-    INSERT INTO limits_limituse (limit_id, allocation, parts, taken)
+    INSERT INTO limits_limituse (limit_id, allocation, parts, granted_seq)
     SELECT %(limit)s, %(allocation)s, %(amount)s, changes FROM granted
 """
-_GIVE_BACK = """
+_RELEASE = """
     WITH mine AS (
-        SELECT parts, limit_id FROM limits_limituse WHERE id = %(use)s AND given IS NULL FOR UPDATE
+        SELECT parts, limit_id FROM limits_limituse WHERE id = %(use)s AND released_seq IS NULL FOR UPDATE
     ),
     freed AS (
         UPDATE limits_limit SET used = used - parts, changes = changes + 1,
             allowance = greatest(nominal::bigint * %(unit)s, used - parts)
         FROM mine WHERE id = limit_id RETURNING changes
     )
-    UPDATE limits_limituse SET given = changes FROM freed WHERE id = %(use)s
+    UPDATE limits_limituse SET released_seq = changes FROM freed WHERE id = %(use)s
 """
 
 
@@ -129,11 +129,11 @@ def _changed(statement: str, **values: int | UUID) -> bool:
 def recount(limit: Limit, uses: Iterable[tuple[UUID, ResourceDemand]]) -> None:
     """Begin the count of a limit anew with what its holder's allocations take. The caller keeps others from taking."""
     LimitUse.objects.filter(limit=limit).delete()
+    amounts = ((id_, fraction_units(demanded.in_unit_of(limit))) for id_, demanded in uses)
+    counted = [(id_, amount) for id_, amount in amounts if amount]
     rows = [
-        LimitUse(limit=limit, allocation=id_, parts=amount, taken=number)
-        for number, (id_, amount) in enumerate(
-            ((id_, parts(demanded.of(limit))) for id_, demanded in uses if demanded.of(limit)), start=1
-        )
+        LimitUse(limit=limit, allocation=id_, parts=amount, granted_seq=number)
+        for number, (id_, amount) in enumerate(counted, start=1)
     ]
     LimitUse.objects.bulk_create(rows)
     used = sum(row.parts for row in rows)

@@ -122,15 +122,15 @@ class Limit(models.Model):
 class LimitUse(models.Model):
     """What one allocation counts against one limit, from the request until it has ended.
 
-    `parts` counts a unit as `FRACTION_BASE`. `taken` and `given` number the changes of the limit's `used` in
-    their order: its history can be added up again.
+    `parts` is in fractions of a unit (`FRACTION_BASE`). `granted_seq` and `released_seq` are positions in the sequence
+    of changes of the limit's `used`, so its history can be recomputed.
     """
 
     limit = models.ForeignKey(Limit, on_delete=models.CASCADE, related_name="uses")
     allocation = models.UUIDField()
     parts = models.BigIntegerField()
-    taken = models.BigIntegerField()
-    given = models.BigIntegerField(null=True, blank=True)
+    granted_seq = models.BigIntegerField()
+    released_seq = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar = [

@@ -21,7 +21,7 @@ from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, Queu
 
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
-TERMS = ("nominal", "borrowing", "lending")
+AMOUNTS = ("nominal", "borrowing", "lending")
 
 
 def set_limit(
@@ -39,12 +39,12 @@ def set_limit(
     Lowering it below what is held takes nothing away: what is held stays, and nothing more is granted. `uses` are what
     the holder's allocations draw, which a new limit that is counted here starts with. Raises Invalid.
     """
-    row = Limit(**who(holder), **what(scope), nominal=nominal, borrowing=borrowing, lending=lending)
+    row = Limit(**holder_fields(holder), **scope_fields(scope), nominal=nominal, borrowing=borrowing, lending=lending)
     _check(row)
     with transaction.atomic(), advisory_lock("limits"):
-        known = Limit.objects.select_for_update(of=("self",)).filter(**key(row)).order_by().first()
-        before = None if known is None else {name: getattr(known, name) for name in TERMS}
-        after = {name: getattr(row, name) for name in TERMS}
+        known = Limit.objects.select_for_update(of=("self",)).filter(**lookup_fields(row)).order_by().first()
+        before = None if known is None else {name: getattr(known, name) for name in AMOUNTS}
+        after = {name: getattr(row, name) for name in AMOUNTS}
         if before == after and known is not None:
             return known
         if known is None:
@@ -53,12 +53,12 @@ def set_limit(
             if not row.is_enforced_by_kueue:
                 counting.recount(row, uses)
         else:
-            for name in TERMS:
+            for name in AMOUNTS:
                 setattr(known, name, getattr(row, name))
             known.allowance = max(nominal * FRACTION_BASE, known.used)
-            known.save(update_fields=[*TERMS, "allowance"])
+            known.save(update_fields=[*AMOUNTS, "allowance"])
             row = known
-        team, project = whose(holder)
+        team, project = audit_scope(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.is_enforced_by_kueue:
@@ -68,7 +68,7 @@ def set_limit(
 
 def remove_limit(actor: str, limit: Limit) -> None:
     """Without it, Kueue gives the holder nothing of its own; what is counted here is then without a bound."""
-    team, project = whose(parties(limit)[0])
+    team, project = audit_scope(holder_and_scope(limit)[0])
     with transaction.atomic(), advisory_lock("limits"):
         audit(
             actor,
@@ -76,7 +76,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
             f"{limit.holder}/{limit.scope}",
             team=team,
             project=project,
-            before={name: getattr(limit, name) for name in TERMS},
+            before={name: getattr(limit, name) for name in AMOUNTS},
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
@@ -105,27 +105,27 @@ def set_policy(
                 errors[name] = [f"A department has a weight alone; set {name} for its teams."]
     if errors:
         raise Invalid(errors)
-    terms: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
+    values: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
     with transaction.atomic(), advisory_lock("limits"):
-        known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**who(holder)).first()
-        row = known or QueuePolicy(**who(holder))
-        before = {name: str(getattr(row, name)) for name in terms} if row.pk else None
-        for name, value in terms.items():
+        known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
+        row = known or QueuePolicy(**holder_fields(holder))
+        before = {name: str(getattr(row, name)) for name in values} if row.pk else None
+        for name, value in values.items():
             setattr(row, name, value)
         row.save()
         audit(
             actor,
             "queue_policy.set",
             holder.slug,
-            team=whose(holder)[0],
+            team=audit_scope(holder)[0],
             before=before,
-            after={name: str(value) for name, value in terms.items()},
+            after={name: str(value) for name, value in values.items()},
         )
         workqueue.enqueue(targets.PLATFORM)
     return row
 
 
-def who(holder: Holder) -> dict[str, Any]:
+def holder_fields(holder: Holder) -> dict[str, Any]:
     """Fields that name the holder; a member is a person in a team."""
     match holder:
         case Membership():
@@ -138,7 +138,7 @@ def who(holder: Holder) -> dict[str, Any]:
             return {"department": holder}
 
 
-def whose(holder: Holder) -> tuple[str, str]:
+def audit_scope(holder: Holder) -> tuple[str, str]:
     """Slugs of the team and the project that an audit entry about `holder` names; a department's is the platform's."""
     match holder:
         case Membership():
@@ -151,7 +151,7 @@ def whose(holder: Holder) -> tuple[str, str]:
             return "", ""
 
 
-def what(scope: Scope) -> dict[str, Any]:
+def scope_fields(scope: Scope) -> dict[str, Any]:
     """Fields that name what is limited."""
     match scope:
         case Pool():
@@ -164,7 +164,7 @@ def what(scope: Scope) -> dict[str, Any]:
             return {}
 
 
-def parties(row: Limit) -> tuple[Holder, Scope]:
+def holder_and_scope(row: Limit) -> tuple[Holder, Scope]:
     """Holder and scope of a row, as `set_limit` takes them."""
     holder: Holder | None = row.project or row.team or row.department
     if row.user and row.team:
@@ -174,7 +174,7 @@ def parties(row: Limit) -> tuple[Holder, Scope]:
     return holder, row.pool or row.offering or row.flavor
 
 
-def key(row: Limit) -> dict[str, Any]:
+def lookup_fields(row: Limit) -> dict[str, Any]:
     """Fields by which a limit is found again."""
     names = ("department", "team", "project", "user", "pool", "offering", "flavor")
     return {name: getattr(row, name) for name in names}
@@ -182,7 +182,7 @@ def key(row: Limit) -> dict[str, Any]:
 
 def _check(row: Limit) -> None:
     errors: dict[str, list[str]] = {}
-    for name in TERMS:
+    for name in AMOUNTS:
         value = getattr(row, name)
         if not (value is None and name != "nominal") and not 0 <= value <= MAX_UNITS:
             errors[name] = [f"Give a whole number from 0 to {MAX_UNITS}."]

@@ -76,8 +76,8 @@ def forget() -> Iterator[Callable[[Department | Team], None]]:
     made: list[Department | Team] = []
     yield made.append
     for holder in reversed(made):
-        Limit.objects.filter(**limits.who(holder)).delete()
-        QueuePolicy.objects.filter(**limits.who(holder)).delete()
+        Limit.objects.filter(**limits.holder_fields(holder)).delete()
+        QueuePolicy.objects.filter(**limits.holder_fields(holder)).delete()
         holder.delete()
     workqueue.enqueue(targets.PLATFORM)
 

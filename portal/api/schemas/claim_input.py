@@ -27,9 +27,7 @@ def _list(of: dict[str, Any], most: int = MAX_ITEMS) -> dict[str, Any]:
 _CONDITION = _object(
     name={"type": "string", "description": "As GET /offerings/{id}/device-schema lists it."},
     operator={"type": "string", "enum": list(cel.OPERATORS)},
-    value={
-        "description": "Of the type that the device schema gives; a list with `in`. Amounts and versions are strings."
-    },
+    value={"description": "Of the type in the device schema; a list with `in`. Amounts and versions are strings."},
 )
 _CHOICE = {
     "device": {"type": "string", "enum": list(CLASSES)},

@@ -162,12 +162,12 @@ def limit(request: Request, id_: int) -> Response:
     user = person(request)
     row = limit_services.one(user, id_)
     if request.method != "GET":
-        _require_scope(request, services.parties(row)[0])
+        _require_scope(request, services.holder_and_scope(row)[0])
     if request.method == "PUT":
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.one(user, id_)
             etag.require_match(request, version(row))
-            row = limit_services.set_limit(user, *services.parties(row), _limit_spec(read(TermsBody, request)))
+            row = limit_services.set_limit(user, *services.holder_and_scope(row), _limit_spec(read(TermsBody, request)))
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -218,7 +218,7 @@ def document(row: Limit) -> dict[str, Any]:
         "holder": row.holder,
         "scope_kind": row.scope_kind,
         "scope": row.scope,
-        "unit": limit_services.unit(services.parties(row)[1]),
+        "unit": limit_services.unit(services.holder_and_scope(row)[1]),
         "nominal": row.nominal,
         "borrowing": row.borrowing,
         "lending": row.lending,
