@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from allocations.domain.actions import Action, Apply, Delete, Wanted, digest
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.engine.plan import AS_MADE, DELETED, plan
+from allocations.reconcile.engine.plan import DELETED, IMMUTABLE_KINDS, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
@@ -110,7 +110,7 @@ def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[
     assert plan(wanted, world.view(), world.applied) == []
     assert set(world.things) == {Ref.of(m) for m in wanted.objects}
     as_wanted = {ref for ref, thing in world.things.items() if thing.fields == digest(manifest(ref))}
-    assert {ref.kind for ref in world.things.keys() - as_wanted} <= AS_MADE
+    assert {ref.kind for ref in world.things.keys() - as_wanted} <= IMMUTABLE_KINDS
     assert all(world.things[ref].fields == "old" for ref in world.things.keys() - as_wanted)
 
 

@@ -19,11 +19,11 @@ from portal.workqueue.targets import Target
 log = structlog.get_logger(__name__)
 GONE_AT_ONCE = frozenset({"PriorityClass"})
 """Kinds of which nothing waits for an object's end, so that another can be made in the same moment."""
-REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
+RECREATE_KINDS = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
 """Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does
 not take our intent is deleted and made again. What is not ours stays."""
 
-NOT_SO = frozenset({403, 422})
+REJECTED_STATUSES = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
 
 
@@ -59,7 +59,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
     try:
         answer = client.apply(manifest)
     except ClusterRefused as error:
-        live = client.get(ref) if ref.kind in REMAKE and error.status in NOT_SO else None
+        live = client.get(ref) if ref.kind in RECREATE_KINDS and error.status in REJECTED_STATUSES else None
         if live and not is_ours(live):
             raise in_the_way(ref, error) from error
         if live and live.get("status", {}).get("admission"):

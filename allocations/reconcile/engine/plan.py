@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from allocations.domain.actions import Action, Apply, Delete, Wanted, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
 
-AS_MADE = frozenset({"ResourceClaim", "Pod"})
+IMMUTABLE_KINDS = frozenset({"ResourceClaim", "Pod"})
 """Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
 DELETED = "deleted"
 """Stands as the intent of an object whose deletion was answered."""
@@ -27,7 +27,7 @@ def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
     if seen is not None and seen.deleting:
         return ""
     is_changed = digest(manifest) != applied.intent
-    if is_changed and (applied.intent == DELETED or applied.ref.kind not in AS_MADE):
+    if is_changed and (applied.intent == DELETED or applied.ref.kind not in IMMUTABLE_KINDS):
         return "changed"
     if seen is None:
         return "deleted" if view.is_gone(applied) else ""
