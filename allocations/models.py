@@ -56,9 +56,11 @@ class Allocation(models.Model):
     )
     start_failures = models.PositiveIntegerField(default=0)
     not_before = models.DateTimeField(null=True, blank=True, help_text="no lease before this time (back-off)")
-    asks_owner = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
-    steer = models.JSONField(
-        default=dict, blank=True, help_text="cards its claims are steered to (UUIDs by slice), or that it was given up"
+    needs_attention = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
+    device_affinity = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="GPUs that its claims request (UUIDs by slice), or that the scheduler chooses",
     )
     recovered = models.BooleanField(
         default=False, help_text="made again from its lease, after a restore of the database"

@@ -13,7 +13,7 @@ class Intent:
 
     released: bool = False
     not_before: datetime | None = None
-    asks_owner: bool = False
+    needs_attention: bool = False
     phase: str = Phase.QUEUED
     phase_since: datetime | None = None
     reason: str = ""

@@ -37,7 +37,7 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
 def of(row: Allocation) -> ResolvedSpec:
     """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
-    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
+    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(
         **vars(asked),
         id=str(row.id),
@@ -77,7 +77,7 @@ def intent(row: Allocation) -> Intent:
     return Intent(
         released=row.desired == Allocation.Desired.RELEASED,
         not_before=row.not_before,
-        asks_owner=row.asks_owner,
+        needs_attention=row.needs_attention,
         phase=row.phase,
         phase_since=row.phase_since,
         reason=row.reason,

@@ -75,14 +75,14 @@ def start_failed(row: Allocation, reason: str, words: str) -> bool:
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,
-            asks_owner=asks,
+            needs_attention=asks,
             not_before=clock.now() + wait,
             reason=reason,
             message=message[:1000],
         )
         if changed:
             append(row, "start_failed", actor="portal", reason=reason, message=message)
-    row.refresh_from_db(fields=["start_failures", "asks_owner", "not_before", "reason", "message"])
+    row.refresh_from_db(fields=["start_failures", "needs_attention", "not_before", "reason", "message"])
     return bool(changed)
 
 

@@ -57,7 +57,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         situation = _assess(row, asked, view, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done, number_wait)
-        if device_affinity.settle(row, asked, view, situation):
+        if device_affinity.update_affinity(row, asked, view, situation):
             asked = spec_of_row.of(row)
             situation = _assess(row, asked, view, done, number_wait)
         entered = _enter(row, situation, view)

@@ -27,35 +27,35 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def settle(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> bool:
-    """Bring the row's ``steer`` along, a DeviceAffinity; whether it changed.
+def update_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> bool:
+    """Bring the row's ``device_affinity`` along, a DeviceAffinity; whether it changed.
 
     Raises MirrorStale while it cannot be known what an adopted allocation has.
     """
-    if not is_steerable(row):
+    if not supports_affinity(row):
         return False
-    affinity = _settled(row, asked, view, situation)
-    steer = affinity.to_json()
-    if steer == row.steer:
+    affinity = _next_affinity(row, asked, view, situation)
+    stored = affinity.to_json()
+    if stored == row.device_affinity:
         return False
-    log.info("steer", allocation=str(row.pk), steer=steer)
-    Allocation.objects.filter(pk=row.pk).update(steer=steer)
-    row.steer = steer
+    log.info("device_affinity", allocation=str(row.pk), **stored)
+    Allocation.objects.filter(pk=row.pk).update(device_affinity=stored)
+    row.device_affinity = stored
     return True
 
 
-def is_steerable(row: Allocation) -> bool:
+def supports_affinity(row: Allocation) -> bool:
     """MIG slices that are cut on demand, and whatever has to share an NVLink clique."""
     flavor = row.offering.flavor
     cuts = row.offering.kind == "mig" and flavor.partitionable
     return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
-def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
+def _next_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
     backend = registry.backend_of(asked)
     seen = [view.get(claim) for claim in backend.claims(asked)]
     there = [claim for claim in seen if claim is not None]
-    stored = DeviceAffinity.from_json(row.steer)
+    stored = DeviceAffinity.from_json(row.device_affinity)
     if not situation.is_granted:
         return stored if there else DeviceAffinity()
     if not stored:
@@ -106,7 +106,7 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
             cards = tuple(card.uuid for card in chosen) if chosen else None
             wanted = replace(wanted, cards=cards, is_given_up=cards is None)
         # Within the lock: whoever chooses next has to see it.
-        Allocation.objects.filter(pk=row.pk).update(steer=wanted.to_json())
+        Allocation.objects.filter(pk=row.pk).update(device_affinity=wanted.to_json())
     return wanted
 
 
@@ -118,15 +118,15 @@ def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> Flav
     wanted = list(
         others.exclude(pk=row.pk)
         .order_by("created_at")
-        .values_list("project__namespace", "name", "offering__profile", "steer")
+        .values_list("project__namespace", "name", "offering__profile", "device_affinity")
     )
     claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
     there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
     pending = (
         (profile, uuid)
-        for namespace, name, profile, steer in wanted
+        for namespace, name, profile, stored in wanted
         if (namespace, name) not in there
-        for uuid in DeviceAffinity.from_json(steer).cards or ()
+        for uuid in DeviceAffinity.from_json(stored).cards or ()
         if uuid
     )
     return device_choice.with_pending(found, pending)

@@ -221,8 +221,8 @@ def retry(user: User, row: Allocation) -> Allocation:
     """Let an allocation whose start failed too often queue again. Raises Refused (wrong_phase) when it does not ask."""
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
-        changed = Allocation.objects.filter(pk=row.pk, asks_owner=True, desired=Allocation.Desired.HELD).update(
-            asks_owner=False, start_failures=0, not_before=None
+        changed = Allocation.objects.filter(pk=row.pk, needs_attention=True, desired=Allocation.Desired.HELD).update(
+            needs_attention=False, start_failures=0, not_before=None
         )
         if not changed:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")

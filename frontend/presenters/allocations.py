@@ -137,7 +137,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and standing.can("allocation.release", team, owner),
         can_extend=goes_on and standing.can("allocation.extend", team, owner),
-        can_retry=goes_on and row.asks_owner and standing.can("allocation.release", team, owner),
+        can_retry=goes_on and row.needs_attention and standing.can("allocation.release", team, owner),
         can_connect=row.phase in USABLE and standing.can("allocation.connect", team),
         is_final=row.phase == Phase.ENDED,
     )

@@ -58,7 +58,7 @@ def test_a_slice_goes_to_the_fuller_card_though_an_empty_one_comes_first(project
     ended(member, first)
     second = held(member, project, "h100/mig-1g.10gb")
     assert parent(second) == parent(small)
-    assert second.steer == {"cards": [parent(small)]}
+    assert second.device_affinity == {"cards": [parent(small)]}
 
 
 def test_slices_of_one_request_fill_one_card(project: Project, member: User) -> None:
@@ -77,10 +77,10 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
         reconcile_allocation(str(row.pk), connect())
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
         eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
-        Allocation.objects.filter(pk=row.pk).update(steer={"cards": [foreign]})
+        Allocation.objects.filter(pk=row.pk).update(device_affinity={"cards": [foreign]})
     wait_for(row, Phase.ACTIVE)
     row.refresh_from_db()
-    assert row.steer == {"given_up": True}
+    assert row.device_affinity == {"given_up": True}
     assert parent(row) != foreign
     claim = json.loads(kubectl("get", "resourceclaim", "late", "-n", project.namespace, "-o", "json"))
     assert "parentUUID" not in json.dumps(claim["spec"])
@@ -170,12 +170,12 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
 def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
     row = held(member, project, "h100/mig-2g.20gb", 2)
     row.refresh_from_db()
-    steer, opened = row.steer, [i.key for i in intervals(row)]
+    device_affinity, opened = row.device_affinity, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
     workqueue.enqueue(targets.ADOPTION)
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
-    assert row.steer == steer
+    assert row.device_affinity == device_affinity
     assert [i.key for i in intervals(row)] == opened
 
 

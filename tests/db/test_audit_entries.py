@@ -84,7 +84,7 @@ def test_a_release_is_noted_once(member, project):
 
 def test_a_retry_is_noted(member, project):
     row = allocate(member, project)
-    type(row).objects.filter(pk=row.pk).update(asks_owner=True, start_failures=3)
+    type(row).objects.filter(pk=row.pk).update(needs_attention=True, start_failures=3)
     row.refresh_from_db()
     services.retry(member, row)
     assert last("allocation.retry").before == {"start_failures": 3}

@@ -46,16 +46,16 @@ def taken(node: str, *devices: str) -> None:
     )
 
 
-def settle(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
-    """The row's steer after one look at these objects beside its lease."""
+def update_affinity(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
+    """The row's affinity after one reconcile with these objects beside its lease."""
     view = View([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
     wanted = spec_of_row.of(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
-    changed = device_affinity.settle(row, wanted, view, situation)
-    before, row = row.steer, spec_of_row.rows().get(pk=row.pk)
-    assert before == row.steer
-    assert changed or not device_affinity.settle(row, spec_of_row.of(row), view, situation)
-    return row.steer
+    changed = device_affinity.update_affinity(row, wanted, view, situation)
+    before, row = row.device_affinity, spec_of_row.rows().get(pk=row.pk)
+    assert before == row.device_affinity
+    assert changed or not device_affinity.update_affinity(row, spec_of_row.of(row), view, situation)
+    return row.device_affinity
 
 
 def lease(row: Allocation) -> Seen:
@@ -76,46 +76,46 @@ def holder(row: Allocation, **facts: Any) -> Seen:
 
 
 def test_nothing_is_chosen_before_it_is_admitted(member, project):
-    assert settle(asked(member, project, "1g.10gb"), admitted=False) == {}
+    assert update_affinity(asked(member, project, "1g.10gb"), admitted=False) == {}
 
 
 def test_the_card_that_loses_least_is_chosen_once(member, project, django_assert_max_num_queries):
     taken("h100-1", device("gpu-1", "1g.10gb", 0))
     row = asked(member, project, "1g.10gb", 3)
     with django_assert_max_num_queries(12):
-        assert settle(row) == {"cards": ["GPU-h100-1-1"] * 3}
+        assert update_affinity(row) == {"cards": ["GPU-h100-1-1"] * 3}
     taken("h100-1", device("gpu-1", "4g.40gb", 0))
-    assert settle(row) == {"cards": ["GPU-h100-1-1"] * 3}
+    assert update_affinity(row) == {"cards": ["GPU-h100-1-1"] * 3}
 
 
 def test_what_is_under_way_counts_and_what_it_got_counts_once(member, project):
     first, second = asked(member, project, "4g.40gb"), asked(member, project, "4g.40gb")
-    assert settle(first) == {"cards": ["GPU-h100-0-0"]}
-    assert settle(second) == {"cards": ["GPU-h100-0-1"]}
+    assert update_affinity(first) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(second) == {"cards": ["GPU-h100-0-1"]}
     taken("h100-0", device("gpu-0", "4g.40gb", 0))
     MirrorObject.objects.update(namespace=project.namespace, allocation=first.name)
-    assert settle(asked(member, project, "3g.40gb")) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(asked(member, project, "3g.40gb")) == {"cards": ["GPU-h100-0-0"]}
 
 
 def test_where_nothing_fits_the_scheduler_decides(member, project):
     for node in ("h100-0", "h100-1"):
         taken(node, "gpu-0", "gpu-1")
-    assert settle(asked(member, project, "7g.80gb")) == {"given_up": True}
+    assert update_affinity(asked(member, project, "7g.80gb")) == {"given_up": True}
 
 
 def test_a_holder_that_finds_no_device_gives_the_card_up(member, project):
     row = asked(member, project, "1g.10gb")
-    card = settle(row)["cards"]
-    assert settle(row, claim(row, card), holder(row, phase="Pending")) == {"cards": card}
+    card = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, card), holder(row, phase="Pending")) == {"cards": card}
     waiting = holder(row, phase="Pending", unschedulable="0/2 nodes are available: cannot allocate all claims")
-    assert settle(row, claim(row, card), waiting) == {"given_up": True}
+    assert update_affinity(row, claim(row, card), waiting) == {"given_up": True}
 
 
 def test_once_taken_back_the_next_start_chooses_anew(member, project):
     row = asked(member, project, "1g.10gb")
-    card = settle(row)["cards"]
-    assert settle(row, claim(row, card), admitted=False) == {"cards": card}
-    assert settle(row, admitted=False) == {}
+    card = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, card), admitted=False) == {"cards": card}
+    assert update_affinity(row, admitted=False) == {}
 
 
 def test_a_row_that_was_lost_learns_from_its_claims(member, project):
@@ -124,20 +124,20 @@ def test_a_row_that_was_lost_learns_from_its_claims(member, project):
     row.refresh_from_db(fields=["recovered"])
     held = claim(row, ["GPU-h100-1-1"], [device("gpu-1", "1g.10gb", 0)])
     with pytest.raises(MirrorStale):
-        settle(row)
-    assert settle(row, held) == {"cards": ["GPU-h100-1-1"]}
+        update_affinity(row)
+    assert update_affinity(row, held) == {"cards": ["GPU-h100-1-1"]}
 
 
 def test_a_row_that_was_lost_and_has_no_claim_chooses(member, project):
     row = asked(member, project, "1g.10gb")
     Allocation.objects.filter(pk=row.pk).update(recovered=True)
     row.refresh_from_db(fields=["recovered"])
-    assert settle(row, synced=7) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(row, synced=7) == {"cards": ["GPU-h100-0-0"]}
 
 
 def test_whole_gpus_are_not_steered(member, project):
     row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole").pk)
-    assert settle(row) == {}
+    assert update_affinity(row) == {}
 
 
 def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
@@ -152,5 +152,5 @@ def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
         )
     taken("h100-0", "gpu-0")
     row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints={"same_clique": True}).pk)
-    assert settle(row) == {"clique": "d.2"}
+    assert update_affinity(row) == {"clique": "d.2"}
     assert Allocation.objects.get(pk=row.pk).phase == Phase.QUEUED

@@ -248,7 +248,7 @@ def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, br
 
 
 def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
-    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", asks_owner=True)
+    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", needs_attention=True)
     assert "Try again" in text(browser.get("/"))
     assert "queues again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
     assert browser.post(f"/allocations/{row.pk}/retry").status_code == 409

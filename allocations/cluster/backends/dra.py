@@ -107,7 +107,7 @@ def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
     A claim cannot be steered anew: the one that is steered otherwise goes, with its holder, and is made again after."""
     wanted: list[Manifest] = []
     for part in parts(request):
-        if _is_steered_otherwise(request, part, view):
+        if _has_other_affinity(request, part, view):
             continue
         wanted.append(claim(request, part))
         if not _is_deleting(part.claim, view):
@@ -122,20 +122,20 @@ def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
 
 def outdated(request: ResolvedSpec, view: View) -> list[list[Ref]]:
     """Of these, what must go while the slices are still wanted: claims that are steered otherwise."""
-    old = [part for part in parts(request) if _is_steered_otherwise(request, part, view)]
+    old = [part for part in parts(request) if _has_other_affinity(request, part, view)]
     return [[part.holder for part in old], [part.claim for part in old]] if old else []
 
 
-def _is_steered_otherwise(request: ResolvedSpec, part: Part, view: View) -> bool:
+def _has_other_affinity(request: ResolvedSpec, part: Part, view: View) -> bool:
     """A claim that has devices is left as it is: what is held is never taken for a better place."""
     seen = view.get(part.claim)
     if seen is None or request.kind != "mig" or seen.facts.get("devices"):
         return False
-    there = steered_to(seen)
+    there = cards_requested(seen)
     return any(there) and there != tuple(request.cards[n] if request.cards else "" for n in part.slices)
 
 
-def steered_to(claim_seen: Seen) -> tuple[str, ...]:
+def cards_requested(claim_seen: Seen) -> tuple[str, ...]:
     """The card of each of its requests, "" for one that the scheduler chooses."""
     return tuple(claim_seen.facts.get("cards", ()))
 
@@ -152,12 +152,12 @@ def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
 
 def _requested_cards(part: Part, view: View) -> tuple[str, ...]:
     seen = view.get(part.claim)
-    return steered_to(seen) if seen else ("",) * len(part.slices)
+    return cards_requested(seen) if seen else ("",) * len(part.slices)
 
 
 def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
     return any(
-        _is_deleting(part.claim, view) and not _is_steered_otherwise(request, part, view) for part in parts(request)
+        _is_deleting(part.claim, view) and not _has_other_affinity(request, part, view) for part in parts(request)
     )
 
 

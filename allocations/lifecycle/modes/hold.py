@@ -48,9 +48,9 @@ def assess(
     in_use = bool(pods) or is_class_used(request, view)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
-    gives_back = intent.reason in FAILED_STARTS and bool(occupied)
+    releasing_failed_start = intent.reason in FAILED_STARTS and bool(occupied)
     is_numbered = request.number is not None
-    queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
+    queues = is_numbered and not (intent.released or intent.needs_attention or later or releasing_failed_start)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
@@ -63,8 +63,8 @@ def assess(
         starts_at=request.starts_at,
         number_wait=intent.number_wait,
         not_before=intent.not_before,
-        gives_back=gives_back,
-        asks_owner=intent.asks_owner,
+        releasing_failed_start=releasing_failed_start,
+        needs_attention=intent.needs_attention,
         lease=the_lease,
         held=bool(held),
         listed=is_listed(request, view),
