@@ -129,7 +129,7 @@ class Bare:
 
     def _with(self, request: ResolvedSpec) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard(request)}},
+            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard_entry(request)}},
         )
 
     def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
@@ -145,7 +145,7 @@ class Bare:
         self._patch({**manifest, "metadata": {**metadata, "labels": labels}})
 
     def _patch(self, manifest: Manifest, subresource: str = "") -> None:
-        ref = Ref.of(manifest)
+        ref = Ref.of_manifest(manifest)
         self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
 
     def _pods_ready(self, request: ResolvedSpec) -> None:

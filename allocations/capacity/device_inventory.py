@@ -28,7 +28,7 @@ class DeviceInventory:
         return replace(self.fleet, devices=tuple(d for d in self.fleet.devices if d.node in self.usable))
 
 
-def of(flavor: Flavor) -> DeviceInventory:
+def of_flavor(flavor: Flavor) -> DeviceInventory:
     """What the flavor's nodes publish, what claims have of it, and what each kind of device takes of its pools."""
     nodes = dict(Node.objects.filter(flavor=flavor, present=True).values_list("name", "ready"))
     slices = MirrorObject.objects.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
@@ -41,7 +41,7 @@ def of(flavor: Flavor) -> DeviceInventory:
 
 def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
     """What the devices given take of the flavor's pools beyond what the lease counts, in words; "" when nothing."""
-    inventory = of(flavor)
+    inventory = of_flavor(flavor)
     published = {(device.node, device.name): device for device in inventory.fleet.devices}
     known = [
         (published[one.node, one.device], int(one.consumed.get("shares", 1)))

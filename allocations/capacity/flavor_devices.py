@@ -61,7 +61,7 @@ def slice_shape(offering: Offering) -> SliceShape:
     return SliceShape(offering.kind, offering.profile, offering.replicas)
 
 
-def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
+def of_flavors(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
     """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
 
     Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.

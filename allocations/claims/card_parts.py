@@ -29,7 +29,7 @@ def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands
         return Fraction(0)
     by_node: dict[str, list[Fraction]] = defaultdict(list)
     for device in matching(choice, devices):
-        if demand := demands.of(device):
+        if demand := demands.for_device(device):
             by_node[device.node].append(demand.part * (shares(choice) if device.shareable else 1))
     if choice.count is not None:
         return min((min(parts) * choice.count for parts in by_node.values()), default=None)

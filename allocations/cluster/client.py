@@ -113,7 +113,7 @@ class Client:
         self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False, manager: str = names.FIELD_MANAGER
     ) -> dict[str, Any]:
         """Server-side apply with our field manager, by force: what we own we own. Returns the object."""
-        ref = Ref.of(manifest)
+        ref = Ref.of_manifest(manifest)
         query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"

@@ -250,7 +250,7 @@ def _amounts(hard: Raw) -> dict[str, str]:
     return {name: str(quantities.value(str(amount))) for name, amount in hard.items()}
 
 
-def guard(raw: Raw) -> Mapping[str, Any]:
+def gpu_project(raw: Raw) -> Mapping[str, Any]:
     """``classes``: PriorityClasses that pods are given in this namespace."""
     allocations = raw.get("spec", {}).get("allocations", {})
     classes = {entry.get("priorityClassName", "") for entry in allocations.values()}

@@ -75,7 +75,7 @@ def connect(user: User, row: Allocation) -> Connection:
 
 def pod_yaml(row: Allocation) -> str:
     """A pod that runs on the allocation's slices as it is; needs the relations of ``spec_of_row.rows()``."""
-    pod = sample_pod.build(spec_of_row.of(row))
+    pod = sample_pod.build(spec_of_row.resolved_spec(row))
     head = "# The label is what gives it the slices. Put your own image and command in.\n"
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
         head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"

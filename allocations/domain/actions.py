@@ -15,7 +15,7 @@ class Apply:
 
     @property
     def ref(self) -> Ref:
-        return Ref.of(self.manifest)
+        return Ref.of_manifest(self.manifest)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Ref(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, manifest: Manifest) -> "Ref":
+    def of_manifest(cls, manifest: Manifest) -> "Ref":
         metadata = manifest["metadata"]
         return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
 
@@ -81,7 +81,7 @@ class View:
     def __iter__(self) -> Iterator[Seen]:
         return iter(self._seen.values())
 
-    def of(self, kind: str, allocation: str | None = None) -> list[Seen]:
+    def of_kind(self, kind: str, allocation: str | None = None) -> list[Seen]:
         """All of a kind, or those of one allocation (``""``: of none)."""
         return self._of.get((kind, allocation), [])
 

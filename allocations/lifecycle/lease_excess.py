@@ -80,15 +80,15 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
     by_class = {(hold.namespace, names.hold_slot(hold.number)): hold for hold in by_name.values()}
     used: dict[Holder, Counter[str]] = defaultdict(Counter)
     pods: dict[Holder, list[Seen]] = defaultdict(list)
-    for pod in view.of("Pod"):
+    for pod in view.of_kind("Pod"):
         if not _uses(pod, now):
             continue
         namespace, labelled = pod.ref.namespace, by_name.get((pod.ref.namespace, pod.allocation))
         holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
         used[holder] += Counter(pod.facts["gpus"])
         pods[holder].append(pod)
-    counted = {pod.uid for pod in view.of("Pod")}
-    for claim in view.of("ResourceClaim"):
+    counted = {pod.uid for pod in view.of_kind("Pod")}
+    for claim in view.of_kind("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
         if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
             used[_holder(claim, by_name.get((claim.ref.namespace, claim.allocation)))][DEVICES] += devices
@@ -124,7 +124,7 @@ def _holder(seen: Seen, hold: Hold | None) -> Holder:
 
 def reserving(view: View) -> set[tuple[str, str]]:
     """Namespace and name of the allocations whose lease has a reservation."""
-    leases = (one for one in view.of("Workload") if one.allocation and one.facts.get("cluster_queue"))
+    leases = (one for one in view.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
     return {(lease.ref.namespace, lease.allocation) for lease in leases}
 
 
@@ -135,7 +135,7 @@ def _reserved(view: View, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, in
         for hold in holds
         if hold.stands or (hold.namespace, hold.name) in leases
     }
-    for workload in view.of("Workload", ""):
+    for workload in view.of_kind("Workload", ""):
         job = workload.facts.get("job")
         if job and workload.facts.get("cluster_queue"):
             holder = Holder(HolderKind.JOB, workload.ref.namespace, job["uid"], job["name"])

@@ -34,7 +34,7 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
-def of(row: Allocation) -> ResolvedSpec:
+def resolved_spec(row: Allocation) -> ResolvedSpec:
     """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
     built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.device_affinity)

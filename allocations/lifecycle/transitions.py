@@ -151,7 +151,7 @@ def record_phase(row: Allocation, situation: Situation) -> None:
 def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
     """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
     at = situation.lease.admitted_at
-    ref = lease.ref(spec_of_row.of(row))
+    ref = lease.ref(spec_of_row.resolved_spec(row))
     append(
         row,
         "phase",
@@ -167,5 +167,5 @@ def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
 
 def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
     shown = situation.held or situation.occupied
-    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.of(row))
+    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.resolved_spec(row))
     return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}

@@ -129,7 +129,9 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     known = Limit.objects.filter(**services.lookup_fields(row)).first()
     usage = CurrentUsage()
     counts = [
-        (one, counted) for one in recount.live_allocations(holder) if (counted := usage.index.demand_of(one).of(row))
+        (one, counted)
+        for one in recount.live_allocations(holder)
+        if (counted := usage.index.demand_of(one).in_unit_of(row))
     ]
     before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):

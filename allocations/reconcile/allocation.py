@@ -52,13 +52,13 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if row is None:
             return None
         number_wait = _number(row)
-        asked = spec_of_row.of(row)
+        asked = spec_of_row.resolved_spec(row)
         view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
         situation = _assess(row, asked, view, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, view, done, number_wait)
         if device_affinity.update_affinity(row, asked, view, situation):
-            asked = spec_of_row.of(row)
+            asked = spec_of_row.resolved_spec(row)
             situation = _assess(row, asked, view, done, number_wait)
         entered = _enter(row, situation, view)
         opens = situation.is_usable and not situation.facts.listed
@@ -75,7 +75,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             if not _start_refused(row, situation, error):
                 raise
             return clock.now()
-        forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
+        forget(_known_gone(asked, view, done, {Ref.of_manifest(m) for m in wanted.objects}))
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 

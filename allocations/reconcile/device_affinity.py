@@ -91,7 +91,7 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
     flavor, offering, bound = row.offering.flavor, row.offering, asked.constraints
     with advisory_lock("steer", flavor.name):
-        found = flavor_devices.of([flavor], cliques=bound.same_clique)[flavor.pk]
+        found = flavor_devices.of_flavors([flavor], cliques=bound.same_clique)[flavor.pk]
         found = _with_pending(row, flavor, found)
         wanted = DeviceAffinity()
         if bound.same_clique:

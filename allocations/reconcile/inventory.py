@@ -35,11 +35,11 @@ def reconcile_inventory() -> datetime | None:
         cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
         known, taken = catalog.known_names(cluster)
         found = discover(
-            [node_fact(s) for s in view.of("Node")],
-            [slice_fact(s) for s in view.of("ResourceSlice")],
+            [node_fact(s) for s in view.of_kind("Node")],
+            [slice_fact(s) for s in view.of_kind("ResourceSlice")],
             known,
             taken,
-            [class_fact(s) for s in view.of("DeviceClass")],
+            [class_fact(s) for s in view.of_kind("DeviceClass")],
         )
         found = pool_names.kept(cluster, found)
         per_card = catalog.per_card(cluster, found)

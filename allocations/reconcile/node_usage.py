@@ -62,7 +62,7 @@ def units_used(view: View, found: Discovered) -> Iterator[UnitsUsed]:
 
 def bound(view: View) -> list[Seen]:
     """Pods that take something of a node."""
-    return [pod for pod in view.of("Pod") if is_on_node(pod.facts)]
+    return [pod for pod in view.of_kind("Pod") if is_on_node(pod.facts)]
 
 
 def _of_claims(
@@ -71,7 +71,7 @@ def _of_claims(
     profiles = {(d.node, d.name): str(d.attributes["profile"]) for d in found.devices if "profile" in d.attributes}
     unhealthy = {(d.node, d.name) for d in found.devices if not d.healthy}
     keys = {pool.key for pool in found.pools}
-    for claim in view.of("ResourceClaim"):
+    for claim in view.of_kind("ResourceClaim"):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
             flavor, card = flavor_of.get(node), card_of(name)
@@ -118,7 +118,7 @@ def _uses(
     parts: Mapping[str, Fraction],
 ) -> dict[str, NodeUse]:
     """What is on each node of ``per_card``."""
-    served = {claim.facts.get("pod", "") for claim in view.of("ResourceClaim") if claim.uid in metered}
+    served = {claim.facts.get("pod", "") for claim in view.of_kind("ResourceClaim") if claim.uid in metered}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     cards: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(view, found):

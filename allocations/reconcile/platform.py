@@ -40,7 +40,7 @@ def reconcile_platform(client: Client) -> datetime | None:
             return None
         manifests = desired(cluster)
         view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
-        wanted = {Ref.of(m) for m in manifests}
+        wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
         refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))

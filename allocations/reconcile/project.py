@@ -52,7 +52,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         if _is_terminating(project, view):
             return None
         manifests = build(facts(project, view, done))
-        wanted = {Ref.of(m) for m in manifests}
+        wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
         apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), targets.project(slug))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
@@ -65,11 +65,11 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in view)]))
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
-        asked = spec_of_row.of(row)
+        asked = spec_of_row.resolved_spec(row)
         situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
         backend = registry.backend_of(asked)
         if situation.is_usable:
-            guards[asked.name] = backend.guard(asked)
+            guards[asked.name] = backend.guard_entry(asked)
         if situation.keeps_quota and asked.number is not None:
             holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), view)
     return ProjectFacts(

@@ -43,7 +43,7 @@ class Prepared:
 
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
     """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
-    inventory = device_inventory.of(offering.flavor)
+    inventory = device_inventory.of_flavor(offering.flavor)
     if not inventory.schema.products:
         raise Refused(
             "never_fits",

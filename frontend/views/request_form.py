@@ -132,7 +132,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     if offering is None:
         return None
     is_operator = access.can(request.user, "claim.raw", None)
-    return claim_form.context(values, device_inventory.of(offering.flavor).schema, is_operator=is_operator)
+    return claim_form.context(values, device_inventory.of_flavor(offering.flavor).schema, is_operator=is_operator)
 
 
 def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:

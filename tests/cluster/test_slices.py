@@ -91,7 +91,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    there = flavor_devices.of([offering.flavor])[offering.flavor_id]
+    there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
     eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.cards) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
@@ -121,7 +121,8 @@ def test_slices_stand_to_each_other_as_the_request_wants(
     row = held(member, project, offering, count, constraints={constraint: True})
     got = [device.parent_uuid or device.uuid for device in devices(row)]
     roots = {
-        card.uuid: card.pcie_root for card in flavor_devices.of([row.offering.flavor])[row.offering.flavor_id].cards
+        card.uuid: card.pcie_root
+        for card in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].cards
     }
     assert {
         "same_gpu": len(set(got)) == 1,
@@ -244,8 +245,8 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
 
         (device,) = eventually(given)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
-        eventually(lambda: any(c.taken for c in flavor_devices.of([flavor])[flavor.pk].cards))
-        uuid_of = {card.key: card.uuid for card in flavor_devices.of([flavor])[flavor.pk].cards}
+        eventually(lambda: any(c.taken for c in flavor_devices.of_flavors([flavor])[flavor.pk].cards))
+        uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].cards}
         yield uuid_of[device["pool"], device["device"]]
     finally:
         kubectl("delete", "namespace", name, "--wait=false")

@@ -157,7 +157,7 @@ def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project
     row = started(row)
     why = slot_numbers.assign(row)
     assert (row.number, why.split(";")[0]) == (None, "The project has 250 live allocations")
-    asked, intent = spec_of_row.of(row), replace(spec_of_row.intent(row), number_wait=why)
+    asked, intent = spec_of_row.resolved_spec(row), replace(spec_of_row.intent(row), number_wait=why)
     situation = hold.assess(asked, intent, View(), {}, clock.now(), spec_of_row.deadlines(row))
     assert not situation.queues
     assert not hold.wanted(asked, situation, View(), {}).objects
@@ -187,7 +187,7 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
     row = spec_of_row.rows().get(pk=live.pk)
     situation = hold.assess(
-        spec_of_row.of(row), spec_of_row.intent(row), View(), {}, clock.now(), spec_of_row.deadlines(row)
+        spec_of_row.resolved_spec(row), spec_of_row.intent(row), View(), {}, clock.now(), spec_of_row.deadlines(row)
     )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED

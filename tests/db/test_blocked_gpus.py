@@ -119,7 +119,7 @@ def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> Non
 def test_by_states_as_much_fits_as_card_by_card() -> None:
     watch(pod("h100-0", 150))
     flavor = Flavor.objects.get(name="h100")
-    there = flavor_devices.of([flavor])[flavor.pk]
+    there = flavor_devices.of_flavors([flavor])[flavor.pk]
     each = type(there)(there.cards, there.geometry)
     shapes = [
         flavor_devices.slice_shape(offering)
@@ -161,7 +161,7 @@ def test_what_a_daemon_takes_makes_the_inventory_due_and_nothing_else(project: P
 
 def test_pods_of_other_nodes_are_not_read() -> None:
     record_observations([seen(pod("cpu-0", 1, name="far")), seen(pod("l40s-0", 1))])
-    assert [one.ref.name for one in mirror.of_nodes().of("Pod")] == ["big"]
+    assert [one.ref.name for one in mirror.of_nodes().of_kind("Pod")] == ["big"]
 
 
 def test_queries_do_not_grow_with_pods() -> None:

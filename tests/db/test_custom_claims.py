@@ -41,7 +41,7 @@ def claim_request(*requests, **parts) -> AllocationRequest:
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
     row = services.request(member, claim_request({"device": "gpu", "count": 2}))
     assert custom_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
-    asked = spec_of_row.of(spec_of_row.rows().get(pk=row.pk))
+    asked = spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
     assert asked.claim_spec is not None
     assert asked.claim_spec["devices"]["requests"][0]["exactly"]["count"] == 2

@@ -49,12 +49,12 @@ def taken(node: str, *devices: str) -> None:
 def update_affinity(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
     """The row's affinity after one reconcile with these objects beside its lease."""
     view = View([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
-    wanted = spec_of_row.of(row)
+    wanted = spec_of_row.resolved_spec(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
     changed = device_affinity.update_affinity(row, wanted, view, situation)
     before, row = row.device_affinity, spec_of_row.rows().get(pk=row.pk)
     assert before == row.device_affinity
-    assert changed or not device_affinity.update_affinity(row, spec_of_row.of(row), view, situation)
+    assert changed or not device_affinity.update_affinity(row, spec_of_row.resolved_spec(row), view, situation)
     return row.device_affinity
 
 

@@ -23,7 +23,7 @@ def held(pods: Iterable[Seen]) -> list[tuple[str, int]]:
     """Slots and counts of all that is held beside these pods."""
     body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, View()), [GPU])
     facts = KINDS["ResourceQuota"].project({**body, "status": {"hard": body["spec"]["hard"]}})
-    quota = Seen(Ref.of(body), "u-quota", 14, facts=facts or {})
+    quota = Seen(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
     slices = device_plugin.held(SLOT, View([quota, *pods]))
     return [(one.slot.removeprefix(f"{SLOT.id}"), one.count) for one in slices]
 

@@ -135,10 +135,10 @@ def test_what_blocks_one_holder_blocks_all():
 
 
 def test_the_guard_is_told_the_claims():
-    assert dra.guard(WHOLE)["claim"] == "train"
-    assert dra.guard(SPREAD)["claims"] == ["train.0", "train.1"]
-    assert "claims" not in dra.guard(WHOLE)
-    assert "claim" not in dra.guard(SPREAD)
+    assert dra.guard_entry(WHOLE)["claim"] == "train"
+    assert dra.guard_entry(SPREAD)["claims"] == ["train.0", "train.1"]
+    assert "claims" not in dra.guard_entry(WHOLE)
+    assert "claim" not in dra.guard_entry(SPREAD)
 
 
 def test_the_pod_to_begin_with_names_a_slice_where_there_are_several_claims():

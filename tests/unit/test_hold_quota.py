@@ -25,7 +25,7 @@ def raw(hold: hold_quota.Hold | None, status: dict[str, str] | None = None) -> d
 
 def seen(body: dict[str, Any]) -> Seen:
     facts = KINDS["ResourceQuota"].project(body)
-    return Seen(Ref.of(body), "u-quota", 14, facts=facts or {})
+    return Seen(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
 
 
 def pod(hold_class: str, gpus: int, *, phase: str = "Running", allocation: str = "train") -> Seen:

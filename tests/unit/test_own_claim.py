@@ -34,9 +34,9 @@ def test_the_claim_is_applied_as_it_was_built():
 
 
 def test_pods_pick_its_requests_by_number():
-    guard = dra.guard(REQUEST)
+    guard = dra.guard_entry(REQUEST)
     assert (guard["count"], guard["requests"]) == (2, ["big", "slice-1"])
-    assert "requests" not in dra.guard(replace(REQUEST, claim=None))
+    assert "requests" not in dra.guard_entry(replace(REQUEST, claim=None))
 
 
 def test_what_is_only_looked_at_is_held_but_not_charged():

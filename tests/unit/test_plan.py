@@ -108,7 +108,7 @@ def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[
             world.perform(action)
         world.finalize()
     assert plan(wanted, world.view(), world.applied) == []
-    assert set(world.things) == {Ref.of(m) for m in wanted.objects}
+    assert set(world.things) == {Ref.of_manifest(m) for m in wanted.objects}
     as_wanted = {ref for ref, thing in world.things.items() if thing.fields == digest(manifest(ref))}
     assert {ref.kind for ref in world.things.keys() - as_wanted} <= IMMUTABLE_KINDS
     assert all(world.things[ref].fields == "old" for ref in world.things.keys() - as_wanted)
@@ -142,7 +142,7 @@ def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tup
 @given(cases())
 def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, Wanted]) -> None:
     world, wanted = case
-    kept = {Ref.of(m) for m in wanted.objects}
+    kept = {Ref.of_manifest(m) for m in wanted.objects}
     for _ in range(ROUNDS):
         actions = plan(wanted, world.view(), world.applied)
         deleted = {action.ref for action in actions if isinstance(action, Delete)}

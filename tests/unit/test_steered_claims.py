@@ -73,7 +73,7 @@ def test_claims_of_slices_that_are_spread_are_told_apart():
 def test_the_plan_needs_to_know_nothing_of_it():
     """Holder, then claim, then the claim anew: three looks of the same generic difference."""
     old, at_first = claim((CARD,)), holder()
-    made = {Ref.of(m): m for m in dra.objects(STEERED, View())}
+    made = {Ref.of_manifest(m): m for m in dra.objects(STEERED, View())}
     done = {ref: Applied(ref, uid, 1, digest(made[ref]), "") for ref, uid in ((CLAIM, "u-claim"), (HOLDER, "u-holder"))}
     done[LEASE] = Applied(LEASE, "u-lease", 1, "lease", "")
 

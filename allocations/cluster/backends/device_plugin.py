@@ -80,7 +80,7 @@ def blocked_by(request: ResolvedSpec, view: View) -> str:
     return ""
 
 
-def guard(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(request: ResolvedSpec) -> dict[str, object]:
     return {
         "mode": "device-plugin",
         "resource": request.resource,

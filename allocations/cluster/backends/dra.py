@@ -227,7 +227,7 @@ def _blocks(holder_seen: Seen | None) -> str:
     return f"node {node} was chosen and does not run it" if node else str(holder_seen.facts.get("unschedulable", ""))
 
 
-def guard(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(request: ResolvedSpec) -> dict[str, object]:
     """The allocation's entry in its GpuProject: how the policies dress a pod that carries its label."""
     claims = [part.claim.name for part in parts(request)]
     return {

@@ -18,7 +18,9 @@ def quota_ref(request: ResolvedSpec) -> Ref:
 def used(view: View) -> dict[str, Mapping[str, int]]:
     """What a namespace's former pods still use, by flavor and resource; a flavor whose class is still given stays."""
     pods = _pods(view)
-    given = {name for guard in view.of("GpuProject") for name in guard.facts.get("classes", ()) if _is_former(name)}
+    given = {
+        name for guard in view.of_kind("GpuProject") for name in guard.facts.get("classes", ()) if _is_former(name)
+    }
     return {
         name.removeprefix(names.HOLD): _amounts(pod for pod in pods if pod.facts["class"] == name)
         for name in given | {pod.facts["class"] for pod in pods}
@@ -31,7 +33,7 @@ def used_by(request: ResolvedSpec, view: View) -> Counter[str]:
 
 
 def _pods(view: View) -> list[Seen]:
-    unfinished = (seen for seen in view.of("Pod") if not has_finished(seen.facts))
+    unfinished = (seen for seen in view.of_kind("Pod") if not has_finished(seen.facts))
     return [seen for seen in unfinished if _is_former(seen.facts.get("class", ""))]
 
 

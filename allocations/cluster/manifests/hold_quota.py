@@ -39,8 +39,8 @@ def hold(request: ResolvedSpec, counted: Mapping[str, int], view: View) -> Hold:
 def pods(request: ResolvedSpec, view: View) -> list[Seen]:
     """The allocation's pods, its holders included: by its label, or by its class where they carry no label."""
     hold_class = names.hold_slot(request.number)
-    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
-    return [*view.of("Pod", request.name), *unlabelled]
+    unlabelled = [seen for seen in view.of_kind("Pod", "") if seen.facts.get("class") == hold_class]
+    return [*view.of_kind("Pod", request.name), *unlabelled]
 
 
 def build(

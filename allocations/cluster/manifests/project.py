@@ -61,7 +61,7 @@ def labels(project: ProjectFacts) -> dict[str, str]:
 
 
 def build(project: ProjectFacts) -> list[Manifest]:
-    first = [namespace(project), guard(project)]
+    first = [namespace(project), gpu_project(project)]
     return [
         *(reversed(first) if project.adopted else first),
         *hold_quotas(project),
@@ -110,7 +110,7 @@ def nothing_of_ours(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
 
 
-def guard(project: ProjectFacts) -> Manifest:
+def gpu_project(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)

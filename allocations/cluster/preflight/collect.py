@@ -66,11 +66,11 @@ def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: da
 def expected(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Expected:
     """What this release needs; ``policies`` is the folder of its guards."""
     documents = (yaml.safe_load_all(path.read_text()) for path in sorted(policies.glob("*.yaml")))
-    shipped = [guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
+    shipped = [as_guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
     return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s, etcd_quota_bytes, project_store_mib)
 
 
-def guard(raw: Raw) -> Guard:
+def as_guard(raw: Raw) -> Guard:
     """A policy or binding of admissionregistration.k8s.io/v1."""
     spec = raw["spec"]
     if raw["kind"].endswith("Binding"):
@@ -171,7 +171,7 @@ def _guards(client: Client) -> tuple[Guard, ...]:
         prefix = kinds[plural.partition("admission")[0]]
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
-        found += [guard({**item, "kind": kind}) for item in items]
+        found += [as_guard({**item, "kind": kind}) for item in items]
     return tuple(found)
 
 

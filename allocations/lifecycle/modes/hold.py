@@ -26,7 +26,7 @@ def users(request: ResolvedSpec, view: View) -> tuple[Ref, ...]:
 def is_class_used(request: ResolvedSpec, view: View) -> bool:
     """Whether any pod that has not finished carries the class, whatever its labels say."""
     hold_class = names.hold_slot(request.number)
-    pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
+    pods = (seen for seen in view.of_kind("Pod") if seen.facts.get("class") == hold_class)
     return not all(has_finished(seen.facts) for seen in pods)
 
 

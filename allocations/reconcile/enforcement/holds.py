@@ -44,7 +44,7 @@ def holds(view: View, now: datetime, **only: str) -> list[Hold]:
 def _is_granted(pk: UUID, now: datetime) -> bool:
     """Whether a hold whose lease has no reservation may still stand: its lease was deleted, and is made again."""
     row = spec_of_row.rows().get(pk=pk)
-    view, asked = mirror.of_allocations(row.project.namespace, [row]), spec_of_row.of(row)
+    view, asked = mirror.of_allocations(row.project.namespace, [row]), spec_of_row.resolved_spec(row)
     return hold_mode.assess(asked, spec_of_row.intent(row), view, {}, now, spec_of_row.deadlines(row)).is_granted
 
 
@@ -52,7 +52,7 @@ def _without_row(view: View, found: Iterable[Hold]) -> list[Hold]:
     """Leases that no row belongs to: the database came back from a backup, and they become rows again, or cannot
     (``allocations.reconcile.recovery``). Nothing of them is ended blindly."""
     known = {(hold.namespace, hold.name) for hold in found}
-    there = {(lease.ref.namespace, lease.allocation): lease for lease in view.of("Workload") if lease.allocation}
+    there = {(lease.ref.namespace, lease.allocation): lease for lease in view.of_kind("Workload") if lease.allocation}
     unknown = {name for _, name in there.keys() - known}
     ended = Allocation.objects.filter(name__in=unknown).values_list("project__namespace", "name") if unknown else ()
     return [

@@ -55,7 +55,7 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
 
 
 def _apply(client: Client, manifest: Manifest, target: Target) -> None:
-    ref = Ref.of(manifest)
+    ref = Ref.of_manifest(manifest)
     try:
         answer = client.apply(manifest)
     except ClusterRefused as error:

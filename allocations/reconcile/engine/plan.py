@@ -47,9 +47,9 @@ def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Act
     """The actions that bring the cluster from ``view`` to ``wanted``. Applied to its own result it is empty."""
     actions: list[Action] = []
     for manifest in wanted.objects:
-        if why := why_apply(manifest, view, applied.get(Ref.of(manifest))):
+        if why := why_apply(manifest, view, applied.get(Ref.of_manifest(manifest))):
             actions.append(Apply(manifest, why))
-    keep = {Ref.of(manifest) for manifest in wanted.objects}
+    keep = {Ref.of_manifest(manifest) for manifest in wanted.objects}
     for group in wanted.unwanted:
         left = [ref for ref in group if ref not in keep and not is_gone(ref, view, applied.get(ref))]
         going = [(seen, applied.get(ref)) for ref in left if (seen := view.get(ref)) is not None]

@@ -23,7 +23,7 @@ from quotas.metering.services import SlotHeld
 Begin = tuple[Allocation, Slice]
 
 
-def of(begins: Sequence[Begin]) -> list[Fraction]:
+def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
     """The part of a GPU that one slice of each is; one query, and one more where there are own claims.
 
     Raises SlotHeld when the interval of a device that overlaps has not ended yet: its end has to be seen first.

@@ -67,7 +67,7 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
     """End the intervals whose slot is no longer occupied, and take them out of ``open_now``."""
     moved: set[UUID] = set()
     for row in rows:
-        asked, already = spec_of_row.of(row), open_now[row.pk]
+        asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
         occupied = {_slot(s.slot) for s in registry.backend_of(asked).occupied(asked, view)} if already else set()
         for slot in already.keys() - occupied:
             gone = already.pop(slot)
@@ -86,7 +86,7 @@ def _open_held(
     beginning, so where nobody watched (etcd came back from a backup) it begins now."""
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
-        asked, already = spec_of_row.of(row), open_now[row.pk]
+        asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
         backend = registry.backend_of(asked)
         if {_slot(s.slot) for s in backend.occupied(asked, view) if s.is_charged} - already.keys():
             missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
@@ -94,7 +94,7 @@ def _open_held(
                 if s.is_charged and _slot(s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
     devices = _devices(s for _, s, _ in begins)
-    parts = gpu_fraction.of([(row, held) for row, held, _ in begins])
+    parts = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
     for (row, held, watched), part in zip(begins, parts, strict=True):
         slot = _slot(held.slot)
         first = key(row.pk, slot, held.identity)

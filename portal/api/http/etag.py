@@ -30,7 +30,7 @@ def version(*values: str | int | bool | Sequence[str] | None) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
-def of(version: int | str) -> str:
+def entity_tag(version: int | str) -> str:
     """The strong entity tag of a row's version."""
     return f'"{version}"'
 
@@ -42,7 +42,7 @@ def require_match(request: Request, version: int | str) -> None:
         raise PreconditionRequired(
             "A change must say which version it changes.", hint="Send If-Match with the ETag of the last GET."
         )
-    if given != "*" and of(version) not in [tag.strip() for tag in given.split(",")]:
+    if given != "*" and entity_tag(version) not in [tag.strip() for tag in given.split(",")]:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
 
 

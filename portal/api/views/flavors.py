@@ -118,7 +118,7 @@ def flavor(request: Request, name: str) -> Response:
         raise NotVisible(f"There is no flavor {name}.")
     if request.method == "PUT":
         row = _decided(request, row, read(FlavorDecision, request))
-    return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+    return Response(FlavorOut(row).data, headers={"ETag": etag.entity_tag(_version(row))})
 
 
 def _flavors(request: Request) -> QuerySet[Flavor]:
@@ -161,7 +161,7 @@ def offering(request: Request, flavor: str, slice_: str) -> Response:
     if request.method == "PUT":
         hidden = read(OfferingDecision, request)["hidden"]
         row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
-    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(_offering_version(row))})
+    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.entity_tag(_offering_version(row))})
 
 
 def _offering_version(offering: Offering) -> str:

@@ -204,7 +204,7 @@ def policy(request: Request, slug: str, kind: str) -> Response:
         limit_services.set_policy(user, holder, read(PolicyBody, request), check)
     agreed = selectors.policy_of(holder)
     shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
-    return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
+    return Response(shown, headers={"ETag": etag.entity_tag(_policy_version(agreed))})
 
 
 def _policy_version(agreed: Policy) -> str:
@@ -237,7 +237,7 @@ def _require_scope(request: Request, holder: Holder) -> None:
 
 
 def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
-    return Response(document(row), status=code, headers={"ETag": etag.of(version(row))})
+    return Response(document(row), status=code, headers={"ETag": etag.entity_tag(version(row))})
 
 
 def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:

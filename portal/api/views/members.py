@@ -79,4 +79,4 @@ def _version(row: Membership) -> str:
 
 
 def _out(row: Membership, status: int = 200) -> Response:
-    return Response(MemberOut(row).data, status=status, headers={"ETag": etag.of(_version(row))})
+    return Response(MemberOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})

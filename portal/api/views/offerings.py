@@ -146,7 +146,7 @@ def device_schema(request: Request, flavor: str, slice_: str) -> Response:
         raise NotVisible(
             f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a device schema."
         )
-    return Response(device_inventory.of(row.flavor).schema.document())
+    return Response(device_inventory.of_flavor(row.flavor).schema.document())
 
 
 def _headroom(availability: Availability, teams: Iterable[Team], offering: Offering) -> TeamHeadroom:

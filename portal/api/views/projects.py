@@ -255,4 +255,4 @@ def _version(row: Project) -> str:
 
 
 def _out(row: Project, status: int = 200) -> Response:
-    return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.of(_version(row))})
+    return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})

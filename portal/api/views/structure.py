@@ -155,4 +155,4 @@ def _team_out(row: Team, status: int = 200) -> Response:
 
 
 def _tagged(data: Any, version: str, status: int) -> Response:
-    return Response(data, status=status, headers={"ETag": etag.of(version)})
+    return Response(data, status=status, headers={"ETag": etag.entity_tag(version)})
