@@ -46,7 +46,7 @@ Action = Apply | Delete | SetPodsReady | ReleaseReservation
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredState:
     """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
     a group is deleted only when all groups before it are known to be gone."""
 

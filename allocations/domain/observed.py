@@ -29,7 +29,7 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
-class Situation:
+class ObservedAllocation:
     """The allocation on the cluster, as everything else here needs it."""
 
     facts: Facts
@@ -49,7 +49,7 @@ class Situation:
     evict_at: datetime | None
     view: View
 
-    def opened(self) -> "Situation":
+    def with_guard_open(self) -> "ObservedAllocation":
         """The same, once the guard lets its pods in."""
         return replace(self, facts=replace(self.facts, listed=True))
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Min
 
 from allocations.cluster.manifests import lease
-from allocations.domain.observed import Situation
+from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
 from allocations.lifecycle import slot_numbers, spec_of_row
 from allocations.models import Allocation, Transition
@@ -86,7 +86,7 @@ def start_failed(row: Allocation, reason: str, words: str) -> bool:
     return bool(changed)
 
 
-def record_phase(row: Allocation, situation: Situation) -> None:
+def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
     """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
     verdict = derive(situation.facts)
     held_at = row.held_at
@@ -148,7 +148,7 @@ def record_phase(row: Allocation, situation: Situation) -> None:
             setattr(row, field, value)
 
 
-def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
+def _admitted_meanwhile(row: Allocation, situation: ObservedAllocation) -> None:
     """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
     at = situation.lease.admitted_at
     ref = lease.ref(spec_of_row.resolved_spec(row))
@@ -165,7 +165,7 @@ def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
     row.phase = Phase.STARTING.value
 
 
-def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
+def _evidence(row: Allocation, situation: ObservedAllocation) -> dict[str, Any]:
     shown = situation.held or situation.occupied
     ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.resolved_spec(row))
     return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}

@@ -13,7 +13,7 @@ from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -67,8 +67,8 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         if hold.needs_project(asked, situation, view):
             reconcile_project(asked.project, client)
         if opens:
-            transitions.record_phase(row, situation.opened())
-        wanted = hold.wanted(asked, situation, view, done)
+            transitions.record_phase(row, situation.with_guard_open())
+        wanted = hold.desired_state(asked, situation, view, done)
         try:
             apply(client, plan(wanted, view, done), targets.allocation(id_))
         except ClusterRefused as error:
@@ -79,7 +79,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
-def _enter(row: Allocation, situation: Situation, view: View) -> bool:
+def _enter(row: Allocation, situation: ObservedAllocation, view: View) -> bool:
     """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
 
     What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
@@ -112,11 +112,13 @@ def _intent(row: Allocation, number_wait: str) -> Intent:
     return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
+def _assess(
+    row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str
+) -> ObservedAllocation:
     return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: ObservedAllocation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -133,7 +135,7 @@ def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Si
     return False
 
 
-def _took_more(row: Allocation, situation: Situation) -> bool:
+def _took_more(row: Allocation, situation: ObservedAllocation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
     claim = CustomClaim.of_column(row.claim)
@@ -143,7 +145,7 @@ def _took_more(row: Allocation, situation: Situation) -> bool:
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 
-def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused) -> bool:
+def _start_refused(row: Allocation, situation: ObservedAllocation, error: ClusterRefused) -> bool:
     """Count the refusal of what would hold it as a failed start: at once where the API server names the field that is
     wrong, else (a policy, a quota of the namespace) at the start deadline."""
     if situation.start_by is None:

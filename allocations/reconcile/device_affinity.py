@@ -17,7 +17,7 @@ from allocations.domain.allocation_spec import Constraints
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.objects import Applied, ResolvedSpec, View
-from allocations.domain.observed import Situation
+from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.mirror import MirrorStale
@@ -27,7 +27,7 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def update_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> bool:
+def update_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: ObservedAllocation) -> bool:
     """Bring the row's ``device_affinity`` along, a DeviceAffinity; whether it changed.
 
     Raises MirrorStale while it cannot be known what an adopted allocation has.
@@ -51,7 +51,7 @@ def supports_affinity(row: Allocation) -> bool:
     return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
-def _next_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
+def _next_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: ObservedAllocation) -> DeviceAffinity:
     backend = registry.backend_of(asked)
     seen = [view.get(claim) for claim in backend.claims(asked)]
     there = [claim for claim in seen if claim is not None]

@@ -10,7 +10,7 @@ from allocations.cluster import names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
-from allocations.domain.actions import Action, Wanted, is_gone
+from allocations.domain.actions import Action, DesiredState, is_gone
 from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import Manifest, Ref
 from allocations.models import MirrorObject
@@ -42,7 +42,7 @@ def reconcile_platform(client: Client) -> datetime | None:
         view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
         wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
+        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=stale), view, done))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
     if refused:
         raise refused[0]

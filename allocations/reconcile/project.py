@@ -8,7 +8,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
-from allocations.domain.actions import Wanted, is_gone
+from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, View
 from allocations.domain.phases import Ending
@@ -54,7 +54,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         manifests = build(facts(project, view, done))
         wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), targets.project(slug))
+        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), view, done), targets.project(slug))
         forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
         return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
 

@@ -12,7 +12,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS, OURS
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
 from allocations.cluster.names import LEFT_BEHIND
-from allocations.domain.actions import Wanted, is_gone, nothing_left
+from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, View
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied, apply, forget
@@ -34,7 +34,7 @@ def take_down(project: Project, target: Target, client: Client) -> datetime | No
     if not done:
         return None
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
-    apply(client, plan(Wanted(unwanted=[ways_in]), view, done), target)
+    apply(client, plan(DesiredState(unwanted=[ways_in]), view, done), target)
     if not nothing_left(ways_in, view, done):
         return clock.now() + LOOK_AGAIN
     if _end_jobs(project, view, client):
@@ -62,7 +62,7 @@ def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
 def _delete(project: Project, target: Target, view: View, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether the namespace is still there."""
     namespace = _namespace(project)
-    apply(client, plan(Wanted(unwanted=[[namespace]]), view, done), target)
+    apply(client, plan(DesiredState(unwanted=[[namespace]]), view, done), target)
     return not is_gone(namespace, view, done.get(namespace))
 
 
@@ -81,7 +81,7 @@ def _give_back(project: Project, target: Target, view: View, done: dict[Ref, App
     """Whether something of ours is still in the namespace; when nothing is, its labels come off."""
     ours = [ref for ref in done if ref.kind not in LAST]
     guard = [ref for ref in done if ref.kind == "GpuProject"]
-    apply(client, plan(Wanted(unwanted=[ours, guard]), view, done), target)
+    apply(client, plan(DesiredState(unwanted=[ours, guard]), view, done), target)
     if not nothing_left([*ours, *guard], view, done):
         return True
     if view.get(_namespace(project)) is not None:

@@ -160,7 +160,7 @@ def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project
     asked, intent = spec_of_row.resolved_spec(row), replace(spec_of_row.intent(row), number_wait=why)
     situation = hold.assess(asked, intent, View(), {}, clock.now(), spec_of_row.deadlines(row))
     assert not situation.queues
-    assert not hold.wanted(asked, situation, View(), {}).objects
+    assert not hold.desired_state(asked, situation, View(), {}).objects
     assert hold.wake_at(asked, intent, situation) == situation.facts.now + hold.NUMBER_RETRY
     transitions.record_phase(row, situation)
     row.refresh_from_db()

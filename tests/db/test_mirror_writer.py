@@ -9,7 +9,7 @@ import pytest
 from allocations.cluster import kinds, names
 from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
-from allocations.domain.actions import Action, Delete, Wanted, digest
+from allocations.domain.actions import Action, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import mirror
@@ -190,7 +190,7 @@ def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed
 
     def actions() -> list[Action]:
         view = mirror.of_allocations(ref.namespace, [listed])
-        return plan(Wanted(unwanted=[[ref]]), view, applied(Target("t")))
+        return plan(DesiredState(unwanted=[[ref]]), view, applied(Target("t")))
 
     assert actions() == []
     start_anew()

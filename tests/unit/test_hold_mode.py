@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
+from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import Ref, ResolvedSpec, Seen, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.phases import Phase, derive
 from allocations.lifecycle.modes import hold
 from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
@@ -36,13 +36,13 @@ def pod() -> Seen:
 
 def look(
     seen: Sequence[Seen], now_s: float, *, request: ResolvedSpec = WHOLE, **intent: Any
-) -> tuple[Situation, Wanted]:
+) -> tuple[ObservedAllocation, DesiredState]:
     view, meant = View(seen), Intent(**intent)
     situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
-    return situation, hold.wanted(request, situation, view, {})
+    return situation, hold.desired_state(request, situation, view, {})
 
 
-def kinds(wanted: Wanted) -> list[str]:
+def kinds(wanted: DesiredState) -> list[str]:
     return [manifest["kind"] for manifest in wanted.objects]
 
 

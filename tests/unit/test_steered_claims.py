@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from allocations.cluster.backends import dra
-from allocations.domain.actions import Apply, Delete, Wanted, digest
+from allocations.domain.actions import Apply, Delete, DesiredState, digest
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import Applied, Ref, Seen, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.lifecycle.modes import hold
 from allocations.reconcile.engine.plan import DELETED, plan
 from tests.support import request_specs
@@ -28,13 +28,13 @@ def holder(**facts: Any) -> Seen:
     return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
 
 
-def wanted(request: Any, *seen: Seen) -> tuple[Situation, Wanted]:
+def wanted(request: Any, *seen: Seen) -> tuple[ObservedAllocation, DesiredState]:
     view = View([lease(ready=False), *seen])
     situation = hold.assess(request, Intent(), view, {}, at(1), DEADLINES)
-    return situation, hold.wanted(request, situation, view, {})
+    return situation, hold.desired_state(request, situation, view, {})
 
 
-def kinds(found: Wanted) -> list[str]:
+def kinds(found: DesiredState) -> list[str]:
     return [manifest["kind"] for manifest in found.objects]
 
 
@@ -80,7 +80,7 @@ def test_the_plan_needs_to_know_nothing_of_it():
     def steps(*seen: Seen, synced: int = 0) -> list[Any]:
         view = View([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
         situation = hold.assess(GIVEN_UP, Intent(), view, done, at(1), DEADLINES)
-        actions = plan(hold.wanted(GIVEN_UP, situation, view, done), view, done)
+        actions = plan(hold.desired_state(GIVEN_UP, situation, view, done), view, done)
         return [action for action in actions if not (isinstance(action, Apply) and action.ref == LEASE)]
 
     assert steps(old, at_first) == [Delete(HOLDER, "u-holder")]

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import hold_quota, lease
-from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted, nothing_left
+from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, View, has_finished
-from allocations.domain.observed import Deadlines, Intent, Situation
+from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 LOOK_AGAIN = timedelta(seconds=5)
@@ -41,7 +41,7 @@ def assess(
     applied: Mapping[Ref, Applied],
     now: datetime,
     deadlines: Deadlines,
-) -> Situation:
+) -> ObservedAllocation:
     backend = registry.backend_of(request)
     the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
     held, occupied, pods = backend.held(request, view), backend.occupied(request, view), users(request, view)
@@ -74,7 +74,7 @@ def assess(
         start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
         start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
-    return Situation(
+    return ObservedAllocation(
         facts=facts,
         lease=the_lease,
         held=held,
@@ -122,7 +122,7 @@ def charged(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     return backend.held(request, view) or (backend.occupied(request, view) if is_listed(request, view) else ())
 
 
-def needs_project(request: ResolvedSpec, situation: Situation, view: View) -> bool:
+def needs_project(request: ResolvedSpec, situation: ObservedAllocation, view: View) -> bool:
     """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
     if is_listed(request, view) != situation.is_usable:
         return True
@@ -136,7 +136,9 @@ def status_ref(request: ResolvedSpec) -> Ref:
     return Ref("Workload/status", request.namespace, names.lease(request.name))
 
 
-def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
+def desired_state(
+    request: ResolvedSpec, situation: ObservedAllocation, view: View, applied: Mapping[Ref, Applied]
+) -> DesiredState:
     """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
     backend = registry.backend_of(request)
     taking_back = [list(situation.users), *backend.leftovers(request)]
@@ -144,14 +146,14 @@ def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Map
     if not situation.queues:
         # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
         last = [] if situation.occupied else [[lease.ref(request)]]
-        return Wanted(unwanted=[*taking_back, *last])
+        return DesiredState(unwanted=[*taking_back, *last])
     if situation.is_granted:
         going = [list(situation.users)] if situation.facts.claim_deleted else []
         if situation.facts.claim_deleted:
             going += backend.leftovers(request)[:1]
         else:
             going += backend.outdated(request, view)
-        return Wanted(
+        return DesiredState(
             objects=[the_lease, *backend.objects(request, view)],
             unwanted=going,
             status=_pods_ready(request, situation, view, applied),
@@ -165,12 +167,12 @@ def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Map
         release = ReleaseReservation(
             lease.ref(request), situation.lease.evicted_reason, situation.lease.evicted_message
         )
-        return Wanted(objects=[the_lease], status=[release])
-    return Wanted(objects=[the_lease], unwanted=taking_back)
+        return DesiredState(objects=[the_lease], status=[release])
+    return DesiredState(objects=[the_lease], unwanted=taking_back)
 
 
 def _pods_ready(
-    request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]
+    request: ResolvedSpec, situation: ObservedAllocation, view: View, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
     seen, written = view.get(lease.ref(request)), applied.get(status_ref(request))
     ready = bool(situation.held)
@@ -181,7 +183,7 @@ def _pods_ready(
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 
 
-def wake_at(request: ResolvedSpec, intent: Intent, situation: Situation) -> datetime | None:
+def wake_at(request: ResolvedSpec, intent: Intent, situation: ObservedAllocation) -> datetime | None:
     """The next moment at which time alone changes something."""
     now = situation.facts.now
     if intent.released:

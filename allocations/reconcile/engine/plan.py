@@ -6,7 +6,7 @@ It knows nothing of slices: a slice path says which objects should be and which 
 
 from collections.abc import Mapping
 
-from allocations.domain.actions import Action, Apply, Delete, Wanted, digest, is_gone
+from allocations.domain.actions import Action, Apply, Delete, DesiredState, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
 
 IMMUTABLE_KINDS = frozenset({"ResourceClaim", "Pod"})
@@ -43,7 +43,7 @@ def _is_deleted(seen: Seen, applied: Applied | None) -> bool:
     return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
 
 
-def plan(wanted: Wanted, view: View, applied: Mapping[Ref, Applied]) -> list[Action]:
+def plan(wanted: DesiredState, view: View, applied: Mapping[Ref, Applied]) -> list[Action]:
     """The actions that bring the cluster from ``view`` to ``wanted``. Applied to its own result it is empty."""
     actions: list[Action] = []
     for manifest in wanted.objects:

@@ -24,7 +24,7 @@ from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
 from allocations.reconcile.metering.attribution import attribution
 from allocations.reconcile.metering.job_reservations import Account
-from allocations.reconcile.metering.job_usage import PODS, Use, Wanted
+from allocations.reconcile.metering.job_usage import PODS, UnresolvedUse, Use
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.metering import services as metering
@@ -130,11 +130,11 @@ def _record_workload(new: Observation, old: MirrorObject | None) -> None:
         _charge(account, missing, new, has_begun=has_begun)
 
 
-def _charge(account: Account, missing: Collection[Wanted], new: Observation, *, has_begun: bool) -> None:
+def _charge(account: Account, missing: Collection[UnresolvedUse], new: Observation, *, has_begun: bool) -> None:
     """Bring the account along with its workload. A reservation that began unseen is charged from when the cluster says;
     what was charged before it ends with the last sighting. Pods that were bound before are charged for themselves."""
     evidence, estimated = _evidence(new), not new.live
-    start, early = new.at, list[Wanted]()
+    start, early = new.at, list[UnresolvedUse]()
     if has_begun:
         unseen = _unseen_start(account, new.at)
         reservations.end_all(account, new.at, evidence, estimated=estimated)
@@ -203,7 +203,7 @@ def _end_of(new: Observation, job: str, rows: QuerySet[UsageInterval]) -> None:
         reservations.charge(account, new.at, evidence, estimated=estimated)
 
 
-def _unmetered(namespace: str, job: str, **only: str) -> list[Wanted]:
+def _unmetered(namespace: str, job: str, **only: str) -> list[UnresolvedUse]:
     """What the Job's pods use and the ledger lacks."""
     rows = MirrorObject.objects.filter(kind="Pod", namespace=namespace, allocation="", facts__job=job, **only)
     pods = list(rows)
@@ -223,7 +223,7 @@ def _claims(namespace: str, pods: Collection[MirrorObject]) -> list[MirrorObject
     return [claim for claim in rows if named[claim.facts["pod"]] in ("", claim.name)]
 
 
-def _begin_of(new: Observation, job: str, missing: Collection[Wanted], *, watched: Collection[str]) -> None:
+def _begin_of(new: Observation, job: str, missing: Collection[UnresolvedUse], *, watched: Collection[str]) -> None:
     account = reservations.account(new.ref.namespace, job) if missing else None
     if account is not None and account.is_queued:
         _begin(account, missing, at=new.at, watched=watched if new.live else ())
@@ -231,7 +231,7 @@ def _begin_of(new: Observation, job: str, missing: Collection[Wanted], *, watche
 
 def _begin(
     account: Account,
-    missing: Collection[Wanted],
+    missing: Collection[UnresolvedUse],
     *,
     at: datetime,
     watched: Collection[str] = (),

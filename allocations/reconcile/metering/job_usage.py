@@ -35,7 +35,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UnresolvedUse:
     """A use before its offering is known; ``what`` is a device plugin's resource, or a device."""
 
     key: UUID
@@ -48,10 +48,10 @@ class Wanted:
     is_device: bool = False
 
 
-def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[Wanted]:
+def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     """What these pods use by device plugin."""
     return [
-        Wanted(
+        UnresolvedUse(
             key=uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}"),
             slot=f"{PODS}{pod.uid}/{resource}",
             count=amount,
@@ -66,7 +66,7 @@ def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[Wanted]:
     ]
 
 
-def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[Wanted]:
+def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     """What was given to pods by these claims."""
     found = []
     for claim in claims:
@@ -74,7 +74,7 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[Wanted]:
             slot = slot_of(device)
             fact = f"gpu-portal/usage/{job}/{slot}/{claim.uid}/{claim.facts['allocated_at']}"
             found.append(
-                Wanted(
+                UnresolvedUse(
                     key=uuid5(NAMESPACE_URL, fact),
                     slot=slot,
                     count=int(device.get("consumed", {}).get("shares", 1)),
@@ -88,7 +88,7 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[Wanted]:
     return found
 
 
-def resolve(wanted: Sequence[Wanted]) -> list[Use]:
+def resolve(wanted: Sequence[UnresolvedUse]) -> list[Use]:
     """Each with its offering. What nobody offers, or not yet, is left out."""
     by_resource = _by_resource({one.node for one in wanted if not one.is_device})
     by_device = _by_device({one.node for one in wanted if one.is_device})
