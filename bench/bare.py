@@ -21,7 +21,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.cluster.manifests import project as shared
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, View
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Snapshot
 from deploy.local.home import Home
 
 Raw = dict[str, Any]
@@ -96,7 +96,10 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            for manifest in (self._quota(request, held=True), *registry.backend_of(request).objects(request, View())):
+            for manifest in (
+                self._quota(request, held=True),
+                *registry.backend_of(request).objects(request, Snapshot()),
+            ):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
@@ -134,7 +137,7 @@ class Bare:
 
     def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
         assert request.number is not None
-        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), View()) if held else None
+        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), Snapshot()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
         )

@@ -84,12 +84,12 @@ class Reflector(threading.Thread):
                 continue
             return
 
-    def _list(self) -> "Place":
+    def _list(self) -> "WatchPosition":
         """List the kind and hand it over. Apart from the watch, so that nothing of a list lives as long as that."""
         at = clock.now()
         found, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
         self._tell(Listed(self._kind, [one for one in found if one], revision, at))
-        return Place(revision, at)
+        return WatchPosition(revision, at)
 
     def _list_and_watch(self) -> None:
         place = self._list()
@@ -107,7 +107,7 @@ class Reflector(threading.Thread):
                 if broken > len(BACKOFF_S):
                     raise
 
-    def _watch(self, place: "Place") -> None:
+    def _watch(self, place: "WatchPosition") -> None:
         """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
         last_contact = place.at
         for event in self._client.watch(self._kind, place.revision):
@@ -127,13 +127,13 @@ class Reflector(threading.Thread):
         # The server ended the request in good order: up to now there was nothing else to tell.
         self._reached(place, place.revision, clock.now())
 
-    def _reached(self, place: "Place", revision: int, at: datetime) -> None:
+    def _reached(self, place: "WatchPosition", revision: int, at: datetime) -> None:
         place.revision, place.at = revision, at
         self._tell(Synced(self._kind, revision, at))
 
 
 @dataclass
-class Place:
+class WatchPosition:
     """How far a watch has come: the revision, when it was reached, and up to where events were missed."""
 
     revision: int

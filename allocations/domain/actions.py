@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from allocations.domain.objects import Applied, Manifest, Ref, View
+from allocations.domain.objects import Applied, Manifest, Ref, Snapshot
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
 
 
-def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
-    return view.get(ref) is None and (applied is None or view.is_gone(applied))
+def is_gone(ref: Ref, snapshot: Snapshot, applied: Applied | None) -> bool:
+    return snapshot.get(ref) is None and (applied is None or snapshot.is_gone(applied))
 
 
-def nothing_left(refs: Iterable[Ref], view: View, applied: Mapping[Ref, Applied]) -> bool:
-    return all(is_gone(ref, view, applied.get(ref)) for ref in refs)
+def nothing_left(refs: Iterable[Ref], snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> bool:
+    return all(is_gone(ref, snapshot, applied.get(ref)) for ref in refs)

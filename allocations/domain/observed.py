@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from allocations.domain.objects import Ref, Slice, View
+from allocations.domain.objects import Ref, Slice, Snapshot
 from allocations.domain.phases import Facts, LeaseFacts, Phase
 
 
@@ -47,7 +47,7 @@ class ObservedAllocation:
     """Whether its hold quota has its slices: as long as a pod of its class is there."""
     start_by: datetime | None
     evict_at: datetime | None
-    view: View
+    snapshot: Snapshot
 
     def with_guard_open(self) -> "ObservedAllocation":
         """The same, once the guard lets its pods in."""
@@ -55,5 +55,5 @@ class ObservedAllocation:
 
     def revision(self, ref: Ref) -> str:
         """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
-        seen = self.view.get(ref)
+        seen = self.snapshot.get(ref)
         return str(seen.resource_version) if seen else ""

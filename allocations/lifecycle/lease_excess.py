@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from allocations.cluster import names
-from allocations.domain.objects import Ref, Seen, View, is_on_node
+from allocations.domain.objects import ObservedObject, Ref, Snapshot, is_on_node
 
 DEVICES = "devices"
 """Stands for the resource where devices of claims are counted."""
@@ -73,26 +73,28 @@ class Excess:
         return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
 
 
-def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
-    """Each holder's use beyond its reservation, by resource. ``view`` has pods, claims with devices, and Workloads of
-    the namespaces in question."""
+def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Excess]:
+    """Return each holder's use beyond its reservation, by resource.
+
+    ``snapshot`` has the pods, the claims with devices and the Workloads of the namespaces in question.
+    """
     by_name = {(hold.namespace, hold.name): hold for hold in holds}
     by_class = {(hold.namespace, names.hold_slot(hold.number)): hold for hold in by_name.values()}
     used: dict[Holder, Counter[str]] = defaultdict(Counter)
-    pods: dict[Holder, list[Seen]] = defaultdict(list)
-    for pod in view.of_kind("Pod"):
+    pods: dict[Holder, list[ObservedObject]] = defaultdict(list)
+    for pod in snapshot.of_kind("Pod"):
         if not _uses(pod, now):
             continue
         namespace, labelled = pod.ref.namespace, by_name.get((pod.ref.namespace, pod.allocation))
         holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
         used[holder] += Counter(pod.facts["gpus"])
         pods[holder].append(pod)
-    counted = {pod.uid for pod in view.of_kind("Pod")}
-    for claim in view.of_kind("ResourceClaim"):
+    counted = {pod.uid for pod in snapshot.of_kind("Pod")}
+    for claim in snapshot.of_kind("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
         if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
             used[_holder(claim, by_name.get((claim.ref.namespace, claim.allocation)))][DEVICES] += devices
-    reserved = _reserved(view, by_name.values())
+    reserved = _reserved(snapshot, by_name.values())
     found = []
     for holder, amounts in used.items():
         for resource, amount in sorted(amounts.items()):
@@ -104,7 +106,7 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
     return found
 
 
-def _uses(pod: Seen, now: datetime) -> bool:
+def _uses(pod: ObservedObject, now: datetime) -> bool:
     """Whether it is bound, has not finished, and is not ending within its grace period."""
     facts = pod.facts
     if not is_on_node(facts) or not facts.get("gpus"):
@@ -112,7 +114,7 @@ def _uses(pod: Seen, now: datetime) -> bool:
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
-def _holder(seen: Seen, hold: Hold | None) -> Holder:
+def _holder(seen: ObservedObject, hold: Hold | None) -> Holder:
     namespace, job = seen.ref.namespace, seen.facts.get("job")
     if hold is not None:
         return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
@@ -122,20 +124,20 @@ def _holder(seen: Seen, hold: Hold | None) -> Holder:
     return Holder(kind, namespace, seen.uid, seen.ref.name)
 
 
-def reserving(view: View) -> set[tuple[str, str]]:
+def reserving(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Namespace and name of the allocations whose lease has a reservation."""
-    leases = (one for one in view.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
+    leases = (one for one in snapshot.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
     return {(lease.ref.namespace, lease.allocation) for lease in leases}
 
 
-def _reserved(view: View, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, int | None]]:
-    leases = reserving(view)
+def _reserved(snapshot: Snapshot, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, int | None]]:
+    leases = reserving(snapshot)
     found: dict[Holder, Mapping[str, int | None]] = {
         Holder(HolderKind.ALLOCATION, hold.namespace, hold.id, hold.name): hold.amounts
         for hold in holds
         if hold.stands or (hold.namespace, hold.name) in leases
     }
-    for workload in view.of_kind("Workload", ""):
+    for workload in snapshot.of_kind("Workload", ""):
         job = workload.facts.get("job")
         if job and workload.facts.get("cluster_queue"):
             holder = Holder(HolderKind.JOB, workload.ref.namespace, job["uid"], job["name"])

@@ -17,7 +17,7 @@ KINDS = ("Cohort", "ClusterQueue")
 
 
 @dataclass(frozen=True)
-class Seen:
+class KueueObject:
     """``problem`` is empty while the object takes part. The counts are of workloads; None for a Cohort, which has none.
     ``differences`` are fields that we set and that are otherwise there (before), or not."""
 
@@ -30,14 +30,14 @@ class Seen:
     differences: tuple[Difference, ...]
 
 
-def objects(user: User) -> list[Seen]:
+def objects(user: User) -> list[KueueObject]:
     """All that should be there, in the order in which it is applied. A fixed number of queries. For operators and
     auditors."""
     cluster = access.for_platform(user, Cluster.objects.all()).filter(slug=settings.CLUSTER_NAME).first()
     return list(_compared(cluster)) if cluster else []
 
 
-def _compared(cluster: Cluster) -> Iterator[Seen]:
+def _compared(cluster: Cluster) -> Iterator[KueueObject]:
     rows = {(row.kind, row.name): row.facts for row in MirrorObject.objects.filter(kind__in=KINDS)}
     for wanted in selectors.manifests(cluster):
         kind, name = wanted["kind"], wanted["metadata"]["name"]
@@ -45,12 +45,12 @@ def _compared(cluster: Cluster) -> Iterator[Seen]:
             continue
         facts: dict[str, Any] | None = rows.get((kind, name))
         if facts is None:
-            yield Seen(kind, name, "It is not there; the portal makes it.", None, None, None, ())
+            yield KueueObject(kind, name, "It is not there; the portal makes it.", None, None, None, ())
             continue
         there = {**wanted, "spec": facts.get("spec", {})}
         # What Kueue adds by itself, such as its defaults, is its own.
         found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
-        yield Seen(
+        yield KueueObject(
             kind,
             name,
             f"Kueue admits nothing: {facts['inactive']}" if facts.get("inactive") else "",

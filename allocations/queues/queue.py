@@ -25,7 +25,7 @@ from quotas.limits import selectors
 PAGE_SIZE = 50
 
 
-class Place(NamedTuple):
+class QueuePosition(NamedTuple):
     """``position`` counts from 1."""
 
     position: int
@@ -49,7 +49,7 @@ class Queue:
     is lent.
     """
 
-    pending: list[tuple[Place, Entry, Ahead]]
+    pending: list[tuple[QueuePosition, Entry, Ahead]]
     admitted: list[Entry]
     waiting: int
     holding: int
@@ -78,7 +78,7 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
     entries = queue_entries.in_full([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
-            (Place(ahead.entries + 1, len(queued)), entries[one.id], ahead)
+            (QueuePosition(ahead.entries + 1, len(queued)), entries[one.id], ahead)
             for one, ahead in pending
             if one.id in entries
         ],
@@ -90,7 +90,7 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
     )
 
 
-def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
+def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
     """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
     queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
@@ -103,18 +103,18 @@ def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
             counted[one.team] += 1
             if one.id in asked:
                 found[one.id] = (one.team, counted[one.team])
-    return {id_: Place(position, counted[team]) for id_, (team, position) in found.items()}
+    return {id_: QueuePosition(position, counted[team]) for id_, (team, position) in found.items()}
 
 
-def place(row: Allocation | Job) -> Place | None:
+def position(row: Allocation | Job) -> QueuePosition | None:
     """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
     item = queue_entries.item(row)
     if not item.is_queued:
         return None
     told = _told(row.project.team.slug) or {}
     if position := told.get(item.workload):
-        return Place(position, len(told))
-    return places([row]).get(item.id)
+        return QueuePosition(position, len(told))
+    return positions([row]).get(item.id)
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:

@@ -12,7 +12,7 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
 from allocations.domain.custom_claim import CustomClaim
-from allocations.domain.objects import Applied, Ref, ResolvedSpec, View
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
 from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -53,33 +53,33 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             return None
         number_wait = _number(row)
         asked = spec_of_row.resolved_spec(row)
-        view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
-        situation = _assess(row, asked, view, done, number_wait)
+        snapshot, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
+        situation = _assess(row, asked, snapshot, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
-            situation = _assess(row, asked, view, done, number_wait)
-        if device_affinity.update_affinity(row, asked, view, situation):
+            situation = _assess(row, asked, snapshot, done, number_wait)
+        if device_affinity.update_affinity(row, asked, snapshot, situation):
             asked = spec_of_row.resolved_spec(row)
-            situation = _assess(row, asked, view, done, number_wait)
-        entered = _enter(row, situation, view)
+            situation = _assess(row, asked, snapshot, done, number_wait)
+        entered = _enter(row, situation, snapshot)
         opens = situation.is_usable and not situation.facts.listed
         if not opens:
             transitions.record_phase(row, situation)
-        if hold.needs_project(asked, situation, view):
+        if hold.needs_project(asked, situation, snapshot):
             reconcile_project(asked.project, client)
         if opens:
             transitions.record_phase(row, situation.with_guard_open())
-        wanted = hold.desired_state(asked, situation, view, done)
+        wanted = hold.desired_state(asked, situation, snapshot, done)
         try:
-            apply(client, plan(wanted, view, done), targets.allocation(id_))
+            apply(client, plan(wanted, snapshot, done), targets.allocation(id_))
         except ClusterRefused as error:
             if not _start_refused(row, situation, error):
                 raise
             return clock.now()
-        forget(_known_gone(asked, view, done, {Ref.of_manifest(m) for m in wanted.objects}))
+        forget(_known_gone(asked, snapshot, done, {Ref.of_manifest(m) for m in wanted.objects}))
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
-def _enter(row: Allocation, situation: ObservedAllocation, view: View) -> bool:
+def _enter(row: Allocation, situation: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
 
     What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
@@ -88,7 +88,7 @@ def _enter(row: Allocation, situation: ObservedAllocation, view: View) -> bool:
         ledger.end_left(row, at=situation.facts.now)
     try:
         if situation.held:
-            ledger.open_held([row], view, at=situation.facts.now)
+            ledger.open_held([row], snapshot, at=situation.facts.now)
     except SlotHeld as error:
         log.warning("ledger.slot_held", error=str(error))
         return False
@@ -113,9 +113,9 @@ def _intent(row: Allocation, number_wait: str) -> Intent:
 
 
 def _assess(
-    row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str
+    row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, done: dict[Ref, Applied], number_wait: str
 ) -> ObservedAllocation:
-    return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
+    return hold.assess(asked, _intent(row, number_wait), snapshot, done, clock.now(), spec_of_row.deadlines(row))
 
 
 def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: ObservedAllocation) -> bool:
@@ -154,7 +154,7 @@ def _start_refused(row: Allocation, situation: ObservedAllocation, error: Cluste
     return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 
-def _known_gone(asked: ResolvedSpec, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+def _known_gone(asked: ResolvedSpec, snapshot: Snapshot, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
-    gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
+    gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, snapshot, known)]
     return [*gone, hold.status_ref(asked)] if lease.ref(asked) in gone else gone

@@ -16,7 +16,7 @@ from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.device_affinity import DeviceAffinity
-from allocations.domain.objects import Applied, ResolvedSpec, View
+from allocations.domain.objects import Applied, ResolvedSpec, Snapshot
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
@@ -27,14 +27,14 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def update_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: ObservedAllocation) -> bool:
+def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation) -> bool:
     """Bring the row's ``device_affinity`` along, a DeviceAffinity; whether it changed.
 
     Raises MirrorStale while it cannot be known what an adopted allocation has.
     """
     if not supports_affinity(row):
         return False
-    affinity = _next_affinity(row, asked, view, situation)
+    affinity = _next_affinity(row, asked, snapshot, situation)
     stored = affinity.to_json()
     if stored == row.device_affinity:
         return False
@@ -51,39 +51,41 @@ def supports_affinity(row: Allocation) -> bool:
     return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
-def _next_affinity(row: Allocation, asked: ResolvedSpec, view: View, situation: ObservedAllocation) -> DeviceAffinity:
+def _next_affinity(
+    row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation
+) -> DeviceAffinity:
     backend = registry.backend_of(asked)
-    seen = [view.get(claim) for claim in backend.claims(asked)]
+    seen = [snapshot.get(claim) for claim in backend.claims(asked)]
     there = [claim for claim in seen if claim is not None]
     stored = DeviceAffinity.from_json(row.device_affinity)
     if not situation.is_granted:
         return stored if there else DeviceAffinity()
     if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            cards = backend.requested_cards(asked, view)
+            cards = backend.requested_cards(asked, snapshot)
             if not asked.constraints.same_clique:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
             return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
         if row.recovered:
-            _require_claims_seen(asked, view)
+            _require_claims_seen(asked, snapshot)
         return _chosen(row, asked)
     if (
         stored.cards is not None
         and len(there) == len(seen)
         and not situation.occupied
-        and backend.finds_no_device(asked, view)
+        and backend.finds_no_device(asked, snapshot)
     ):
         return DeviceAffinity(clique=stored.clique, is_given_up=True)
     return stored
 
 
-def _require_claims_seen(asked: ResolvedSpec, view: View) -> None:
+def _require_claims_seen(asked: ResolvedSpec, snapshot: Snapshot) -> None:
     """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
-    held = view.get(lease.ref(asked))
+    held = snapshot.get(lease.ref(asked))
     revision = held.resource_version if held else 0
     for claim in registry.backend_of(asked).claims(asked):
-        if not view.is_gone(Applied(claim, "", revision, "", "")):
+        if not snapshot.is_gone(Applied(claim, "", revision, "", "")):
             raise MirrorStale(f"claim {claim.name} of an adopted allocation was not looked for yet")
 
 

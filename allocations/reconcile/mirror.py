@@ -1,4 +1,4 @@
-"""Reading the mirror: rows of the last seen form of the cluster, as the View that the pure parts read."""
+"""Reading the mirror: rows of the last seen form of the cluster, as the Snapshot that the pure parts read."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -8,7 +8,7 @@ from django.db.models.fields.json import KT
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
 from portal.core.errors import Retryable
@@ -28,8 +28,8 @@ def require_recent() -> None:
         raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
 
 
-def seen(row: MirrorObject) -> Seen:
-    return Seen(
+def seen(row: MirrorObject) -> ObservedObject:
+    return ObservedObject(
         ref=Ref(row.kind, row.namespace, row.name),
         uid=row.uid,
         resource_version=row.resource_version,
@@ -44,13 +44,13 @@ def synced() -> dict[str, int]:
     return dict(WatchState.objects.values_list("kind", "resource_version"))
 
 
-def _view(rows: QuerySet[MirrorObject]) -> View:
+def _view(rows: QuerySet[MirrorObject]) -> Snapshot:
     # The revision is read before the rows: they may be newer than it says, never older: none is called gone too early.
     complete = synced()
-    return View(map(seen, rows), complete)
+    return Snapshot(map(seen, rows), complete)
 
 
-def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> View:
+def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
     """The own objects of some allocations of a namespace, all pods of their classes, and what the namespace shares."""
     allocations = list(allocations)
     classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
@@ -58,16 +58,16 @@ def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> View:
     return _view(MirrorObject.objects.filter(namespace=namespace).filter(own | Q(kind__in=SHARED)))
 
 
-def of_project(namespace: str) -> View:
+def of_project(namespace: str) -> Snapshot:
     """A namespace whole, and the Namespace itself."""
     return _view(MirrorObject.objects.filter(Q(namespace=namespace) | Q(kind="Namespace", name=namespace)))
 
 
-def of_kinds(*kinds: str) -> View:
+def of_kinds(*kinds: str) -> Snapshot:
     return _view(MirrorObject.objects.filter(kind__in=kinds))
 
 
-def of_nodes() -> View:
+def of_nodes() -> Snapshot:
     """GPU nodes, what drivers publish there, all claims, and the pods that are bound to those nodes."""
     nodes = MirrorObject.objects.filter(kind="Node").values("name")
     there = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)

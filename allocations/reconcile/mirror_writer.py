@@ -243,11 +243,11 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
         return set()
     moved: set[UUID] = set()
     if change.new.ref.kind in SHOW_HOLDS:
-        view = mirror.of_allocations(namespace, rows)
+        snapshot = mirror.of_allocations(namespace, rows)
         old = mirror.seen(change.old) if change.old else None
-        before = view.with_form(change.new.ref, old) if change.new.live else None
+        before = snapshot.with_form(change.new.ref, old) if change.new.live else None
         try:
-            moved = ledger.sync(rows, view, before, at=change.new.at)
+            moved = ledger.sync(rows, snapshot, before, at=change.new.at)
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             moved = {row.pk for row in rows}

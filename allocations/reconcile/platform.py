@@ -39,11 +39,11 @@ def reconcile_platform(client: Client) -> datetime | None:
         if cluster is None:
             return None
         manifests = desired(cluster)
-        view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
+        snapshot, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
         wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=stale), view, done))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done))
+        forget(ref for ref in stale[0] if is_gone(ref, snapshot, done[ref]))
     if refused:
         raise refused[0]
     return None

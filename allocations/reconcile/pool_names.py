@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.models import Allocation, MirrorObject, WatchState
-from quotas.catalog.facts import Discovered
 from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.types import Discovered
 
 
 def kept(cluster: Cluster, found: Discovered) -> Discovered:

@@ -10,7 +10,7 @@ from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
-from allocations.domain.objects import Applied, Ref, View
+from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -46,32 +46,32 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         adopt(project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
             return teardown.take_down(project, targets.project(slug), client)
-        view, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
-        if _namespace_lost(project, view, done, client):
+        snapshot, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
+        if _namespace_lost(project, snapshot, done, client):
             _fail_allocations(project)
-        if _is_terminating(project, view):
+        if _is_terminating(project, snapshot):
             return None
-        manifests = build(facts(project, view, done))
+        manifests = build(facts(project, snapshot, done))
         wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), view, done), targets.project(slug))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), targets.project(slug))
+        forget(ref for ref in stale[0] if is_gone(ref, snapshot, done[ref]))
         return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
 
 
-def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
+def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectFacts:
     """The project as its manifests need it, from its rows and what is seen and was applied (``done``); a fixed number
     of queries."""
     guards: dict[str, dict[str, object]] = {}
-    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in view)]))
+    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in snapshot)]))
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
         asked = spec_of_row.resolved_spec(row)
-        situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
+        situation = hold.assess(asked, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
         backend = registry.backend_of(asked)
         if situation.is_usable:
             guards[asked.name] = backend.guard_entry(asked)
         if situation.keeps_quota and asked.number is not None:
-            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), view)
+            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), snapshot)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -91,7 +91,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         guards=guards,
         flavors=_flavors(),
         holds=holds,
-        former=former_holds.used(view),
+        former=former_holds.used(snapshot),
         resources=_counted_resources(),
     )
 
@@ -135,21 +135,21 @@ def _namespace_ref(project: Project) -> Ref:
     return Ref("Namespace", "", project.namespace)
 
 
-def _is_terminating(project: Project, view: View) -> bool:
-    seen = view.get(_namespace_ref(project))
+def _is_terminating(project: Project, snapshot: Snapshot) -> bool:
+    seen = snapshot.get(_namespace_ref(project))
     return seen is not None and seen.deleting
 
 
-def _namespace_lost(project: Project, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _namespace_lost(project: Project, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether the namespace that we made is going, gone, or another one of its name.
 
     The mirror has namespaces by our label, so one whose label was taken off looks gone: the API server is asked.
     """
-    known, seen = done.get(_namespace_ref(project)), view.get(_namespace_ref(project))
+    known, seen = done.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
     if known is None:
         return False
     if seen is None:
-        if not view.is_gone(known):
+        if not snapshot.is_gone(known):
             return False
         live = client.get(known.ref)
         return live is None or live["metadata"]["uid"] != known.uid or "deletionTimestamp" in live["metadata"]

@@ -107,7 +107,7 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
     """Have the API server read an operator's CEL; nothing is written."""
-    words = dry_run.of_claim(project.namespace, built)
+    words = dry_run.validate_claim(project.namespace, built)
     errors: dict[str, list[str]] = {}
     for field, sentence in words:
         errors.setdefault(_path(claim, field), []).append(sentence)
@@ -117,15 +117,15 @@ def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
 
 def _path(claim: Claim, field: str) -> str:
     """Where the document says what the API server names by the spec's path."""
-    place = dry_run.place(field)
-    if place is None or place.request >= len(claim.requests):
+    location = dry_run.locate(field)
+    if location is None or location.request >= len(claim.requests):
         return "claim"
-    request = claim.requests[place.request]
-    choice = request.choices[place.choice if request.is_list else 0]
+    request = claim.requests[location.request]
+    choice = request.choices[location.choice if request.is_list else 0]
     first = 1 + len(choice.conditions)  # the product, then the conditions
-    if place.selector is None or place.selector < first:
+    if location.selector is None or location.selector < first:
         return choice.path
-    return f"{choice.path}.cel[{place.selector - first}]"
+    return f"{choice.path}.cel[{location.selector - first}]"
 
 
 def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:

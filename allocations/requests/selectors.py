@@ -163,11 +163,11 @@ def timeline(row: Allocation) -> QuerySet[Transition]:
 
 def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     """The objects that the allocation is or will be on the cluster, each with whether it is applied now."""
-    from allocations.domain.objects import Ref, View
+    from allocations.domain.objects import Ref, Snapshot
 
     asked = spec_of_row.resolved_spec(row)
     applied = set(
         AppliedObject.objects.filter(target=targets.allocation(row.pk)).values_list("kind", "namespace", "name")
     )
-    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, View())]
+    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, Snapshot())]
     return [(manifest, tuple(Ref.of_manifest(manifest)) in applied) for manifest in wanted]

@@ -21,17 +21,19 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Line:
+class AuditLine:
     entry: AuditEntry
     changes: list[Change]
     source: str
     position: int | None
 
 
-def lines(entries: Iterable[AuditEntry]) -> list[Line]:
+def lines(entries: Iterable[AuditEntry]) -> list[AuditLine]:
     """Each entry with its seal loaded."""
     return [
-        Line(entry, changes(entry.before, entry.after), source(entry.source), _position(getattr(entry, "seal", None)))
+        AuditLine(
+            entry, changes(entry.before, entry.after), source(entry.source), _position(getattr(entry, "seal", None))
+        )
         for entry in entries
     ]
 

@@ -11,7 +11,7 @@ from allocations.capacity.quota_usage import QuotaUsage
 from allocations.limits import services as limit_services
 from allocations.queues.lending import Loan
 from frontend.limit_form import ALL
-from portal.tenants.access import Standing
+from portal.tenants.access import Permissions
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
@@ -22,7 +22,7 @@ from quotas.limits.services import holder_and_scope
 
 
 @dataclass(frozen=True)
-class Line:
+class QuotaLine:
     """One holder's terms of a pool. ``limit`` is None where none is set; amounts are in the pool's units."""
 
     holder: str
@@ -44,7 +44,7 @@ class PoolTable:
     unit: str
     there: int
     promised: int
-    lines: list[Line]
+    lines: list[QuotaLine]
 
     @property
     def overcommitted(self) -> int:
@@ -84,14 +84,14 @@ def _line(
     pool: Pool,
     holder: Department | Team,
     known: dict[tuple[str, str, str], Limit],
-) -> Line:
+) -> QuotaLine:
     is_team = isinstance(holder, Team)
     name = name_of(holder)
     quota = quotas.quota(name, pool.key)
     held = used.get(name, Fraction(0))
     kind = "team" if is_team else "department"
     stands_alone = quotas.parents[name] is None
-    return Line(
+    return QuotaLine(
         holder=holder.slug,
         kind=kind,
         limit=known.get((kind, holder.slug, pool.key)),
@@ -108,7 +108,7 @@ def _bound(amount: int | None) -> str:
     return "no bound" if amount is None else str(amount)
 
 
-def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
+def counted(limits: Iterable[Limit], permissions: Permissions) -> list[CountedLine]:
     return [
         CountedLine(
             row,
@@ -116,16 +116,16 @@ def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
             limit_services.unit(holder_and_scope(row)[1]),
             is_full=row.units_used >= row.nominal,
             is_over=row.units_used > row.nominal,
-            change=_change(row) if _may_set(row, standing) else "",
+            change=_change(row) if _may_set(row, permissions) else "",
         )
         for row in limits
         if not row.is_enforced_by_kueue
     ]
 
 
-def _may_set(row: Limit, standing: Standing) -> bool:
+def _may_set(row: Limit, permissions: Permissions) -> bool:
     team = row.project.team_id if row.project else row.team_id or 0
-    return standing.can("limit.share" if row.project or row.user else "limit.manage", team)
+    return permissions.can("limit.share" if row.project or row.user else "limit.manage", team)
 
 
 def _change(row: Limit) -> str:

@@ -8,25 +8,25 @@ from django.urls import reverse
 from allocations.domain.phases import Phase
 from allocations.queues.entries import Entry
 from allocations.queues.jobs import State
-from allocations.queues.queue import Ahead, Place
-from frontend.presenters.phases import LOOKS, Look
+from allocations.queues.queue import Ahead, QueuePosition
+from frontend.presenters.phases import BADGES, PhaseBadge
 
-JOB_LOOKS = {
-    State.QUEUED: Look("Queued", "hourglass", "wait"),
-    State.ADMITTED: Look("Admitted", "arrow-up", "move"),
-    State.RUNNING: Look("Running", "check", "good"),
-    State.FINISHED: Look("Finished", "square", "quiet"),
-    State.FAILED: Look("Failed", "cross", "bad"),
+JOB_BADGES = {
+    State.QUEUED: PhaseBadge("Queued", "hourglass", "wait"),
+    State.ADMITTED: PhaseBadge("Admitted", "arrow-up", "move"),
+    State.RUNNING: PhaseBadge("Running", "check", "good"),
+    State.FINISHED: PhaseBadge("Finished", "square", "quiet"),
+    State.FAILED: PhaseBadge("Failed", "cross", "bad"),
 }
 
 
 @dataclass(frozen=True)
-class Line:
+class QueueLine:
     """``place`` and ``ahead`` are empty for what has quota."""
 
     entry: Entry
     url: str
-    look: Look
+    badge: PhaseBadge
     what: str
     place: str
     ahead: str
@@ -36,11 +36,11 @@ class Line:
         return self.entry.kind == "job"
 
 
-def line(entry: Entry, place: Place | None = None, ahead: Ahead | None = None) -> Line:
-    return Line(
+def line(entry: Entry, place: QueuePosition | None = None, ahead: Ahead | None = None) -> QueueLine:
+    return QueueLine(
         entry=entry,
         url=reverse("job" if entry.kind == "job" else "allocation", args=[entry.id]),
-        look=JOB_LOOKS[State(entry.state)] if entry.kind == "job" else LOOKS[Phase(entry.state)],
+        badge=JOB_BADGES[State(entry.state)] if entry.kind == "job" else BADGES[Phase(entry.state)],
         what=requests(entry.requests),
         place=f"{place.position} of {place.of}" if place else "",
         ahead=f"{ahead.entries} before it: {requests(ahead.requests)}" if ahead and ahead.entries else "",

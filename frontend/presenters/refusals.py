@@ -13,7 +13,7 @@ from django.urls import reverse
 from allocations.domain.allocation_spec import LABELLED
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
-from frontend.presenters.phases import Look
+from frontend.presenters.phases import PhaseBadge
 from portal.core.errors import Violation
 
 KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
@@ -35,7 +35,7 @@ class Chip:
 
     text: str
     price: str
-    look: Look
+    badge: PhaseBadge
     url: str
 
 
@@ -58,7 +58,7 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
             Chip(
                 text=f"{other['count']} × {other['offering']}" + (f" from {at:%Y-%m-%d %H:%M} UTC" if at else ""),
                 price=f"{amounts.money(price, currency)} for {hours} h",
-                look=phases.FITS[other["fits"]],
+                badge=phases.FITS[other["fits"]],
                 url=f"{reverse('request')}?{urlencode(query)}",
             )
         )

@@ -25,7 +25,7 @@ from portal.core.errors import Invalid
 from portal.tenants import access
 
 PAGE_SIZE = 25
-PHASES = [(phase.value, phases.LOOKS[phase].word) for phase in Phase]
+PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
 
 
 @require_safe
@@ -42,8 +42,8 @@ def index(request: PageRequest) -> HttpResponse:
         "cards": cards(
             shown,
             selectors.details(shown),
-            queue.places(shown),
-            access.standing(request.user),
+            queue.positions(shown),
+            access.permissions_of(request.user),
             clock.now(),
         ),
         "live": any(row.phase != Phase.ENDED for row in shown),
@@ -78,7 +78,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
         return same
     row = selectors.one(request.user, id_)
     card = _card(request, row)
-    ending = phases.look(row)
+    ending = phases.badge(row)
     context = {
         "card": card,
         "row": row,
@@ -95,7 +95,9 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
 
 def _card(request: PageRequest, row: Allocation) -> Card:
     rows = [row]
-    return cards(rows, selectors.details(rows), queue.places(rows), access.standing(request.user), clock.now())[0]
+    return cards(
+        rows, selectors.details(rows), queue.positions(rows), access.permissions_of(request.user), clock.now()
+    )[0]
 
 
 def _use(card: Card) -> dict[str, str]:

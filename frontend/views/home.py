@@ -28,8 +28,8 @@ def home(request: PageRequest) -> HttpResponse:
     found = cards(
         rows,
         selectors.details(rows),
-        queue.places(rows),
-        access.standing(request.user),
+        queue.positions(rows),
+        access.permissions_of(request.user),
         clock.now(),
     )
     teams = list(Team.objects.filter(memberships__user=request.user))

@@ -36,7 +36,7 @@ def index(request: PageRequest) -> HttpResponse:
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "tables": shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders),
-        "counted": shown.counted(rows, access.standing(user)),
+        "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),
         "loans": shown.loans(lending.now(user, usage)),
         "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),

@@ -83,9 +83,9 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
     charge = costs.charges_to_date([uid], clock.now())[uid]
     context = {
         "job": found,
-        "look": shown.JOB_LOOKS[found.state],
+        "badge": shown.JOB_BADGES[found.state],
         "requests": shown.requests(found.requests),
-        "place": team_queue.place(found),
+        "place": team_queue.position(found),
         "refusals": jobs.refusals(found),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),

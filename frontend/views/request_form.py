@@ -140,7 +140,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
-        "look": phases.FITS[seen.fits],
+        "badge": phases.FITS[seen.fits],
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
@@ -164,9 +164,9 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
 
 def _projects(request: PageRequest) -> list[Project]:
     """The projects in which the person may request slices, in the order of their names."""
-    standing = access.standing(request.user)
+    permissions = access.permissions_of(request.user)
     rows = access.visible_projects(request.user).filter(archived_at=None)
-    return [project for project in rows if standing.can("allocation.request", project.team_id)]
+    return [project for project in rows if permissions.can("allocation.request", project.team_id)]
 
 
 def _values(request: PageRequest, projects: list[Project]) -> QueryDict:

@@ -89,7 +89,7 @@ def require(user: Person, action: str, team: Team | None, owner: User | None = N
 
 
 @dataclass(frozen=True)
-class Standing:
+class Permissions:
     """A person's role in every team, read once: for pages that ask about many things. Answers as `can` does."""
 
     user: Person
@@ -101,10 +101,10 @@ class Standing:
         return bool(PERMISSIONS[action] & _held(self.user, self.role_in.get(team_id, ""), owner_id))
 
 
-def standing(user: Person) -> Standing:
-    """The standing of `user`, in one query."""
+def permissions_of(user: Person) -> Permissions:
+    """Return the permissions of `user` in every team, in one query."""
     rows = Membership.objects.filter(user=user) if isinstance(user, User) else Membership.objects.none()
-    return Standing(user, dict(rows.values_list("team_id", "role")))
+    return Permissions(user, dict(rows.values_list("team_id", "role")))
 
 
 def sees_all(user: Person) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from quotas.catalog.facts import NodeFact, Reading, Supply
 from quotas.catalog.geometry import Slices, card_slices, gpu_share, memory_part, profile_of_resource, profile_slices
 from quotas.catalog.mig_tables import geometry_of
+from quotas.catalog.types import NodeFact, Reading, Supply
 
 PREFIX = "nvidia.com/"
 SHARED = ".shared"

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from quotas.catalog import deviceplugin, dra, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
-from quotas.catalog.facts import (
+from quotas.catalog.types import (
     ClassFact,
     DeviceFact,
     Discovered,

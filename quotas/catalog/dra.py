@@ -19,7 +19,6 @@ from fractions import Fraction
 
 from quotas.catalog import published, resource_pools
 from quotas.catalog.cel import equals
-from quotas.catalog.facts import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,
@@ -32,6 +31,7 @@ from quotas.catalog.geometry import (
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 from quotas.catalog.quantities import count, mib
+from quotas.catalog.types import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 
 GPU_SHARES = "gpu-portal.io/gpu-shares"
 VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"

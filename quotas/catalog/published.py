@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from quotas.catalog.facts import DeviceFact
 from quotas.catalog.geometry import compute_slices
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.quantities import mib
+from quotas.catalog.types import DeviceFact
 
 _MEMORY_SLICE = re.compile(r"memory-slice-(\d+)")
 

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog import node_room
-from quotas.catalog.facts import Discovered, Identity
 from quotas.catalog.models import Cluster, Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.types import Discovered, Identity
 
 
 def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:

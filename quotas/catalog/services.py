@@ -17,7 +17,8 @@ from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import published, share_settings, shortnames
-from quotas.catalog.facts import (
+from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.types import (
     Discovered,
     FoundDevice,
     FoundFlavor,
@@ -26,7 +27,6 @@ from quotas.catalog.facts import (
     FoundPool,
     Identity,
 )
-from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
 
 Row = TypeVar("Row", bound=models.Model)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
-from quotas.catalog.facts import Identity
+from quotas.catalog.types import Identity
 
 LONGEST = 47
 PLAIN = "plain"

@@ -15,16 +15,16 @@ class LimitAdmin(admin.ModelAdmin):
     """Those of departments and teams for a pool are added here; others on the page Limits, which counts what is
     held."""
 
-    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.TERMS)
+    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.AMOUNTS)
     list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")
     list_filter = ("team", "department", "pool")
     list_select_related = ("department", "team", "project", "user", "pool", "offering", "flavor")
 
     def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields if obj else ("department", "team", "pool", *services.TERMS)
+        return self.fields if obj else ("department", "team", "pool", *services.AMOUNTS)
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields[: -len(services.TERMS)] if obj else ()
+        return self.fields[: -len(services.AMOUNTS)] if obj else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False

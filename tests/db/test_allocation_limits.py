@@ -12,7 +12,7 @@ from django.db import connections
 from allocations.cluster import names
 from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.allocation_spec import AllocationRequest
-from allocations.domain.objects import View
+from allocations.domain.objects import Snapshot
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -158,9 +158,9 @@ def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project
     why = slot_numbers.assign(row)
     assert (row.number, why.split(";")[0]) == (None, "The project has 250 live allocations")
     asked, intent = spec_of_row.resolved_spec(row), replace(spec_of_row.intent(row), number_wait=why)
-    situation = hold.assess(asked, intent, View(), {}, clock.now(), spec_of_row.deadlines(row))
+    situation = hold.assess(asked, intent, Snapshot(), {}, clock.now(), spec_of_row.deadlines(row))
     assert not situation.queues
-    assert not hold.desired_state(asked, situation, View(), {}).objects
+    assert not hold.desired_state(asked, situation, Snapshot(), {}).objects
     assert hold.wake_at(asked, intent, situation) == situation.facts.now + hold.NUMBER_RETRY
     transitions.record_phase(row, situation)
     row.refresh_from_db()
@@ -187,7 +187,7 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
     row = spec_of_row.rows().get(pk=live.pk)
     situation = hold.assess(
-        spec_of_row.resolved_spec(row), spec_of_row.intent(row), View(), {}, clock.now(), spec_of_row.deadlines(row)
+        spec_of_row.resolved_spec(row), spec_of_row.intent(row), Snapshot(), {}, clock.now(), spec_of_row.deadlines(row)
     )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED

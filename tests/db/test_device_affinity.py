@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed import Deadlines
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
@@ -46,9 +46,9 @@ def taken(node: str, *devices: str) -> None:
     )
 
 
-def update_affinity(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
+def update_affinity(row: Allocation, *seen: ObservedObject, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
     """The row's affinity after one reconcile with these objects beside its lease."""
-    view = View([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
+    view = Snapshot([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
     wanted = spec_of_row.resolved_spec(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
     changed = device_affinity.update_affinity(row, wanted, view, situation)
@@ -58,21 +58,27 @@ def update_affinity(row: Allocation, *seen: Seen, admitted: bool = True, synced:
     return row.device_affinity
 
 
-def lease(row: Allocation) -> Seen:
+def lease(row: Allocation) -> ObservedObject:
     facts = {
         "conditions": {"Admitted": {"status": "True", "at": NOW.isoformat()}},
         "cluster_queue": "team-vision",
     }
-    return Seen(Ref("Workload", row.project.namespace, f"{row.name}-lease"), "l", 7, allocation=row.name, facts=facts)
+    return ObservedObject(
+        Ref("Workload", row.project.namespace, f"{row.name}-lease"), "l", 7, allocation=row.name, facts=facts
+    )
 
 
-def claim(row: Allocation, cards: Sequence[str], devices: Sequence[str] = ()) -> Seen:
+def claim(row: Allocation, cards: Sequence[str], devices: Sequence[str] = ()) -> ObservedObject:
     facts = {"cards": list(cards), "devices": [{"pool": "h100-0", "device": d} for d in devices]}
-    return Seen(Ref("ResourceClaim", row.project.namespace, row.name), "c", 9, allocation=row.name, facts=facts)
+    return ObservedObject(
+        Ref("ResourceClaim", row.project.namespace, row.name), "c", 9, allocation=row.name, facts=facts
+    )
 
 
-def holder(row: Allocation, **facts: Any) -> Seen:
-    return Seen(Ref("Pod", row.project.namespace, f"{row.name}-holder"), "h", 10, allocation=row.name, facts=facts)
+def holder(row: Allocation, **facts: Any) -> ObservedObject:
+    return ObservedObject(
+        Ref("Pod", row.project.namespace, f"{row.name}-holder"), "h", 10, allocation=row.name, facts=facts
+    )
 
 
 def test_nothing_is_chosen_before_it_is_admitted(member, project):

@@ -17,8 +17,8 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
 from portal.tenants.models import Team
-from quotas.catalog.facts import NodeFact
 from quotas.catalog.models import Offering, PoolUse
+from quotas.catalog.types import NodeFact
 from quotas.metering.models import UsageInterval
 from tests.support.fleet import fleet
 from tests.support.gpu_facts import plugin_node

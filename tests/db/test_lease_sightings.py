@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster import names
-from allocations.domain.objects import View
+from allocations.domain.objects import Snapshot
 from allocations.lifecycle.lease_excess import DEVICES
 from allocations.models import Allocation, LeaseExcess, MirrorObject
 from allocations.reconcile.enforcement.holds import holds
@@ -67,7 +67,7 @@ def test_looking_at_one_namespace_asks_nothing_of_the_holds_of_others(
 ) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:
-            assert holds(View(), NOW, project__namespace=project.namespace) == []
+            assert holds(Snapshot(), NOW, project__namespace=project.namespace) == []
         return len(asked)
 
     before = queries()

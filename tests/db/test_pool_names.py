@@ -6,8 +6,8 @@ from allocations.models import WatchState
 from allocations.reconcile import pool_names
 from portal.core import clock
 from quotas.catalog.discovery import Discovered, discover
-from quotas.catalog.facts import ClassFact
 from quotas.catalog.models import Cluster
+from quotas.catalog.types import ClassFact
 from tests.support.fleet import allocate, fleet
 from tests.support.gpu_facts import card, dra_node, slices_of
 from tests.support.people import person

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocations.domain.actions import Action, Apply, Delete, DesiredState, digest
-from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
+from allocations.domain.objects import Applied, Manifest, ObservedObject, Ref, Snapshot
 from allocations.reconcile.engine.plan import DELETED, IMMUTABLE_KINDS, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
@@ -59,12 +59,12 @@ class World:
         }
         self.things[ref] = replace(thing, revision=next(self._numbers), **changes.get(state, {}))  # type: ignore[arg-type]
 
-    def view(self) -> View:
+    def view(self) -> Snapshot:
         seen = [
-            Seen(ref, thing.uid, thing.revision, digest=thing.fields, deleting=thing.deleting)
+            ObservedObject(ref, thing.uid, thing.revision, digest=thing.fields, deleting=thing.deleting)
             for ref, thing in self.things.items()
         ]
-        return View(seen, {ref.kind: self.revision for ref in REFS})
+        return Snapshot(seen, {ref.kind: self.revision for ref in REFS})
 
     def perform(self, action: Action) -> None:
         self.revision = next(self._numbers)
@@ -160,7 +160,7 @@ def test_it_deletes_the_very_object_that_it_saw() -> None:
 
 def test_a_deletion_that_was_answered_is_not_asked_again_for_the_same_object() -> None:
     ref = REFS[0]
-    view, wanted = View([Seen(ref, "uid-1", 5)]), DesiredState(unwanted=[[ref]])
+    view, wanted = Snapshot([ObservedObject(ref, "uid-1", 5)]), DesiredState(unwanted=[[ref]])
     assert plan(wanted, view, {ref: Applied(ref, "uid-1", 4, DELETED, "")}) == []
     assert plan(wanted, view, {ref: Applied(ref, "uid-0", 4, DELETED, "")}) == [Delete(ref, "uid-1")]
 
@@ -169,5 +169,5 @@ def test_an_object_that_no_list_has_yet_shown_is_not_taken_for_gone() -> None:
     """Its kind was last listed before it was applied."""
     known = Applied(REFS[0], "uid", 7, digest(manifest(REFS[0])), "")
     wanted = DesiredState(objects=[manifest(REFS[0])])
-    assert plan(wanted, View([], {REFS[0].kind: 6}), {REFS[0]: known}) == []
-    assert plan(wanted, View([], {REFS[0].kind: 7}), {REFS[0]: known}) == [Apply(manifest(REFS[0]), "deleted")]
+    assert plan(wanted, Snapshot([], {REFS[0].kind: 6}), {REFS[0]: known}) == []
+    assert plan(wanted, Snapshot([], {REFS[0].kind: 7}), {REFS[0]: known}) == [Apply(manifest(REFS[0]), "deleted")]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from allocations.cluster.preflight.facts import Expected, Finding, Gathered, Refused, Status
+from allocations.cluster.preflight.types import Expected, Finding, Gathered, Refused, Status
 from allocations.domain.etcd_usage import DISARM, FREE, LARGEST, SUGGESTED_MAX, Level, Store, amount
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 

@@ -17,8 +17,8 @@ from allocations.cluster.etcd_size import database_bytes
 from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
 from allocations.cluster.preflight.checks import GUARD_KINDS, KUEUE_KINDS
-from allocations.cluster.preflight.facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
-from allocations.domain.objects import Seen
+from allocations.cluster.preflight.types import Document, Expected, Flow, Gathered, Guard, Refused, Right
+from allocations.domain.objects import ObservedObject
 from portal.tenants import object_limits
 from quotas.catalog.quantities import value
 
@@ -29,7 +29,7 @@ FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
-Catalogue = Callable[[Iterable[Seen], Iterable[Seen]], tuple[Mapping[str, str], Iterable[str]]]
+Catalogue = Callable[[Iterable[ObservedObject], Iterable[ObservedObject]], tuple[Mapping[str, str], Iterable[str]]]
 """Nodes and ResourceSlices → what keeps each GPU node from being offered, and the flavors found."""
 
 
@@ -134,9 +134,9 @@ def _one(client: Client, path: str) -> Raw | None:
         raise
 
 
-def _seen(client: Client, kind: str, at: datetime) -> list[Seen]:
+def _seen(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
     observed, _ = client.list(KINDS[kind], lambda raw: observe(KINDS[kind], raw, at=at, live=False))
-    return [Seen(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
+    return [ObservedObject(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
 
 
 def _served(client: Client) -> frozenset[str]:

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from allocations.cluster.client import connect
 from allocations.cluster.preflight import checks
 from allocations.cluster.preflight import collect as cluster
-from allocations.cluster.preflight.facts import Finding
-from allocations.domain.objects import Seen
+from allocations.cluster.preflight.types import Finding
+from allocations.domain.objects import ObservedObject
 from allocations.reconcile.inventory import node_fact, slice_fact
 from portal.core import clock
 from quotas.catalog.discovery import discover
@@ -52,7 +52,9 @@ class Command(BaseCommand):
             sys.exit(1)
 
 
-def catalogue(nodes: Iterable[Seen], slices: Iterable[Seen]) -> tuple[Mapping[str, str], Iterable[str]]:
+def catalogue(
+    nodes: Iterable[ObservedObject], slices: Iterable[ObservedObject]
+) -> tuple[Mapping[str, str], Iterable[str]]:
     """By the very rules by which the portal would offer them."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]

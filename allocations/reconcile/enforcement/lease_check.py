@@ -18,7 +18,7 @@ from django.db.models import Q
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, observe
-from allocations.domain.objects import Seen, View
+from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.lifecycle import lease_excess
 from allocations.lifecycle.lease_excess import Excess
 from allocations.models import LeaseExcess, MirrorObject, WatchState
@@ -42,7 +42,7 @@ def check_leases(client: Client) -> None:
     with advisory_lock(targets.LEASES):
         mirror.require_recent()
         now, failed = clock.now(), None
-        live: dict[str, View] = {}
+        live: dict[str, Snapshot] = {}
         sightings, moved_on_at = sight(now), _moved_on_at()
         for sighting, excess in sightings:
             if sighting.seen_at >= moved_on_at:
@@ -64,17 +64,17 @@ def check_leases(client: Client) -> None:
 def sight(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
     """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
     lease."""
-    view = _seen()
-    return _note(lease_excess.find(view, holds.holds(view, now), now), now)
+    snapshot = _seen()
+    return _note(lease_excess.find(snapshot, holds.holds(snapshot, now), now), now)
 
 
-def _seen() -> View:
+def _seen() -> Snapshot:
     """What the rule reads, of projects' namespaces; one query."""
     rows = MirrorObject.objects.filter(namespace__in=Project.objects.values("namespace"))
     bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
     given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
     reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
-    return View(map(mirror.seen, rows.filter(bound | given | reserving)))
+    return Snapshot(map(mirror.seen, rows.filter(bound | given | reserving)))
 
 
 def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
@@ -105,11 +105,13 @@ def _moved_on_at() -> datetime:
     return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
 
 
-def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) -> bool:
-    """End what the API server shows beyond the lease too; whether anything was ended. ``view`` is the namespace as read
-    from it."""
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Snapshot) -> bool:
+    """End the use that the API server confirms to be beyond the lease; return whether anything was ended.
+
+    ``snapshot`` is the namespace as read from the API server.
+    """
     now = clock.now()
-    live = lease_excess.find(view, holds.holds(view, now, project__namespace=sighting.namespace), now)
+    live = lease_excess.find(snapshot, holds.holds(snapshot, now, project__namespace=sighting.namespace), now)
     same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
     if same is None:
         return False
@@ -119,15 +121,15 @@ def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) 
     return termination.end(client, sighting, same)
 
 
-def _read(client: Client, namespace: str, now: datetime) -> View:
+def _read(client: Client, namespace: str, now: datetime) -> Snapshot:
     """Pods, claims and Workloads of a namespace, as they are now."""
     found = []
     for name in WATCHED:
         kind = KINDS[name]
         observed, _ = client.list(kind, partial(observe, kind, at=now, live=True), namespace)
         found += [
-            Seen(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
+            ObservedObject(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
             for o in observed
             if o
         ]
-    return View(found)
+    return Snapshot(found)

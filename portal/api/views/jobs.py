@@ -14,11 +14,11 @@ from rest_framework.response import Response
 from allocations.queues import jobs as found
 from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
-from allocations.queues.queue import Place
+from allocations.queues.queue import QueuePosition
 from portal.api.http.auth import person
 from portal.api.http.pagination import page, page_of
 from portal.api.http.strict import words
-from portal.api.schemas.allocation_output import PlaceOut
+from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -45,7 +45,7 @@ class JobOut(serializers.Serializer):
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
-    queue = PlaceOut(allow_null=True)
+    queue = QueuePositionOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
     requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
@@ -87,13 +87,13 @@ def job(request: Request, uid: UUID) -> Response:
     one = found.visible(person(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many([one], {uid: place} if (place := team_queue.place(one)) else {})
+    [row] = _many([one], {uid: place} if (place := team_queue.position(one)) else {})
     return Response(row | {"refusals": found.refusals(one)})
 
 
-def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
+def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None) -> list[dict[str, Any]]:
     charges = costs.charges_to_date([row.uid for row in rows], clock.now())
-    places, currency = team_queue.places(rows) if places is None else places, costs.currency()
+    places, currency = team_queue.positions(rows) if places is None else places, costs.currency()
     return [
         {
             "uid": row.uid,
