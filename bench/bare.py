@@ -105,14 +105,14 @@ class Bare:
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
                 _wait(watches["Pod"], names.holder(request.name), _is_running)
             _wait(watches["ResourceQuota"], names.hold_slot(request.number), _follows)
-            self._apply(shared.guard(self._with(request)))
+            self._apply(shared.gpu_project(self._with(request)))
             held = time.perf_counter() - start
         self._pods_ready(request)
         return held
 
     def release(self, request: ResolvedSpec) -> None:
         """Take everything back, and wait until it is gone."""
-        self._apply(shared.guard(self.project))
+        self._apply(shared.gpu_project(self.project))
         self._apply(self._quota(request, held=False))
         groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):

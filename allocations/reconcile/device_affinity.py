@@ -92,7 +92,7 @@ def _require_claims_seen(asked: ResolvedSpec, snapshot: Snapshot) -> None:
 def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
     flavor, offering, bound = row.offering.flavor, row.offering, asked.constraints
-    with advisory_lock("steer", flavor.name):
+    with advisory_lock("device_affinity", flavor.name):
         found = flavor_devices.of_flavors([flavor], cliques=bound.same_clique)[flavor.pk]
         found = _with_pending(row, flavor, found)
         wanted = DeviceAffinity()
@@ -116,7 +116,7 @@ def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> Flav
     """The cards as they will be once the claims that are steered to them, and have nothing yet, are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
-    ).filter(steer__has_key="cards")
+    ).filter(device_affinity__has_key="cards")
     wanted = list(
         others.exclude(pk=row.pk)
         .order_by("created_at")
