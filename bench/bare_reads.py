@@ -48,9 +48,9 @@ ALLOCATIONS = f"""
            row.requeue, row.constraints, row.sharing, row.claim, one.isolation, row.recovered, row.created_at,
            row.starts_at, row.ends_at, row.held_at, row.ended_at, flavor.path, {PRICE} AS price,
            (SELECT json_agg(json_build_array(use.node, use.slot, use.device_uuid)) FROM metering_usageinterval use
-            WHERE use.allocation = row.id AND use."end" IS NULL AND use.node <> '') AS devices,
+            WHERE use.holder_id = row.id AND use."end" IS NULL AND use.node <> '') AS devices,
            (SELECT sum(use.count * extract(epoch FROM coalesce(use."end", now()) - use.start))
-            FROM metering_usageinterval use WHERE use.allocation = row.id) AS seconds,
+            FROM metering_usageinterval use WHERE use.holder_id = row.id) AS seconds,
            (SELECT json_agg(json_build_array(object.kind, object.namespace, object.name))
             FROM allocations_appliedobject object WHERE object.target = 'allocation:' || row.id) AS objects
     FROM allocations_allocation row

@@ -193,7 +193,7 @@ def _interval(row: Allocation, one: Held) -> UsageInterval:
     assert row.held_at is not None
     return UsageInterval(
         key=uuid4(),
-        allocation=row.pk,
+        holder_id=row.pk,
         slot=f"local/{one.node}/{one.device}" if one.device else f"{row.pk}/{row.offering.flavor.name}",
         start=row.held_at,
         end=row.ended_at,

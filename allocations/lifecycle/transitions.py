@@ -93,7 +93,7 @@ def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
     ended = verdict.phase is Phase.ENDED
     # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
     if held_at is None and (situation.occupied or ended):
-        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
+        held_at = UsageInterval.objects.filter(holder_id=row.pk).aggregate(first=Min("start"))["first"]
     # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None

@@ -109,8 +109,8 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             "job_uid", "namespace", "name", *(f"facts__{field}" for field in fields)
         )
     ]
-    running = UsageInterval.objects.filter(allocation__in=[uid for uid, *_ in seen], end=None, unused=False)
-    in_use = set(running.order_by().values_list("allocation", flat=True))
+    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in seen], end=None, unused=False)
+    in_use = set(running.order_by().values_list("holder_id", flat=True))
     found = [
         Unfinished(
             uid=uid,
@@ -186,7 +186,7 @@ def _state(facts: Mapping[str, Any], is_running: bool) -> State:
 def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
     """Offering that each was billed for last, and whether pods use it now."""
     found: dict[UUID, tuple[str, bool]] = {}
-    rows = UsageInterval.objects.filter(allocation__in=list(uids)).order_by().values_list("allocation", "offering")
+    rows = UsageInterval.objects.filter(holder_id__in=list(uids)).order_by().values_list("holder_id", "offering")
     in_use = Count("key", filter=Q(end=None, unused=False))
     for uid, offering, _last, n in rows.annotate(last=Max("start"), n=in_use).order_by("last", "offering"):
         found[uid] = (offering, found.get(uid, ("", False))[1] or n > 0)

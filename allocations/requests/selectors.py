@@ -109,7 +109,7 @@ def _priced(row: Allocation) -> Fraction:
 
 def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
     """What each holds now, from its open intervals, with what the catalogue knows of the cards; two queries."""
-    held = list(UsageInterval.objects.filter(allocation__in=ids, end=None).exclude(node="").order_by("slot"))
+    held = list(UsageInterval.objects.filter(holder_id__in=ids, end=None).exclude(node="").order_by("slot"))
     names = {one.device for one in held}
     rows = Device.objects.filter(
         node__name__in={one.node for one in held}, name__in=names | {card_of(name) for name in names}
@@ -118,7 +118,7 @@ def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
     found: dict[UUID, list[HeldDevice]] = defaultdict(list)
     for one in held:
         card = known.get((one.node, card_of(one.device)))
-        found[one.allocation].append(_device(one, known.get((one.node, one.device), card)))
+        found[one.holder_id].append(_device(one, known.get((one.node, one.device), card)))
     return found
 
 

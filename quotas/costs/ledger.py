@@ -92,4 +92,4 @@ def sums(
 def _column(key: str) -> str:
     if key not in KEYS:
         raise ValueError(f"{key!r} is no key of the ledger")
-    return "usage.allocation::text" if key == "allocation" else f"usage.{key}"
+    return "usage.holder_id::text" if key == "allocation" else f"usage.{key}"

@@ -95,8 +95,8 @@ def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, 
 def charges_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
     """What each allocation or Job is charged for until `now`, exact, in two queries."""
     found: dict[UUID, list[tuple[Usage, bool]]] = {key: [] for key in allocation_ids}
-    for row in UsageInterval.objects.filter(allocation__in=found):
-        found[row.allocation].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
+    for row in UsageInterval.objects.filter(holder_id__in=found):
+        found[row.holder_id].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
     prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
     return {
         key: Charge(

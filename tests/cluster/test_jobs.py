@@ -28,17 +28,17 @@ def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit,
     job = become(project, uid, State.RUNNING)
     assert (job.offering, job.gpus) == ("l40s/whole", 2)
     assert become(project, uid, State.FINISHED).message == "It has finished."
-    rows = eventually(lambda: list(UsageInterval.objects.filter(allocation=uid, end__isnull=False, unused=False)))
+    rows = eventually(lambda: list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False, unused=False)))
     assert [(row.count, row.project, row.member, row.estimated_end) for row in rows] == [
         (1, project.slug, "", False)
     ] * 2
-    eventually(lambda: not UsageInterval.objects.filter(allocation=uid, end=None).exists())
+    eventually(lambda: not UsageInterval.objects.filter(holder_id=uid, end=None).exists())
     assert_charged_once(uid)
 
 
 def assert_charged_once(uid: str) -> None:
     """From admission to the end the two GPUs that were reserved are charged, whoever used them."""
-    rows = list(UsageInterval.objects.filter(allocation=uid, end__isnull=False))
+    rows = list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False))
     moments = sorted({moment for row in rows for moment in (row.start, row.end) if moment})
     bills = [sum(row.count for row in rows if row.end and row.start <= moment < row.end) for moment in moments]
     assert bills == [2] * (len(moments) - 1) + [0]
@@ -63,19 +63,19 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
     page = browser.get(f"/jobs/{uid}").content.decode()
     assert re.search(r"GPU-hours used by its pods</dt><dd[^>]*>0<", page)
     kubectl("delete", "job", "never", "-n", project.namespace)
-    [row] = eventually(lambda: list(UsageInterval.objects.filter(allocation=uid, end__isnull=False)))
+    [row] = eventually(lambda: list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False)))
     assert (row.count, row.unused, row.offering, row.estimated_start, row.estimated_end) == (
         *(2, True, "l40s/whole"),
         *(False, False),
     )
-    assert not UsageInterval.objects.filter(allocation=uid, end=None).exists()
+    assert not UsageInterval.objects.filter(holder_id=uid, end=None).exists()
 
 
 def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, project: Project, vision: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
     before, left = CapacitySnapshot().capacity(offering), Availability([vision]).headroom(vision, offering).can_get_now
     uid = submit("train", pods=2)
-    eventually(lambda: UsageInterval.objects.filter(allocation=uid, end=None, unused=False).count() == 2)
+    eventually(lambda: UsageInterval.objects.filter(holder_id=uid, end=None, unused=False).count() == 2)
 
     def counted() -> tuple[int, int, int]:
         found = CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole"))

@@ -136,7 +136,7 @@ def test_a_job_whose_pods_are_never_bound_is_charged_from_its_admission_until_it
     assert unused() == []
     record_observations([seen(workload(), 5)])
     row = UsageInterval.objects.get()
-    assert (row.allocation, row.count, row.offering, row.unused) == (UUID(JOB), 2, "l40s/whole", True)
+    assert (row.holder_id, row.count, row.offering, row.unused) == (UUID(JOB), 2, "l40s/whole", True)
     assert (row.team, row.project, row.member, row.node, row.device) == ("vision", "vision-train", "", "", "")
     assert (row.slot, row.source_start["kind"]) == (f"local/job:{JOB}/l40s/nvidia.com/gpu", "Workload")
     record_observations([seen(workload(revision=9), 90, gone=True)])
@@ -197,7 +197,7 @@ def test_what_is_reserved_is_counted_in_a_fixed_number_of_queries_however_many_p
 def test_what_is_billed_says_whose_it_is_and_on_which_node() -> None:
     record_observations([seen(workload(), 0), seen(pod(), 2)])
     row = UsageInterval.objects.get(unused=False)
-    assert (row.allocation, row.count, row.offering, row.node) == (UUID(JOB), 2, "l40s/whole", "l40s-0")
+    assert (row.holder_id, row.count, row.offering, row.node) == (UUID(JOB), 2, "l40s/whole", "l40s-0")
     assert (row.team, row.project, row.member, row.device) == ("vision", "vision-train", "", "")
     assert row.source_start["job"] == "train"
 
@@ -339,7 +339,7 @@ def test_a_job_by_dra_is_charged_for_each_device_that_its_pod_was_given() -> Non
     assert given() == [(*slot, at(3), None) for slot in slots]
     assert unused() == [(at(0), at(3), 2)]
     row = UsageInterval.objects.filter(unused=False)[0]
-    assert (row.allocation, row.offering, row.estimated_start) == (UUID(JOB), "h100/whole", False)
+    assert (row.holder_id, row.offering, row.estimated_start) == (UUID(JOB), "h100/whole", False)
     record_observations([seen(made_claim("gpu-1", "gpu-2", revision=20), 30, gone=True)])
     assert given() == [(*slot, at(3), at(30)) for slot in slots]
     assert unused() == [(at(0), at(3), 2), (at(30), None, 2)]

@@ -63,7 +63,7 @@ def _open(nodes: set[str]) -> dict[tuple[str, str], OnCard]:
 def _require_free(geometry: Geometry, held: Slice, on_card: OnCard) -> None:
     for device, holder, _ in on_card:
         if _overlap(geometry, held.device, device):
-            raise SlotHeld(held.slot, holder.allocation if isinstance(holder, UsageInterval) else holder.pk)
+            raise SlotHeld(held.slot, holder.holder_id if isinstance(holder, UsageInterval) else holder.pk)
 
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:

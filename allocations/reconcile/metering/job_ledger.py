@@ -70,7 +70,7 @@ def repair(metered: Collection[str]) -> bool:
 def _charged(jobs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of the Jobs whose pods are charged (``Account.is_queued``); two queries."""
     queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
-    known = UsageInterval.objects.filter(allocation__in=[job for _, job in jobs]).values_list("allocation", flat=True)
+    known = UsageInterval.objects.filter(holder_id__in=[job for _, job in jobs]).values_list("holder_id", flat=True)
     there = {*queued.values_list("facts__job__uid", flat=True), *map(str, known.order_by().distinct())}
     return {one for one in jobs if one[1] in there}
 
@@ -103,9 +103,9 @@ def _record_claim(new: Observation, old: MirrorObject | None) -> None:
     ended = [slot for slot, at in _given(was) - now]
     if old and ended:
         rows = _of_claim(old.uid).filter(slot__in=ended)
-        for job in set(rows.values_list("allocation", flat=True)):
+        for job in set(rows.values_list("holder_id", flat=True)):
             with _locked(str(job)):
-                _end_of(new, str(job), rows.filter(allocation=job))
+                _end_of(new, str(job), rows.filter(holder_id=job))
     if not new.gone and facts["devices"]:
         pods = MirrorObject.objects.filter(kind="Pod", namespace=new.ref.namespace, uid=facts.get("pod", ""))
         for name, job in pods.values_list("name", "facts__job"):

@@ -131,7 +131,7 @@ def differing() -> set[tuple[str, str]]:
     used, unused = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     rows = UsageInterval.objects.filter(end=None, member="", cluster=settings.CLUSTER_NAME).order_by()
     for namespace, job, offering, is_unused, count in rows.values_list(
-        "namespace", "allocation", "offering", "unused"
+        "namespace", "holder_id", "offering", "unused"
     ).annotate(n=Sum("count")):
         (unused if is_unused else used)[namespace, str(job), offering] += count
     due = Counter({(*job, offering): amount for job, each in reserved.items() for offering, amount in each.items()})
@@ -165,12 +165,12 @@ def _by_offering(
 
 
 def _read(of: Account) -> None:
-    for row in UsageInterval.objects.filter(allocation=of.job, end=None):
+    for row in UsageInterval.objects.filter(holder_id=of.job, end=None):
         if row.unused:
             of.unused[row.offering] = (row.key, row.count)
         else:
             of.used[row.offering] += row.count
-    groups = UsageInterval.objects.filter(allocation=of.job).order_by().values_list("offering", "unused")
+    groups = UsageInterval.objects.filter(holder_id=of.job).order_by().values_list("offering", "unused")
     for offering, is_unused, start, end in groups.annotate(last_start=Max("start"), last_end=Max("end")):
         of.known.add(offering)
         if is_unused:

@@ -124,8 +124,8 @@ def _open_held(
 
 def _open(rows: Sequence[Allocation]) -> Open:
     found: Open = {row.pk: {} for row in rows}
-    for interval in UsageInterval.objects.filter(allocation__in=list(found), end=None):
-        found[interval.allocation][interval.slot] = interval
+    for interval in UsageInterval.objects.filter(holder_id__in=list(found), end=None):
+        found[interval.holder_id][interval.slot] = interval
     return found
 
 

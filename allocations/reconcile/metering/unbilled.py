@@ -19,7 +19,7 @@ def allocations() -> set[UUID]:
     """Allocations that are held and not charged for all their slices (a person's own claim: for any); three queries."""
     held = Allocation.objects.filter(phase__in=HELD, claim__isnull=True).values_list("pk", "count")
     due_for = dict(held.order_by()) | dict.fromkeys(_own_claims(), 1)
-    rows = UsageInterval.objects.filter(end=None).order_by().values_list("allocation")
+    rows = UsageInterval.objects.filter(end=None).order_by().values_list("holder_id")
     charged = dict(rows.annotate(n=Sum("count")))
     return {pk for pk, count in due_for.items() if charged.get(pk, 0) < count}
 

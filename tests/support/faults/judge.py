@@ -129,10 +129,10 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
 
 def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
     """Open intervals are exactly what is held; each slot is held once at a time; no hold went unrecorded."""
-    intervals = list(UsageInterval.objects.filter(allocation__in=[row.pk for row in rows]))
+    intervals = list(UsageInterval.objects.filter(holder_id__in=[row.pk for row in rows]))
     by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
     for interval in intervals:
-        by_allocation[interval.allocation].append(interval)
+        by_allocation[interval.holder_id].append(interval)
     for row in rows:
         mine = by_allocation[row.pk]
         is_open = Counter(i.slot.removeprefix(f"{i.cluster}/") for i in mine if i.end is None)
@@ -163,8 +163,8 @@ def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> lis
     now = clock.now()
     ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
     ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
-    for interval in UsageInterval.objects.filter(allocation__in=list(ids)):
-        row = ids[interval.allocation]
+    for interval in UsageInterval.objects.filter(holder_id__in=list(ids)):
+        row = ids[interval.holder_id]
         device = interval.slot.removeprefix(f"{interval.cluster}/") if row.offering.flavor.path == "dra" else ""
         ledger[Slot(row.project.namespace, row.name, device)].append(interval)
     ours = {(row.project.namespace, row.name) for row in ids.values()}
