@@ -1,6 +1,6 @@
-"""An allocation, its events and manifests as the REST contract has them (design: REST contract).
+"""An allocation, its events and manifests in REST answers (docs/guide/api.md).
 
-The serializers describe the answers for the schema; the answers themselves are plain dictionaries.
+The serializers describe the answers in the OpenAPI schema; the answers themselves are plain dictionaries.
 """
 
 from collections.abc import Iterable
