@@ -39,5 +39,5 @@ def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, b
         return Reply(201, str(services.request(user, spec).pk))
 
     sent = idempotency.digest_of([key, content])
-    reply = idempotency.once(user.pk, ROUTE, sent, content, effect, waits=True)
+    reply = idempotency.reply_once(user.pk, ROUTE, sent, content, effect, waits=True)
     return UUID(reply.body), reply.is_replayed

@@ -13,13 +13,13 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
-from allocations.requests.rules import LONGEST
+from allocations.requests.rules import MAX_DURATION
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
 
-MAX_HOURS = LONGEST.days * 24
-LEAST_HOURS = Decimal("0.01")
+MAX_HOURS = MAX_DURATION.days * 24
+MIN_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
 LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
 MINUTE = "%Y-%m-%dT%H:%M"
@@ -55,11 +55,11 @@ class Form(forms.Form):
 
 def _hours(**options: Any) -> forms.DecimalField:
     return forms.DecimalField(
-        min_value=LEAST_HOURS,
+        min_value=MIN_HOURS,
         max_value=MAX_HOURS,
         max_digits=8,
         decimal_places=2,
-        help_text=f"{LEAST_HOURS} to {MAX_HOURS}.",
+        help_text=f"{MIN_HOURS} to {MAX_HOURS}.",
         widget=forms.NumberInput(attrs={"inputmode": "decimal", "autocomplete": "off", "step": "any"}),
         **options,
     )

@@ -12,7 +12,7 @@ from quotas.catalog import quantities
 MAX_VALUES = 50
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-LONGEST_DOMAIN = 63
+MAX_DOMAIN_LENGTH = 63
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def problem(name: str, attributes: Mapping[str, AttributeInfo], what: str) -> st
         return (
             "A name is a C identifier of at most 32 characters, after a domain and a slash if it is not the driver's."
         )
-    if len(domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(domain):
-        return f"The part before the slash is a DNS domain of at most {LONGEST_DOMAIN} characters."
+    if len(domain) > MAX_DOMAIN_LENGTH or not _DOMAIN.fullmatch(domain):
+        return f"The part before the slash is a DNS domain of at most {MAX_DOMAIN_LENGTH} characters."
     if qualified(name) in attributes:
         return ""
     known = sorted(short(each) for each in attributes)

@@ -30,7 +30,7 @@ MAX_CHOICES = 8
 MAX_TOLERATIONS = 16
 MAX_CONDITIONS = 14
 MAX_CEL = 2
-LONGEST_CEL = 10 * 1024
+MAX_CEL_LENGTH = 10 * 1024
 EFFECTS = ("", "NoSchedule", "NoExecute")
 CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -225,8 +225,8 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
 def _cel(node: Node) -> tuple[str, ...]:
     found = node.texts("cel", MAX_CEL)
     for index, expression in enumerate(found):
-        if not expression.strip() or len(expression) > LONGEST_CEL or not values.is_text(expression):
-            node.error(f"cel[{index}]", f"Give 1 to {LONGEST_CEL} characters, all of them real ones.")
+        if not expression.strip() or len(expression) > MAX_CEL_LENGTH or not values.is_text(expression):
+            node.error(f"cel[{index}]", f"Give 1 to {MAX_CEL_LENGTH} characters, all of them real ones.")
     return tuple(found)
 
 

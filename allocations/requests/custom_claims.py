@@ -14,7 +14,7 @@ from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import card_parts, diagnostics, fit, spec, units
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
-from allocations.claims.parse import LONGEST_CEL, parse
+from allocations.claims.parse import MAX_CEL_LENGTH, parse
 from allocations.claims.units import DeviceDemand, Uncountable
 from allocations.cluster import dry_run
 from allocations.domain.admission import AdmissionInput
@@ -99,7 +99,7 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
     for request, asked in zip(claim.requests, built["devices"]["requests"], strict=True):
         chosen = asked.get("firstAvailable") or [asked["exactly"]]
         for choice, of in zip(request.choices, chosen, strict=True):
-            if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
+            if any(len(each["cel"]["expression"].encode()) > MAX_CEL_LENGTH for each in of["selectors"]):
                 raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
     if len(json.dumps([document, built])) > MAX_RECORDED:
         raise Invalid({"claim": [f"It is too long. Say it in less than {MAX_RECORDED // 1024} KiB, CEL included."]})

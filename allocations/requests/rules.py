@@ -12,7 +12,7 @@ from allocations.domain.admission import AdmissionInput, AllocationLimit
 from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
 
-LONGEST = timedelta(days=366)
+MAX_DURATION = timedelta(days=366)
 
 
 def _on_one_node(request: AdmissionInput) -> bool:
@@ -279,16 +279,16 @@ def period(
         errors["hours"] = ["Give hours or ends_at, not both."]
     if starts_at is not None and starts_at < now - timedelta(minutes=1):
         errors["starts_at"] = ["It is in the past; leave it out to start now."]
-    if starts_at is not None and starts_at - now > LONGEST:
-        return {**errors, "starts_at": [f"It may start at most {LONGEST.days} days from now."]}
+    if starts_at is not None and starts_at - now > MAX_DURATION:
+        return {**errors, "starts_at": [f"It may start at most {MAX_DURATION.days} days from now."]}
     begin = starts_at if starts_at is not None and starts_at > now else now
     length = timedelta(hours=float(hours if hours is not None else default_hours))  # type: ignore[arg-type]
     end = ends_at if ends_at is not None else begin + length
     if end <= begin:
         errors["ends_at" if ends_at is not None else "hours"] = ["It ends before it begins; choose a later end."]
-    elif end - begin > LONGEST:
+    elif end - begin > MAX_DURATION:
         field = "ends_at" if ends_at is not None else "hours"
-        errors[field] = [f"The longest allocation is {LONGEST.days} days ({LONGEST.days * 24} hours)."]
+        errors[field] = [f"The longest allocation is {MAX_DURATION.days} days ({MAX_DURATION.days * 24} hours)."]
     if errors:
         return errors
     return Period(starts_at=begin if begin > now else None, ends_at=end)

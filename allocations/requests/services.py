@@ -199,15 +199,19 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
 def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
     """Let the allocation end later by so many hours. Raises Refused (wrong_phase) when it is ending or ended."""
     access.require(user, "allocation.extend", row.project.team, row.requested_by)
-    if not 0 < hours <= rules.LONGEST.days * 24:
-        raise Invalid({"hours": [f"Give a number above 0, at most {rules.LONGEST.days * 24}."]}, reason="time_invalid")
+    if not 0 < hours <= rules.MAX_DURATION.days * 24:
+        raise Invalid(
+            {"hours": [f"Give a number above 0, at most {rules.MAX_DURATION.days * 24}."]}, reason="time_invalid"
+        )
     with transaction.atomic():
         locked = Allocation.objects.select_for_update().get(pk=row.pk)
         if locked.desired == Allocation.Desired.RELEASED:
             raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
         ends_at = locked.ends_at + timedelta(hours=float(hours))
-        if ends_at - clock.now() > rules.LONGEST:
-            raise Invalid({"hours": [f"It may end at most {rules.LONGEST.days} days from now."]}, reason="time_invalid")
+        if ends_at - clock.now() > rules.MAX_DURATION:
+            raise Invalid(
+                {"hours": [f"It may end at most {rules.MAX_DURATION.days} days from now."]}, reason="time_invalid"
+            )
         Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at)
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)

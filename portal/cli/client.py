@@ -13,7 +13,7 @@ from portal.cli.config import Config
 TIMEOUT_S = 60
 TRIES = 4
 BUSY = (429, 503)
-LONGEST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 
 
 class ProblemError(click.ClickException):
@@ -98,4 +98,4 @@ class Client:
 
 def _pause(answer: requests.Response) -> float:
     given = answer.headers.get("Retry-After", "1")
-    return min(float(given), LONGEST_PAUSE_S) if given.isdecimal() else 1.0
+    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 1.0

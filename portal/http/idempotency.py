@@ -36,7 +36,9 @@ class Reply:
     is_replayed: bool = False
 
 
-def once(user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False) -> Reply:
+def reply_once(
+    user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False
+) -> Reply:
     """The reply of `effect`, which is not called where a request with this key had its effect before.
 
     `content` is what was sent: KeyReused for a key that came with something else. While the first request still runs,
@@ -44,7 +46,7 @@ def once(user: int, route: str, key: str, content: Any, effect: Callable[[], Rep
     """
     name = {"user_id": user, "route": route, "key": key}
     with transaction.atomic():
-        _take(*map(str, name.values()), waits=waits)
+        _lock_key(*map(str, name.values()), waits=waits)
         digest = digest_of(content)
         stored = IdempotentReply.objects.filter(**name).first()
         if stored is not None:
@@ -67,7 +69,7 @@ def purge() -> int:
     return IdempotentReply.objects.filter(created_at__lt=clock.now() - KEPT).delete()[0]
 
 
-def _take(*name: str, waits: bool) -> None:
+def _lock_key(*name: str, waits: bool) -> None:
     """Take the key until the transaction ends."""
     if waits:
         with advisory_lock("idempotency", *name):

@@ -16,8 +16,8 @@ from portal.http import client_address
 if TYPE_CHECKING:
     from portal.tenants.models import User
 
-Next = Callable[[HttpRequest], HttpResponse]
-GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+GetResponse = Callable[[HttpRequest], HttpResponse]
+ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class AuthenticatedHttpRequest(HttpRequest):
@@ -26,12 +26,12 @@ class AuthenticatedHttpRequest(HttpRequest):
     user: "User"
 
 
-def request_id(get_response: Next) -> Next:
+def request_id(get_response: GetResponse) -> GetResponse:
     """Give the request an id (that of a plain `X-Request-ID`), and put it on log lines and answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        id_ = given if GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        id_ = given if ACCEPTED_ID.fullmatch(given) else secrets.token_hex(8)
         request.META["REQUEST_ID"] = id_
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=id_)
@@ -42,12 +42,12 @@ def request_id(get_response: Next) -> Next:
     return middleware
 
 
-def came_from(get_response: Next) -> Next:
+def record_channel(get_response: GetResponse) -> GetResponse:
     """Let the audit log know the way in, the address and the request's id."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         way = next((way for way in ("api", "admin") if request.path.startswith(f"/{way}/")), "page")
-        with context.came_by(way, address=address(request), request_id=request.META["REQUEST_ID"]):
+        with context.channel(way, address=address(request), request_id=request.META["REQUEST_ID"]):
             return get_response(request)
 
     return middleware
@@ -62,12 +62,12 @@ def address(request: HttpRequest) -> str:
     )
 
 
-def body_limit(get_response: Next) -> Next:
+def body_limit(get_response: GetResponse) -> GetResponse:
     """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read; and one that is still
     in chunks (`portal.http.chunked`), of which Django would read nothing."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        problem = _wrong_with_body(request)
+        problem = _body_problem(request)
         if problem is None:
             return get_response(request)
         return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
@@ -75,7 +75,7 @@ def body_limit(get_response: Next) -> Next:
     return middleware
 
 
-def _wrong_with_body(request: HttpRequest) -> Problem | None:
+def _body_problem(request: HttpRequest) -> Problem | None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
         return TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
@@ -91,7 +91,7 @@ def _wrong_with_body(request: HttpRequest) -> Problem | None:
 class AnswerBusy:
     """503 with Retry-After for a view that is too busy and has no answer of its own for that, as in Django's admin."""
 
-    def __init__(self, get_response: Next) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -105,7 +105,7 @@ class AnswerBusy:
         return HttpResponse(words, content_type="text/plain", status=error.status, headers=headers)
 
 
-def log_user(get_response: Next) -> Next:
+def log_user(get_response: GetResponse) -> GetResponse:
     """Put the signed-in person's name on log lines."""
 
     def middleware(request: HttpRequest) -> HttpResponse:

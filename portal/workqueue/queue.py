@@ -92,7 +92,7 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
     # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
     ordered = sorted(set(targets))
     with connection.cursor() as cursor:
-        cursor.execute(ENQUEUE, {"at": at, "held": clock.held(), "targets": ordered})
+        cursor.execute(ENQUEUE, {"at": at, "held": clock.frozen_at(), "targets": ordered})
         rows = cursor.fetchall()
     idle = sorted(
         target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
@@ -104,7 +104,7 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
 def lease(target: str) -> LeasedItem | None:
     """Lease the target if it is due; return None if it is not, or if another worker has it."""
     with connection.cursor() as cursor:
-        cursor.execute(LEASE, {"target": target, "held": clock.held(), "lease_s": settings.LEASE_S})
+        cursor.execute(LEASE, {"target": target, "held": clock.frozen_at(), "lease_s": settings.LEASE_S})
         row = cursor.fetchone()
     if row is None:
         return None
@@ -153,7 +153,7 @@ def fail(item: LeasedItem, error: Exception) -> float:
 
 def database_now() -> Expression:
     """Return the database's time as an expression for queries."""
-    held = clock.held()
+    held = clock.frozen_at()
     return Now() if held is None else Value(held, output_field=DateTimeField())
 
 

@@ -81,7 +81,7 @@ class Flavor(models.Model):
     )
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
-    name = models.CharField(max_length=shortnames.LONGEST, unique=True, validators=[RegexValidator(shortnames.NAME)])
+    name = models.CharField(max_length=shortnames.MAX_LENGTH, unique=True, validators=[RegexValidator(shortnames.NAME)])
     product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
     path = models.CharField(max_length=13, choices=Path)
     strategy = models.CharField(max_length=63)

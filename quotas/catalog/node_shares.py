@@ -47,7 +47,7 @@ class NodeShare:
         )
 
 
-LEAST = NodeShare(100, 256, 1)
+MIN_SHARE = NodeShare(100, 256, 1)
 
 
 def beside_system(allocatable: NodeShare) -> NodeShare:
@@ -84,10 +84,10 @@ def of_claim(card: NodeShare, part: Fraction) -> NodeShare:
     """What goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds it.
 
     At least one pod, and at most PODS_PER_SLICE for each card. A claim for nothing but admin access has no part of
-    any card: its pods have LEAST.
+    any card: its pods have MIN_SHARE.
     """
     if not card:
         return NodeShare(pods=PODS_PER_SLICE)
     share = card.part(part)
     pods = min(PODS_PER_SLICE * max(1, int(part)), max(1, share.pods - 1))
-    return NodeShare(share.cpu_millicores, share.memory_mib, pods) or LEAST
+    return NodeShare(share.cpu_millicores, share.memory_mib, pods) or MIN_SHARE

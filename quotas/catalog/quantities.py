@@ -10,15 +10,15 @@ from fractions import Fraction
 _AMOUNT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})", re.ASCII)
 _BINARY = {f"{letter}i": Fraction(2) ** (10 * n) for n, letter in enumerate("KMGTPE", start=1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-LONGEST = 40
+MAX_LENGTH = 40
 
 
 @functools.lru_cache(4096)
 def value(text: str) -> Fraction:
     """The amount as a number; ValueError for what Kubernetes would not read."""
-    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    match = _AMOUNT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is no amount such as 1, 500m or 40Gi")
+        raise ValueError(f"{text[:MAX_LENGTH]!r} is no amount such as 1, 500m or 40Gi")
     number, suffix = Fraction(match[1]), match[2]
     if suffix in _BINARY:
         return number * _BINARY[suffix]

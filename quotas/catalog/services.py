@@ -100,7 +100,7 @@ def _rename(flavor: Flavor, name: str) -> None:
             "Give it a title instead; a proposal can still be renamed.",
         )
     if not shortnames.is_name(name):
-        words = f"Lower-case letters, digits and hyphens, at most {shortnames.LONGEST}."
+        words = f"Lower-case letters, digits and hyphens, at most {shortnames.MAX_LENGTH}."
         raise Invalid({"name": [words]})
     if Flavor.objects.filter(name=name).exists():
         raise Invalid({"name": [f"There is a flavor {name} already."]})

@@ -12,7 +12,7 @@ from math import ceil
 from quotas.catalog import quantities
 from quotas.catalog.node_shares import NodeShare
 
-LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB = 10, 16
+MIN_CPU_MILLICORES, MIN_MEMORY_MIB = 10, 16
 """Of one slice."""
 
 
@@ -30,13 +30,13 @@ def problems(flavor: FlavorFact, decided: Mapping[str, int | None]) -> dict[str,
     found = {
         "cpu_millicores_per_gpu": (
             flavor.found.cpu_millicores,
-            _least(LEAST_CPU_MILLICORES, flavor.smallest),
+            _least(MIN_CPU_MILLICORES, flavor.smallest),
             "CPU",
             quantities.cpu_text,
         ),
         "memory_mib_per_gpu": (
             flavor.found.memory_mib,
-            _least(LEAST_MEMORY_MIB, flavor.smallest),
+            _least(MIN_MEMORY_MIB, flavor.smallest),
             "memory",
             quantities.memory_text,
         ),

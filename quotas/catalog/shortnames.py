@@ -11,15 +11,15 @@ from itertools import count
 
 from quotas.catalog.types import Identity
 
-LONGEST = 47
+MAX_LENGTH = 47
 PLAIN = "plain"
 NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
 
 
 def is_name(text: str) -> bool:
-    """Whether a flavor may be called so: a DNS label of at most LONGEST characters."""
-    return len(text) <= LONGEST and bool(NAME.fullmatch(text))
+    """Whether a flavor may be called so: a DNS label of at most MAX_LENGTH characters."""
+    return len(text) <= MAX_LENGTH and bool(NAME.fullmatch(text))
 
 
 def short_name(product: str) -> str:
@@ -50,5 +50,5 @@ def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
         yield f"{short}-{identity.strategy}"
     if memory_mib:
         yield f"{short}-{round(memory_mib / 1024)}gb"
-    yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:LONGEST].strip("-")
+    yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:MAX_LENGTH].strip("-")
     yield from (f"{short}-{number}" for number in count(2))

@@ -13,7 +13,7 @@ from quotas.catalog.models import Flavor
 from quotas.costs.models import Price
 
 DECIMALS = 10
-HIGHEST = Decimal(10) ** 9
+MAX_AMOUNT = Decimal(10) ** 9
 
 
 def set_price(
@@ -82,8 +82,8 @@ def _amount(amount: Decimal | str) -> Decimal:
         value = Decimal(amount)
     except InvalidOperation as error:
         raise Invalid({"per_gpu_hour": ["Give a decimal number, for example 3.20."]}) from error
-    if not value.is_finite() or not 0 <= value < HIGHEST or value != round(value, DECIMALS):
-        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {HIGHEST:f} with at most {DECIMALS} decimals."]})
+    if not value.is_finite() or not 0 <= value < MAX_AMOUNT or value != round(value, DECIMALS):
+        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {MAX_AMOUNT:f} with at most {DECIMALS} decimals."]})
     return value
 
 

@@ -242,7 +242,7 @@ def test_entries_cannot_be_written_in_the_admin(team):
 
 
 def test_the_way_in_is_known_only_during_the_work(db):
-    with context.came_by("command", command="seed"):
+    with context.channel("command", command="seed"):
         audit("system", "test.write", "x")
     audit("system", "test.write", "y")
     assert AuditEntry.objects.get(target="x").source == {"way": "command", "command": "seed"}

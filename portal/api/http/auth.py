@@ -42,7 +42,7 @@ class BearerAuthentication(BaseAuthentication):
         return 'Bearer realm="gpu-portal"'
 
 
-def person(request: Request) -> User:
+def current_user(request: Request) -> User:
     """The caller of a request that `MethodScope` let through."""
     if not isinstance(request.user, User):
         raise NotAuthenticated
@@ -67,29 +67,29 @@ def require_scope(request: Request, needed: str) -> None:
 class MethodScope(BasePermission):
     """Signed in, with scope `read` to read and `request` to write."""
 
-    look: ClassVar[str] = Scope.READ
-    write: ClassVar[str] = Scope.REQUEST
+    read_scope: ClassVar[str] = Scope.READ
+    write_scope: ClassVar[str] = Scope.REQUEST
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        require_scope(request, self.look if request.method in SAFE_METHODS else self.write)
+        require_scope(request, self.read_scope if request.method in SAFE_METHODS else self.write_scope)
         return True
 
 
 class RequestScope(MethodScope):
     """As `MethodScope`, with scope `request` to read too: for what hands out credentials."""
 
-    look = Scope.REQUEST
+    read_scope = Scope.REQUEST
 
 
 class LeadScope(MethodScope):
     """As `MethodScope`, with scope `approve` to write: what leads do for their team."""
 
-    write = Scope.APPROVE
+    write_scope = Scope.APPROVE
 
 
 class AdminScope(MethodScope):
     """As `MethodScope`, with scope `admin` to write."""
 
-    write = Scope.ADMIN
+    write_scope = Scope.ADMIN

@@ -12,9 +12,9 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
+from portal.api.http.auth import current_user
 from portal.core.errors import Invalid
-from portal.http.idempotency import Reply, once
+from portal.http.idempotency import Reply, reply_once
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, P], Response]
@@ -36,7 +36,7 @@ def idempotent(view: View[P]) -> View[P]:
             answered.append(view(request, *args, **kwargs))
             return Reply(answered[0].status_code, json.loads(JSONRenderer().render(answered[0].data) or b"null"))
 
-        reply = once(person(request).pk, f"POST {request.path}", key, request.data, effect)
+        reply = reply_once(current_user(request).pk, f"POST {request.path}", key, request.data, effect)
         if answered:
             return answered[0]
         return Response(reply.body, status=reply.status, headers={"Idempotent-Replayed": "true"})

@@ -23,7 +23,7 @@ from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
 PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
-HAND_MADE = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
+INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
 class Cursor(NamedTuple):
@@ -36,7 +36,7 @@ class Cursor(NamedTuple):
 FIRST, LAST = Cursor(), Cursor(is_before=True)
 
 
-def page_of(row: type[Serializer]) -> Serializer:
+def page_schema(row: type[Serializer]) -> Serializer:
     """The schema of a page of `row`."""
     name = row.__name__.removesuffix("Out")
     url = URLField(allow_null=True)
@@ -51,7 +51,7 @@ def page(
     try:
         found = list(_from(rows, ordering, cursor)[: size + 1])
     except (ValueError, OverflowError, ValidationError, DataError) as error:  # a position that is no value
-        raise Invalid(HAND_MADE) from error
+        raise Invalid(INVALID_CURSOR) from error
     shown, has_more = found[:size], len(found) > size
     if cursor.is_before:
         shown.reverse()
@@ -67,7 +67,7 @@ def page(
     )
 
 
-def page_as(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
+def serialized_page(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
     """One page of `rows`, each as the serializer shows it."""
     return page(request, rows, lambda found: [dict(row) for row in out(found, many=True).data], *ordering)
 
@@ -87,10 +87,10 @@ def _cursor(request: Request, length: int) -> Cursor:
     try:
         values = parse_qs(b64decode(encoded, b"-_", validate=True).decode("ascii"), keep_blank_values=True)
     except ValueError as error:
-        raise Invalid(HAND_MADE) from error
+        raise Invalid(INVALID_CURSOR) from error
     cursor = Cursor(tuple(values.get("p", ())), "r" in values)
     if cursor == FIRST or len(cursor.position) not in (0, length):
-        raise Invalid(HAND_MADE)
+        raise Invalid(INVALID_CURSOR)
     return cursor
 
 

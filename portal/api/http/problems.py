@@ -33,7 +33,7 @@ KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
 ]
 
 
-class Foreign(Problem):
+class LibraryProblem(Problem):
     """An error of a library below us, put into our form."""
 
     def __init__(self, status: int, title: str, detail: str, reason: str, hint: str = "") -> None:
@@ -72,18 +72,18 @@ def as_problem(error: Exception) -> Problem:
             return Invalid(_by_field(error.detail))
         case exceptions.APIException():
             reason, hint = next(((r, h) for kind, r, h in KNOWN if isinstance(error, kind)), ("error", ""))
-            return Foreign(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
+            return LibraryProblem(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
         case Http404():
             return NotVisible()
         case PermissionDenied():
-            return Foreign(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
+            return LibraryProblem(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
         case RequestDataTooBig():
             return TooLarge("The body is too large.", hint="Send less.")
         case Retryable() if error.detail:
             return Busy(error.detail, reason=error.reason, hint=error.hint)
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
-    return Foreign(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
+    return LibraryProblem(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
 
 
 def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:

@@ -41,14 +41,14 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
-class Whole(serializers.IntegerField):
+class Integer(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
             raise serializers.ValidationError("Give a whole number, as a JSON number.")
         return data
 
 
-class Flag(serializers.BooleanField):
+class Boolean(serializers.BooleanField):
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
             raise serializers.ValidationError("Give true or false.")
@@ -81,7 +81,7 @@ class Quantity(serializers.CharField):
             raise serializers.ValidationError(f"{error}.") from error
 
 
-class Moment(serializers.DateTimeField):
+class Timestamp(serializers.DateTimeField):
     """An RFC 3339 time with its offset; in UTC afterwards."""
 
     def to_internal_value(self, value: Any) -> datetime:
@@ -95,15 +95,17 @@ class Moment(serializers.DateTimeField):
 
 
 class Body(serializers.Serializer):
-    """A JSON object whose fields are all known. ``not_offered`` names fields of the contract that do not work yet,
+    """A JSON object whose fields are all known. ``unsupported`` names fields of the contract that do not work yet,
     each with what does."""
 
-    not_offered: ClassVar[Mapping[str, str]] = {}
+    unsupported: ClassVar[Mapping[str, str]] = {}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise serializers.ValidationError("Give a JSON object.")
-        errors: dict[str, Any] = {name: [self._why_not(name)] for name in data if self._is_refused(name, data[name])}
+        errors: dict[str, Any] = {
+            name: [self._unsupported_sentence(name)] for name in data if self._is_refused(name, data[name])
+        }
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -113,11 +115,11 @@ class Body(serializers.Serializer):
         return values
 
     def _is_refused(self, name: str, value: Any) -> bool:
-        return name not in self.fields and not (name in self.not_offered and value is None)
+        return name not in self.fields and not (name in self.unsupported and value is None)
 
-    def _why_not(self, name: str) -> str:
+    def _unsupported_sentence(self, name: str) -> str:
         known = ", ".join(self.fields) or "none"
-        return self.not_offered.get(name, f"There is no such field. Fields are: {known}.")
+        return self.unsupported.get(name, f"There is no such field. Fields are: {known}.")
 
 
 def read(body: type[Body], request: Request) -> dict[str, Any]:
@@ -135,15 +137,15 @@ def read(body: type[Body], request: Request) -> dict[str, Any]:
     return values
 
 
-def words(request: Request, name: str) -> list[str]:
+def query_values(request: Request, name: str) -> list[str]:
     """Values of a query parameter, given once with commas or several times; Invalid for what no name can be."""
-    given = [word for value in request.query_params.getlist(name) for word in value.split(",") if word]
-    if any("\x00" in word for word in given):
+    given = [part for value in request.query_params.getlist(name) for part in value.split(",") if part]
+    if any("\x00" in part for part in given):
         raise Invalid({name: ["It has a character that no name has."]})
     return given
 
 
-def word(request: Request, name: str, default: str = "") -> str:
+def query_value(request: Request, name: str, default: str = "") -> str:
     """The one value of a query parameter."""
     value = request.query_params.get(name, default)
     if "\x00" in value:
@@ -151,7 +153,7 @@ def word(request: Request, name: str, default: str = "") -> str:
     return value
 
 
-def flag(request: Request, name: str, default: bool) -> bool:
+def query_flag(request: Request, name: str, default: bool) -> bool:
     """A query parameter that is ``true`` or ``false``."""
     value = request.query_params.get(name, str(default)).lower()
     if value not in ("true", "false"):

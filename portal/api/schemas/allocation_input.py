@@ -10,7 +10,7 @@ NO_MODE_YET = "It is not offered yet. Use mode hold: run the job yourself with t
 
 AllocationBody = body_of(
     allocation_spec.AllocationRequest,
-    not_offered={
+    unsupported={
         "job": NO_MODE_YET,
         "workspace": NO_MODE_YET,
     },

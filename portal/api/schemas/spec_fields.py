@@ -11,25 +11,25 @@ from rest_framework import serializers
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
-from allocations.requests.rules import LONGEST
-from portal.api.http.strict import Amount, Body, Flag, Moment, Text, Whole
+from allocations.requests.rules import MAX_DURATION
+from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
 
-MAX_HOURS = LONGEST.days * 24
-SHORTEST_HOURS = Decimal("0.000001")
+MAX_HOURS = MAX_DURATION.days * 24
+MIN_HOURS = Decimal("0.000001")
 SCALARS = (str, int, bool)
 
 
 def hours_field(required: bool) -> Amount:
-    words = f"Give a number above 0, at most {MAX_HOURS}."
+    out_of_range = f"Give a number above 0, at most {MAX_HOURS}."
     return Amount(
         max_digits=12,
         decimal_places=6,
-        min_value=SHORTEST_HOURS,
+        min_value=MIN_HOURS,
         max_value=Decimal(MAX_HOURS),
         required=required,
         allow_null=not required,
-        error_messages={"min_value": words, "max_value": words},
+        error_messages={"min_value": out_of_range, "max_value": out_of_range},
         help_text=f"Above 0, at most {MAX_HOURS}.",
     )
 
@@ -45,7 +45,7 @@ def _input(field: SpecField) -> serializers.Field:
     if field.type is Decimal:
         return hours_field(required=False)
     if field.type is datetime:
-        return Moment(**optional)
+        return Timestamp(**optional)
     if field.type is CustomClaim:
         return ClaimField(**optional)
     if get_origin(field.type) is Mapping:
@@ -59,9 +59,9 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
     if not (field.is_optional or field.is_required or field.info.is_required):
         options = {**options, "default": field.default}
     if field.type is int:
-        return Whole(**options)
+        return Integer(**options)
     if field.type is bool:
-        return Flag(**options)
+        return Boolean(**options)
     if options.get("default") == "":
         options = {**options, "allow_blank": True}
     return Text(max_length=field.info.max_length, **options)

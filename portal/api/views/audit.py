@@ -17,9 +17,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import Moment, word, words
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Timestamp, query_value, query_values
 from portal.audit import heads as audit_heads
 from portal.core.errors import Invalid
 from portal.core.models import AuditEntry, AuditSeal
@@ -74,11 +74,11 @@ class AsAsked(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-@extend_schema(parameters=SEARCH, responses=page_of(EntryOut))
+@extend_schema(parameters=SEARCH, responses=page_schema(EntryOut))
 @api_view(["GET"])
 def entries(request: Request) -> Response:
     """Who did what to what, newest first. Operators and auditors see all, leads what concerns their teams."""
-    rows = audit_log.found(person(request), _search(request))
+    rows = audit_log.found(current_user(request), _search(request))
     return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
 
 
@@ -90,11 +90,11 @@ def entries(request: Request) -> Response:
 @content_negotiation_class(AsAsked)
 def export(request: Request) -> StreamingHttpResponse:
     """All that is found, newest first, streamed as CSV or as a JSON document a line; itself an entry of the log."""
-    format_ = word(request, "format", "jsonl")
+    format_ = query_value(request, "format", "jsonl")
     if format_ not in FORMATS:
         raise Invalid({"format": [f"Use one of {', '.join(FORMATS)}."]})
     media_type, lines = FORMATS[format_]
-    found = audit_log.export(person(request), _search(request))
+    found = audit_log.export(current_user(request), _search(request))
     return StreamingHttpResponse(
         lines(map(document, found)),
         content_type=media_type,
@@ -107,7 +107,7 @@ def export(request: Request) -> StreamingHttpResponse:
 def heads(request: Request) -> Response:
     """The chain's head at the end of each day that is over, oldest first, to be kept elsewhere; the last 31 days unless
     `since` says more. For operators and auditors."""
-    user, given = person(request), word(request, "since")
+    user, given = current_user(request), query_value(request, "since")
     try:
         since = date.fromisoformat(given) if given else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
@@ -124,16 +124,16 @@ def document(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _search(request: Request) -> Search:
-    named = {name: tuple(words(request, name)) for name in (*audit_log.NAMED, "action")}
+    named = {name: tuple(query_values(request, name)) for name in (*audit_log.NAMED, "action")}
     times = {name: _moment(request, name) for name in ("since", "until")}
-    return Search(**named, **times, q=word(request, "q"))  # type: ignore[arg-type]
+    return Search(**named, **times, q=query_value(request, "q"))  # type: ignore[arg-type]
 
 
 def _moment(request: Request, name: str) -> datetime | None:
     """In a URL a bare + (of an offset, as in +02:00) is a space."""
-    given = word(request, name).replace(" ", "+")
+    given = query_value(request, name).replace(" ", "+")
     try:
-        return Moment().to_internal_value(given) if given else None
+        return Timestamp().to_internal_value(given) if given else None
     except serializers.ValidationError as error:
         raise Invalid({name: [str(message) for message in error.detail]}) from error
 

@@ -15,9 +15,9 @@ from allocations.queues import jobs as found
 from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
 from allocations.queues.queue import QueuePosition
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import words
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import query_values
 from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.core import clock, money
 from portal.core.errors import NotVisible
@@ -66,15 +66,15 @@ class OneJobOut(JobOut):
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
     ],
-    responses=page_of(JobOut),
+    responses=page_schema(JobOut),
 )
 @api_view(["GET"])
 def jobs(request: Request) -> Response:
     """Jobs with the queue label in all projects that the caller sees, newest first; ended ones while they are there."""
-    projects = access.visible_projects(person(request))
-    if wanted := words(request, "project"):
+    projects = access.visible_projects(current_user(request))
+    if wanted := query_values(request, "project"):
         projects = projects.filter(slug__in=wanted)
-    if wanted := words(request, "team"):
+    if wanted := query_values(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
     newest = (f"-{name}" for name in found.ORDER)
     return page(request, found.rows(projects), lambda seen: _many(found.read(seen)), *newest)
@@ -84,7 +84,7 @@ def jobs(request: Request) -> Response:
 @api_view(["GET"])
 def job(request: Request, uid: UUID) -> Response:
     """One Job, its place as Kueue has it now, and why its pods were refused, if any were."""
-    one = found.visible(person(request), uid)
+    one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
     [row] = _many([one], {uid: place} if (place := team_queue.position(one)) else {})

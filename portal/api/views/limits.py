@@ -13,9 +13,9 @@ from rest_framework.response import Response
 
 from allocations.limits import services as limit_services
 from portal.api.http import etag
-from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import Amount, Body, Text, Whole, read, words
+from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Amount, Body, Integer, Text, query_values, read
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants import access
@@ -45,9 +45,9 @@ class LimitOut(serializers.Serializer):
 
 
 class TermsBody(Body):
-    nominal = Whole(min_value=0, max_value=MAX_UNITS)
-    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
-    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
+    nominal = Integer(min_value=0, max_value=MAX_UNITS)
+    borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
+    lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
 
 
 class LimitBody(TermsBody):
@@ -103,7 +103,7 @@ class EffectOut(serializers.Serializer):
         OpenApiParameter(name, OpenApiTypes.STR)
         for name in ("department", "team", "project", "member", "pool", "offering", "flavor")
     ],
-    responses=page_of(LimitOut),
+    responses=page_schema(LimitOut),
 )
 @extend_schema(methods=["POST"], request=LimitBody, responses={201: LimitOut})
 @api_view(["GET", "POST"])
@@ -111,7 +111,7 @@ class EffectOut(serializers.Serializer):
 def limits(request: Request) -> Response:
     """Limits the caller sees. POST sets one: operators those of departments and teams, leads those of their projects
     and members."""
-    user = person(request)
+    user = current_user(request)
     if request.method == "POST":
         body = read(LimitBody, request)
         holder, scope = _parties(user, body)
@@ -121,7 +121,7 @@ def limits(request: Request) -> Response:
     rows = limit_services.visible(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
     for name in ("department", "team", "project", *fields):
-        if given := words(request, name):
+        if given := query_values(request, name):
             rows = rows.filter(**{f"{fields.get(name, name + '__slug')}__in": given})
     return page(request, rows, lambda found: [document(row) for row in found], "id")
 
@@ -131,7 +131,7 @@ def limits(request: Request) -> Response:
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
     """What setting this limit would do: which allocations count against it, and what Kueue is told."""
-    user = person(request)
+    user = current_user(request)
     body = read(LimitBody, request)
     found = limit_services.effect(user, *_parties(user, body), _limit_spec(body))
     return Response(
@@ -159,7 +159,7 @@ def preview(request: Request) -> Response:
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
     """One limit. A change needs If-Match; taking one away leaves nothing of Kueue's, and no bound of the portal's."""
-    user = person(request)
+    user = current_user(request)
     row = limit_services.one(user, id_)
     if request.method != "GET":
         _require_scope(request, services.holder_and_scope(row)[0])
@@ -194,7 +194,7 @@ class PolicyBody(Body):
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
     """How a department or team competes for what others lend: its weight, and whom it may take back from."""
-    user = person(request)
+    user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
 

@@ -14,9 +14,9 @@ from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import forecast, isolation
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import flag, word, words
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
 from portal.core import clock
@@ -91,7 +91,7 @@ class OfferingOut(serializers.Serializer):
         OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
         OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
     ],
-    responses=page_of(OfferingOut),
+    responses=page_schema(OfferingOut),
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:
@@ -100,17 +100,17 @@ def offerings(request: Request) -> Response:
 
     With `free=true`, what has something free; with `project` too, what the project's team can get now.
     """
-    user = person(request)
-    slug = word(request, "project")
+    user = current_user(request)
+    slug = query_value(request, "project")
     project = access.project_for(user, slug) if slug else None
     teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
     availability = Availability(teams, user=user, project=project)
     rows = catalog.offerings()
-    if kinds := words(request, "kind"):
+    if kinds := query_values(request, "kind"):
         if unknown := sorted(set(kinds) - set(Kind.values)):
             raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
         rows = rows.filter(kind__in=kinds)
-    if flag(request, "free", False):
+    if query_flag(request, "free", False):
         rows = rows.filter(
             key__in=[
                 o.key

@@ -13,8 +13,8 @@ from rest_framework.utils.urls import replace_query_param
 from allocations.queues import lending
 from allocations.queues import queue as team_queue
 from allocations.queues.entries import Entry
-from portal.api.http.auth import person
-from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_of
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
 from portal.api.views.lending import document
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -78,7 +78,7 @@ class LoadOut(serializers.Serializer):
     admitted = serializers.IntegerField()
 
 
-@extend_schema(operation_id="queues_list", responses=page_of(LoadOut))
+@extend_schema(operation_id="queues_list", responses=page_schema(LoadOut))
 @api_view(["GET"])
 def queues(request: Request) -> Response:
     """The queues of the teams the caller sees, in numbers."""
@@ -86,7 +86,7 @@ def queues(request: Request) -> Response:
     def render(teams: list[Team]) -> list[dict[str, Any]]:
         return [{"team": slug, **load._asdict()} for slug, load in team_queue.loads(teams).items()]
 
-    return page(request, access.visible_teams(person(request)), render, "slug")
+    return page(request, access.visible_teams(current_user(request)), render, "slug")
 
 
 FIRST = (1, 1_000_000)
@@ -104,7 +104,7 @@ LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
     """The queue of a team the caller sees, a page at a time."""
-    team = access.team_for(person(request), slug)
+    team = access.team_for(current_user(request), slug)
     pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
     size = _whole(request, "limit", *LIMIT)
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)

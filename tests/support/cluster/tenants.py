@@ -34,7 +34,7 @@ def token_of(user: User) -> Callable[[], str]:
 
     def token() -> str:
         if not minted or minted[-1].expires_at < clock.now() + timedelta(minutes=10):
-            minted.append(credentials.mint(connect(), user.username, credentials.LONGEST_S))
+            minted.append(credentials.mint(connect(), user.username, credentials.MAX_TTL_S))
         return minted[-1].token
 
     return token
