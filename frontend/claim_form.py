@@ -145,7 +145,7 @@ def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[
     }
 
 
-def where(field: str) -> str:
+def field_label(field: str) -> str:
     """``claim.requests[0].count`` as people count: ``Request 1, count: ``; "" for what is no part of a claim."""
     if not field.startswith("claim."):
         return ""

@@ -21,11 +21,11 @@ from portal.tenants.models import Project, Scope
 MAX_HOURS = MAX_DURATION.days * 24
 MIN_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
-LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
+TOKEN_LIFETIMES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
 MINUTE = "%Y-%m-%dT%H:%M"
 """As browsers send a time."""
 NO_OFFERING = "Choose what you need."
-TOGETHER = {
+CONSTRAINT_CHOICES = {
     "same_gpu": "all on one GPU",
     "same_pcie_root": "all under one PCIe root",
     "same_clique": "all in one NVLink clique",
@@ -44,11 +44,13 @@ class Form(forms.Form):
     default_renderer = Renderer
     use_required_attribute = True
 
-    def refuse(self, problem: Problem) -> None:
+    def add_problem(self, problem: Problem) -> None:
         """Say what a service refused, at its field if the form has it."""
         for name, messages in problem.errors.items():
             known = name in self.fields
-            self.add_error(name if known else None, [f"{'' if known else claim_form.where(name)}{m}" for m in messages])
+            self.add_error(
+                name if known else None, [f"{'' if known else claim_form.field_label(name)}{m}" for m in messages]
+            )
         if not problem.errors:
             self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
 
@@ -123,7 +125,7 @@ class RequestForm(LengthForm):
     constraints = forms.MultipleChoiceField(
         required=False,
         label="Slices together",
-        choices=TOGETHER.items(),
+        choices=CONSTRAINT_CHOICES.items(),
         widget=forms.CheckboxSelectMultiple,
         help_text="By DRA. Over REST: <code>constraints</code>.",
     )
@@ -195,7 +197,7 @@ class TokenForm(Form):
         widget=forms.CheckboxSelectMultiple,
         help_text="Never more than you may do yourself.",
     )
-    lives = forms.ChoiceField(choices=LIVES.items(), initial="90", label="Works for")
+    lives = forms.ChoiceField(choices=TOKEN_LIFETIMES.items(), initial="90", label="Works for")
 
     def ttl(self) -> timedelta:
         return timedelta(days=int(self.cleaned_data["lives"]))

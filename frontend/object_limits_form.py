@@ -41,7 +41,7 @@ class ObjectLimitsForm(Form):
             "config_size_kib": CONFIG_KIB if size_kib is None else size_kib,
         }
 
-    def refuse(self, problem: Problem) -> None:
+    def add_problem(self, problem: Problem) -> None:
         """Say what the service refused at the kind's own field, and what concerns all kinds above the form."""
         for name, messages in problem.errors.items():
             field = name.removeprefix("object_limits.")

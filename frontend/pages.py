@@ -36,7 +36,7 @@ class PageRequest(AuthenticatedHttpRequest):
 Page = Callable[Concatenate[PageRequest, P], HttpResponse]
 
 
-class ClusterSaidNo(Problem):
+class ClusterRefusal(Problem):
     status = 502
     reason = "cluster_refused"
     title = "The cluster refused"
@@ -66,7 +66,7 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             response = problem_page(person, told)
         except Permanent as error:
             log.error("page.refused_by_cluster", error=str(error))
-            response = problem_page(person, ClusterSaidNo(str(error), hint="Tell an operator; the portal goes on."))
+            response = problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
         patch_vary_headers(response, ["HX-Request"])
         return response
 
@@ -79,7 +79,7 @@ def show(
     """The page, or only its ``partial`` where htmx asks: one template, one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    banners = {"silent": _silent(), "store_full": refused_writes() > 0}
+    banners = {"silent": _stale_process(), "store_full": refused_writes() > 0}
     return render(request, template, {**banners, **context}, status=status)
 
 
@@ -99,7 +99,7 @@ def _count(request: PageRequest) -> None:
         raise TooManyRequests(limit, wait_s)
 
 
-def _silent() -> str:
+def _stale_process() -> str:
     """Which of the portal's processes has not worked for a while, or nothing."""
     last, now = heartbeat.last(), clock.now()
     return " and ".join(

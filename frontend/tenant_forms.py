@@ -55,12 +55,12 @@ class InvitationForm(MemberForm):
         widget=forms.TextInput(attrs=PLAIN),
     )
 
-    def refuse(self, problem: Problem) -> None:
+    def add_problem(self, problem: Problem) -> None:
         """Say it at the field of the form that stands for the service's."""
         for message in problem.errors.pop("invitee", []):
             self.add_error("username", message)
         if problem.errors or not self.errors:
-            super().refuse(problem)
+            super().add_problem(problem)
 
 
 class DepartmentForm(Form):
@@ -163,7 +163,7 @@ class ArchiveForm(Form):
         try:
             archive.require_confirmation(self.project, self.cleaned_data.get("confirm", ""))
         except Invalid as problem:
-            self.refuse(problem)
+            self.add_problem(problem)
 
 
 class MoveForm(Form):

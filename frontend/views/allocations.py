@@ -17,9 +17,9 @@ from allocations.queues import queue
 from allocations.requests import selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
+from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
 from frontend.presenters.allocations import Card, cards, event
-from frontend.versions import unchanged, version
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -140,7 +140,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
         try:
             row = services.extend(request.user, row, form.chosen_hours())
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{row.name} now ends at {row.ends_at:%Y-%m-%d %H:%M} UTC.")
             return redirect("allocation", row.pk)

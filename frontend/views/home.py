@@ -7,9 +7,9 @@ from allocations.capacity.headroom import Availability
 from allocations.queues import queue
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
+from frontend.poll_version import unchanged, version
 from frontend.presenters.allocations import cards
 from frontend.presenters.offerings import headroom
-from frontend.versions import unchanged, version
 from portal.core import clock
 from portal.tenants import access, invitations
 from portal.tenants.models import Team

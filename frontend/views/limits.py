@@ -75,6 +75,6 @@ def change(request: PageRequest) -> HttpResponse:
                 return redirect("limits")
             context["effect"] = limit_services.effect(user, holder, scope, wanted)
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
     status = 400 if request.method == "POST" and form.errors else 200
     return show(request, "frontend/limit.html", context, status=status)

@@ -32,7 +32,7 @@ def me(request: PageRequest) -> HttpResponse:
                     request.user, values["name"], values["scopes"], form.ttl(), actor=request.user.username
                 )
             except Invalid as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 form, status = TokenForm(), 201
     return show(request, "frontend/me.html", {"form": form, "secret": secret, **_about(request)}, status=status)

@@ -32,7 +32,7 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
         try:
             organization.change_project(request.user, row, lock=_locked, **form.settings())
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"Object limits of {row.slug} saved.")
             return redirect("object-limits", row.slug)

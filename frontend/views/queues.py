@@ -42,7 +42,7 @@ def queue(request: PageRequest, slug: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageRange:
     """Which entries of how many are shown; ``previous`` and ``next`` are queries of the pages beside, or empty."""
 
     first: int
@@ -56,9 +56,9 @@ class Shown:
         return self.first > 1 or self.last < self.of
 
 
-def _page(of: int, first: int, query: str) -> Shown:
+def _page(of: int, first: int, query: str) -> PageRange:
     last = min(of, first + team_queue.PAGE_SIZE - 1)
-    return Shown(
+    return PageRange(
         first=first,
         last=last,
         of=of,

@@ -28,8 +28,8 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
-NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
-ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
+EMPTY_SUMMARY: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
+ALREADY_REQUESTED = "This was asked already; here it is. For another one, open Request anew."
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
 DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
@@ -65,14 +65,14 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     try:
         id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
     except Invalid as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
     except Refused as problem:
         if problem.reason != "name_taken":
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    messages.success(request, ASKED_ALREADY if is_replayed else "Asked for. This page follows it.")
+    messages.success(request, ALREADY_REQUESTED if is_replayed else "Asked for. This page follows it.")
     return redirect("allocation", id_)
 
 
@@ -91,7 +91,7 @@ def _page(
         "projects": projects,
         "choices": [],
         "chosen": values.get("offering", ""),
-        "who_to_ask": [] if projects else _who_to_ask(request),
+        "who_to_ask": [] if projects else _contacts(request),
     }
     if project is not None:
         team, availability = project.team, Availability([project.team], user=request.user, project=project)
@@ -108,7 +108,7 @@ def _page(
 def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
     """What the summary says: the preview, or why there is none yet."""
     if not values.get("offering"):
-        return NOTHING_CHOSEN
+        return EMPTY_SUMMARY
     form = RequestForm(projects, values)
     try:
         if not form.is_valid():
@@ -116,11 +116,11 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         spec = form.spec()
         seen = services.preview(request.user, spec)
     except Invalid as problem:
-        words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
-        return NOTHING_CHOSEN | {"unclear": " ".join(words)}
+        words = (f"{claim_form.field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
+        return EMPTY_SUMMARY | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
-        return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
-    return NOTHING_CHOSEN | _summary(seen, spec, values)
+        return EMPTY_SUMMARY | {"unclear": f"{problem.detail} {problem.hint}"}
+    return EMPTY_SUMMARY | _summary(seen, spec, values)
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
@@ -183,7 +183,7 @@ def _initial(values: QueryDict) -> dict[str, Any]:
     return {**values.dict(), "constraints": values.getlist("constraints")}
 
 
-def _who_to_ask(request: PageRequest) -> list[str]:
+def _contacts(request: PageRequest) -> list[str]:
     """Names of the leads of the person's teams, else of the operators."""
     leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
     operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)

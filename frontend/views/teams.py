@@ -35,9 +35,11 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         status = 400
         if form.is_valid():
             try:
-                said = _bring_in(request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add)
+                said = _add_or_invite(
+                    request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add
+                )
             except (Invalid, Refused) as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 messages.success(request, said)
                 return redirect("team", row.slug)
@@ -56,7 +58,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
     return show(request, "frontend/team.html", context, status=status)
 
 
-def _bring_in(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
+def _add_or_invite(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
     """Give the role to a member, or to whom an operator adds; else invite. Returns what to say of it."""
     if members.member(row, username):
         made = members.set_role(user, row, username, role)

@@ -39,7 +39,7 @@ def form_page(
                 with transaction.atomic():
                     done = act(form.cleaned_data)
             except (Invalid, Refused) as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 messages.success(request, done)
                 return redirect(words["back"])
