@@ -16,14 +16,14 @@ from portal.tenants.models import Project, User
 Limits = tuple[AllocationLimit, ...]
 
 
-class Applying(NamedTuple):
+class ApplicableLimits(NamedTuple):
     """The limits on one more allocation: on one that starts now, and on one that starts later."""
 
     live: Limits
     scheduled: Limits
 
 
-def applying(project: Project, user: User) -> Applying:
+def applicable_limits(project: Project, user: User) -> ApplicableLimits:
     """The limits of the project and of the person in it, with what is used of each. One query.
 
     Whoever acts upon them holds the advisory lock ``live`` of the project.
@@ -36,7 +36,7 @@ def applying(project: Project, user: User) -> Applying:
         scheduled=Count("pk", filter=~live),
         own_scheduled=Count("pk", filter=~live & own),
     )
-    return Applying(
+    return ApplicableLimits(
         live=(
             AllocationLimit("project", is_scheduled=False, limit=LIVE_PER_PROJECT, used=used["live"]),
             AllocationLimit("member", is_scheduled=False, limit=settings.LIVE_PER_MEMBER, used=used["own_live"]),

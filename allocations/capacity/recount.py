@@ -22,7 +22,7 @@ def recount_departments() -> None:
     _recount(counted.select_related("department", "pool", "offering", "flavor"))
 
 
-def recount_those_of(row: Allocation) -> None:
+def recount_limits_on(row: Allocation) -> None:
     """Count anew the limits on an allocation that is there without having been asked for."""
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
@@ -37,10 +37,10 @@ def _recount(limits: QuerySet[Limit]) -> None:
         return
     index = OfferingIndex()
     for limit in rows:
-        counting.recount(limit, uses(index, services.holder_and_scope(limit)[0]))
+        counting.recount(limit, demands(index, services.holder_and_scope(limit)[0]))
 
 
-def uses(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
+def demands(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
     """What each of the holder's allocations takes."""
     return [(row.pk, index.demand_of(row)) for row in live_allocations(holder)]
 

@@ -13,7 +13,7 @@ from allocations.claims.model import Choice, Claim, Device
 from allocations.claims.units import DeviceDemands
 
 
-def least(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
+def min_card_part(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
     """Cards' memory that the claim takes at least: 2 for two whole cards, 1/8 for a card or one eighth of one."""
     return sum((_of_request(request.choices, devices, demands) for request in claim.requests), Fraction(0))
 

@@ -234,7 +234,7 @@ def _concerns(constraint: Constraint, request: Request, choice: Choice) -> bool:
     )
 
 
-def most_of(claim: Claim, index: int, fleet: Fleet) -> int:
+def max_count(claim: Claim, index: int, fleet: Fleet) -> int:
     """The largest count with which the claim's request of that index would fit, all else as it is; 0 when none does."""
     request = claim.requests[index]
     asked = max((choice.count or 1 for choice in request.choices), default=1)
@@ -253,7 +253,7 @@ def without(claim: Claim, dropped: Iterable[Constraint]) -> Claim:
     return replace(claim, constraints=tuple(constraint for constraint in claim.constraints if constraint not in gone))
 
 
-def each_alone(claim: Claim) -> Iterator[tuple[int, Claim]]:
+def single_requests(claim: Claim) -> Iterator[tuple[int, Claim]]:
     """Every request as a claim of its own, without what binds it to others."""
     for index, request in enumerate(claim.requests):
         yield index, replace(claim, requests=(request,), constraints=())

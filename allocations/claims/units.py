@@ -45,7 +45,7 @@ class Uncountable(Exception):
         self.path, self.detail, self.hint = path, detail, hint
 
 
-def most(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
+def max_demand(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
     """The most that the claim can take. Raises Uncountable."""
     parts = [_largest([_of(choice, devices, demands) for choice in request.choices]) for request in claim.requests]
     total: Counter[str] = Counter()

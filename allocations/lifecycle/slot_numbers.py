@@ -37,7 +37,7 @@ def assign(row: Allocation) -> str:
         if row.number is not None:
             return ""
         leased = _of_lease(row)
-        full = [one for one in allocation_limits.applying(row.project, row.requested_by).live if one.is_full]
+        full = [one for one in allocation_limits.applicable_limits(row.project, row.requested_by).live if one.is_full]
         if leased is None and full:
             return _wait(full[0])
         number = free(row.project) if leased is None else of_adopted(row.project, leased)

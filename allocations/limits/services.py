@@ -100,7 +100,7 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
     _require(user, holder)
     counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
-        uses = recount.uses(OfferingIndex(), holder) if counted else []
+        uses = recount.demands(OfferingIndex(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
 
 
@@ -140,7 +140,7 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         quotas = QuotaUsage(usage)
         by_queue = quotas.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
-        over, borrowed = quotas.excess(quotas.quotas.with_(row), selectors.name_of(holder), row.pool)
+        over, borrowed = quotas.excess(quotas.quotas.with_limit(row), selectors.name_of(holder), row.pool)
     else:
         in_use = sum((counted for _, counted in counts), Fraction(0))
         over, borrowed = max(Fraction(0), in_use - spec.nominal), Fraction(0)
@@ -184,7 +184,8 @@ def _queues(holder: Holder) -> list[str]:
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:
     cluster = Cluster.objects.get(slug=settings.CLUSTER_NAME)
     quotas = selectors.quota_snapshot()
-    return differences.between(selectors.manifests(cluster, quotas), selectors.manifests(cluster, quotas.with_(row)))
+    before, after = (selectors.manifests(cluster, each) for each in (quotas, quotas.with_limit(row)))
+    return differences.between(before, after)
 
 
 def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:

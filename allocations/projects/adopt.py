@@ -1,6 +1,6 @@
 """A project takes a namespace that is there already, and when its guard may begin to refuse.
 
-An admin of the cluster lets the portal in by a label on the namespace. The guard then warns: `waiting_for` tells which
+An admin of the cluster lets the portal in by a label on the namespace. The guard then warns: `refused_pods` tells which
 pods it would refuse, and when there are none an operator has it refuse.
 """
 
@@ -30,7 +30,7 @@ def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **option
     return services.create_project(team, slug, name, namespace=namespace, adopt=True, actor=user.username, **options)
 
 
-def waiting_for(user: User, project: Project) -> list[Ungated]:
+def refused_pods(user: User, project: Project) -> list[Ungated]:
     """Pods of the project's namespace that the guard would refuse, were they made anew; empty: it may refuse."""
     access.require(user, "structure.manage", project.team)
     return namespaces.ungated(connect(), project.namespace)

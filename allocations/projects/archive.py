@@ -26,7 +26,7 @@ from portal.workqueue import targets
 
 
 @dataclass(frozen=True)
-class Ends:
+class ArchivePreview:
     """What archiving would end. ``per_hour`` is what the held allocations cost now, and would no longer."""
 
     allocations: tuple[Allocation, ...]
@@ -36,13 +36,13 @@ class Ends:
     deletes_namespace: bool
 
 
-def preview(user: User, project: Project) -> Ends:
+def preview(user: User, project: Project) -> ArchivePreview:
     """What would end; writes nothing. Raises Forbidden, NotVisible; ClusterUnavailable where Jobs cannot be read."""
     access.require(user, "structure.manage", project.team)
     live = list(_live(project))
     known = selectors.details(live)
     held = [known[row.pk] for row in live if row.held_at is not None]
-    return Ends(
+    return ArchivePreview(
         allocations=tuple(live),
         jobs=tuple(job.name for job in namespaces.queued_jobs(connect(), project.namespace)),
         per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),

@@ -21,7 +21,7 @@ from quotas.catalog.models import Cluster
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
-LOOK_AGAIN = timedelta(seconds=60)
+RECHECK_AFTER = timedelta(seconds=60)
 """How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
 
 
@@ -41,7 +41,7 @@ def reconcile_inventory() -> datetime | None:
             taken,
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
         )
-        found = pool_names.kept(cluster, found)
+        found = pool_names.with_kept_names(cluster, found)
         per_card = catalog.per_card(cluster, found)
         metered = job_ledger.metered()
         is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
@@ -50,7 +50,7 @@ def reconcile_inventory() -> datetime | None:
         if is_new:
             projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in projects))
-    return clock.now() + LOOK_AGAIN if is_blocked else None
+    return clock.now() + RECHECK_AFTER if is_blocked else None
 
 
 def _sync(

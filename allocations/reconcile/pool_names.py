@@ -14,7 +14,7 @@ from quotas.catalog.models import Cluster, Pool
 from quotas.catalog.types import Discovered
 
 
-def kept(cluster: Cluster, found: Discovered) -> Discovered:
+def with_kept_names(cluster: Cluster, found: Discovered) -> Discovered:
     """``found``, with the names of before where a pool would change its resource and something stands on its flavor."""
     known = dict(
         Pool.objects.filter(flavor__cluster=cluster, flavor__path__in=NAMING_PATHS).values_list("key", "resources")

@@ -45,7 +45,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         mirror.require_recent()
         adopt(project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return teardown.take_down(project, targets.project(slug), client)
+            return teardown.tear_down(project, targets.project(slug), client)
         snapshot, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
         if _namespace_lost(project, snapshot, done, client):
             _fail_allocations(project)
@@ -56,7 +56,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         stale = [[ref for ref in done if ref not in wanted]]
         apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), targets.project(slug))
         forget(ref for ref in stale[0] if is_gone(ref, snapshot, done[ref]))
-        return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
+        return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
 def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectFacts:

@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from allocations.capacity.recount import recount_those_of
+from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -76,6 +76,6 @@ def _adopt(lease: MirrorObject) -> None:
                 "resource_version": str(lease.resource_version),
             }
             message = "Made again from its lease: the database had lost it."
-            recount_those_of(row)
+            recount_limits_on(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
             workqueue.enqueue(targets.allocation(row.pk), targets.project(project.slug))

@@ -21,11 +21,11 @@ from portal.core import clock
 from portal.tenants.models import Project
 from portal.workqueue.targets import Target
 
-LOOK_AGAIN = timedelta(seconds=5)
+RECHECK_AFTER = timedelta(seconds=5)
 LAST = ("GpuProject", "Namespace")
 
 
-def take_down(project: Project, target: Target, client: Client) -> datetime | None:
+def tear_down(project: Project, target: Target, client: Client) -> datetime | None:
     """The next step towards nothing; returns when to look again, or None when nothing is left.
 
     What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
@@ -36,12 +36,12 @@ def take_down(project: Project, target: Target, client: Client) -> datetime | No
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
     apply(client, plan(DesiredState(unwanted=[ways_in]), snapshot, done), target)
     if not nothing_left(ways_in, snapshot, done):
-        return clock.now() + LOOK_AGAIN
+        return clock.now() + RECHECK_AFTER
     if _end_jobs(project, snapshot, client):
-        return clock.now() + LOOK_AGAIN
+        return clock.now() + RECHECK_AFTER
     leave = _give_back if project.adopted else _delete
     if leave(project, target, snapshot, done, client):
-        return clock.now() + LOOK_AGAIN
+        return clock.now() + RECHECK_AFTER
     forget(done)
     return None
 

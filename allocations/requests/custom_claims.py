@@ -54,14 +54,14 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     _permit(user, project, claim)
     _check_sharing(claim, offering, inventory.schema.shareable)
     try:
-        demand = units.most(claim, inventory.fleet.devices, inventory.demands)
+        demand = units.max_demand(claim, inventory.fleet.devices, inventory.demands)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
     built = spec.build(claim, inventory.schema.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
-    part = card_parts.least(claim, inventory.fleet.devices, inventory.demands)
+    part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return Prepared(stored, demand, fit.fits(claim, inventory.now), diagnostics.infeasible(claim, inventory.fleet))
 
@@ -128,7 +128,7 @@ def _path(claim: Claim, field: str) -> str:
     return f"{choice.path}.cel[{location.selector - first}]"
 
 
-def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def requested_document(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The document as it was asked."""
     claim = CustomClaim.of_column(stored)
     return None if claim is None else dict(claim.document)

@@ -76,7 +76,7 @@ def more_than_a_node(request: AdmissionInput) -> Violation | None:
     )
 
 
-MEANS = {
+CONSTRAINT_PHRASES = {
     "same_gpu": "on one GPU",
     "same_pcie_root": "on GPUs of one PCIe root",
     "same_clique": "in one NVLink clique",
@@ -108,11 +108,11 @@ def constraint_never_holds(request: AdmissionInput) -> Violation | None:
     if request.max_colocated == 0:
         lacks = {"same_clique": "node has the label nvidia.com/gpu.clique", "same_pcie_root": "GPU tells its PCIe root"}
         why = next((f": no {lacks[name]}" for name in request.constraints if name in lacks), "")
-        detail = f"No slice of {request.offering} can be {_meant(request)}{why}."
+        detail = f"No slice of {request.offering} can be {_constraint_phrase(request)}{why}."
         hint = "Leave this constraint out."
     else:
         most = f"{_plural(request.max_colocated)} of {request.offering}"
-        detail = f"{most} can be {_meant(request)} at most, and {request.count} were asked."
+        detail = f"{most} can be {_constraint_phrase(request)} at most, and {request.count} were asked."
         hint = _at_most(request, f", or leave out {_listed(request)}")
     return Violation("never_fits", f"node:{request.offering}", request.max_colocated, 0, request.count, detail, hint)
 
@@ -121,8 +121,8 @@ def _listed(request: AdmissionInput) -> str:
     return " and ".join(f"constraints.{name}" for name in request.constraints)
 
 
-def _meant(request: AdmissionInput) -> str:
-    return " and ".join(MEANS[name] for name in request.constraints)
+def _constraint_phrase(request: AdmissionInput) -> str:
+    return " and ".join(CONSTRAINT_PHRASES[name] for name in request.constraints)
 
 
 def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
@@ -170,7 +170,7 @@ def more_than_the_quota(request: AdmissionInput) -> Violation | None:
     )
 
 
-WHOSE = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
+SUBJECTS = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
 
 
 def full_limits(request: AdmissionInput) -> list[Violation]:
@@ -189,8 +189,8 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
                 one.limit,
                 one.used,
                 request.count,
-                f"{WHOSE[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of}; "
-                f"{one.used} are in use or asked for, and {request.count} more were asked.",
+                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of};"
+                f" {one.used} are in use or asked for, and {request.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",

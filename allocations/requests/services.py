@@ -86,7 +86,7 @@ def preview(user: User, spec: AllocationRequest) -> Preview:
     span = _period(spec, now)
     _check(user, project, offering, spec)
     availability = Availability([project.team], user=user, project=project, cliques=spec.constraints.same_clique)
-    bounds = allocation_limits.applying(project, user)
+    bounds = allocation_limits.applicable_limits(project, user)
     applying = bounds.scheduled if span.starts_at else bounds.live
     own = custom_claims.prepare(user, project, offering, spec.claim.document) if spec.claim is not None else None
     of_claim = availability.index.demand_of_claim(offering, own.demand.amounts, own.demand.share) if own else None

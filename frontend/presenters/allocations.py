@@ -133,7 +133,7 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
-        claim=json.dumps(custom_claims.asked(row.claim), indent=2) if row.claim else "",
+        claim=json.dumps(custom_claims.requested_document(row.claim), indent=2) if row.claim else "",
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
         can_release=goes_on and permissions.can("allocation.release", team, owner),
         can_extend=goes_on and permissions.can("allocation.extend", team, owner),

@@ -16,7 +16,7 @@ from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
 from quotas.limits.models import Limit
-from quotas.limits.projection import FAIR, Policy
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 from quotas.limits.selectors import QuotaSnapshot, name_of
 from quotas.limits.services import holder_and_scope
 
@@ -146,7 +146,9 @@ class Competitor:
 def competing(holders: Iterable[Department | Team], policies: Mapping[str, Policy]) -> list[Competitor]:
     return [
         Competitor(
-            "team" if isinstance(holder, Team) else "department", holder.slug, policies.get(name_of(holder), FAIR)
+            "team" if isinstance(holder, Team) else "department",
+            holder.slug,
+            policies.get(name_of(holder), DEFAULT_POLICY),
         )
         for holder in holders
     ]

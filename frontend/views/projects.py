@@ -103,5 +103,5 @@ def guard(request: PageRequest, slug: str) -> HttpResponse:
         does = "refuses" if row.guard == Guard.ENFORCE else "warns of"
         messages.success(request, f"The guard of {row.namespace} now {does} what goes around the portal.")
         return redirect("guard", row.slug)
-    context = {"project": row, "waiting": adopt.waiting_for(request.user, row)}
+    context = {"project": row, "waiting": adopt.refused_pods(request.user, row)}
     return show(request, "frontend/guard.html", context)

@@ -59,7 +59,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
     supply = Supply(
         pool=suffix,
         unit={name: 1},
-        draws={name: 1},
+        consumes={name: 1},
         kind="mig" if profile else "whole",
         profile=profile,
         isolation="none" if is_virtual else "hardware" if profile else "full",

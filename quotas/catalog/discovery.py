@@ -34,7 +34,7 @@ __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "Sli
 GPU_TAINT = "nvidia.com/gpu"
 # What may tell two flavors of one product apart: how cards are shared, which configuration of the device plugin a node
 # has, and the GPU operator's switch between the paths.
-TELLING_LABELS = (
+DISTINGUISHING_LABELS = (
     deviceplugin.SHARING_LABEL,
     "nvidia.com/device-plugin.config",
     "nvidia.com/gpu.deploy.device-plugin",
@@ -47,7 +47,7 @@ _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 
 
 @dataclass(frozen=True)
-class _Site:
+class _ReadNode:
     """A node with what was read there."""
 
     node: NodeFact
@@ -75,13 +75,13 @@ def discover(
     pieces, extended = dra.by_node(slices), dra.extended_resources(classes)
     read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
-    groups: dict[Identity, list[_Site]] = defaultdict(list)
+    groups: dict[Identity, list[_ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:
             groups[site.identity].append(site)
     names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
     selectors = {key: _node_selector(key, group) for key, group in groups.items()}
-    twins = _twins(selectors, names)
+    twins = _ambiguous_selectors(selectors, names)
     flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins}
     found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
     return Discovered(
@@ -93,7 +93,7 @@ def discover(
     )
 
 
-def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _Site | None:
+def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
     """One node as it is to be offered, or None when it has no GPU."""
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
@@ -113,7 +113,7 @@ def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, st
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    return _Site(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
+    return _ReadNode(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
 
 
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
@@ -134,27 +134,30 @@ def _is_usable(node: NodeFact) -> bool:
     return node.ready and not node.unschedulable
 
 
-def _memory(group: Sequence[_Site]) -> int:
+def _memory(group: Sequence[_ReadNode]) -> int:
     """The least memory of the flavor's cards in MiB, as labelled; 0 when no label says."""
     labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
     return min(int(label) if label.isdecimal() else 0 for label in labels)
 
 
-def _node_selector(key: Identity, group: Sequence[_Site]) -> dict[str, str]:
+def _node_selector(key: Identity, group: Sequence[_ReadNode]) -> dict[str, str]:
     """The product's label, and what else all nodes of the flavor have in common that would tell it from another.
 
     Whether there is another now does not matter: leases and holders carry the selector, so it must not change when
     a second flavor of the product comes or goes.
     """
     selector = {PRODUCT_LABEL: key.product}
-    for label in TELLING_LABELS if key.strategy in WHOLE_STRATEGIES else (*TELLING_LABELS, deviceplugin.REPLICAS_LABEL):
+    shared = () if key.strategy in WHOLE_STRATEGIES else (deviceplugin.REPLICAS_LABEL,)
+    for label in (*DISTINGUISHING_LABELS, *shared):
         values = {site.node.labels.get(label, "") for site in group} - {PAUSED}
         if len(values) == 1 and "" not in values:
             selector[label] = values.pop()
     return selector
 
 
-def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]) -> dict[Identity, str]:
+def _ambiguous_selectors(
+    selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
+) -> dict[Identity, str]:
     """Flavors that would also select the nodes of an earlier one, each with the sentence that says so."""
     twins: dict[Identity, str] = {}
     ordered = sorted(selectors, key=lambda key: names[key])
@@ -163,13 +166,13 @@ def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity
             if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
                 twins[key] = (
                     f"no label tells it from flavor {names[earlier]} ({earlier.path}), so not offered; "
-                    f"give both pools the label {_telling(key, earlier)}"
+                    f"give both pools the label {_distinguishing_label(key, earlier)}"
                 )
                 break
     return twins
 
 
-def _telling(left: Identity, right: Identity) -> str:
+def _distinguishing_label(left: Identity, right: Identity) -> str:
     """The label that would tell two flavors apart, with its values."""
     if left.path != right.path:
         return "nvidia.com/gpu.deploy.device-plugin, true or false"
@@ -181,7 +184,7 @@ def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
     return all(left[label] == right[label] for label in left.keys() & right.keys())
 
 
-def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[str, str]) -> FoundFlavor:
+def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
     labels = group[0].node.labels
     major, minor = (
         labels.get("nvidia.com/gpu.compute.major", ""),
@@ -202,23 +205,23 @@ def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[
     )
 
 
-def _cards(site: _Site) -> Fraction:
+def _cards(site: _ReadNode) -> Fraction:
     """Cards of a node, counting those that are cut by what is cut from them."""
     if site.reading.geometry:
         return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
     return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
 
 
-def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_Site, Supply]]]:
+def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
     """Supplies of a flavor's nodes, by pool, kind and profile: each is an offering."""
-    found: dict[tuple[str, str, str], list[tuple[_Site, Supply]]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]] = defaultdict(list)
     for site in group:
         for supply in site.reading.supplies:
             found[supply.pool, supply.kind, supply.profile].append((site, supply))
     return found
 
 
-def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
+def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
     parts = {
         supply.pool: Fraction(1) if site.reading.geometry else supply.card_part
@@ -232,7 +235,7 @@ def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
     return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool], parts[pool]) for pool, unit in units.items()]
 
 
-def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
+def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
     """Units of each pool on a node, by what its supplies count: of a card that is cut, all profiles tell the same."""
     cut = site.reading.geometry
     units: dict[str, int] = {}
@@ -242,12 +245,12 @@ def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
     return units
 
 
-def _offerings(flavor: str, group: Sequence[_Site]) -> list[FoundOffering]:
+def _offerings(flavor: str, group: Sequence[_ReadNode]) -> list[FoundOffering]:
     found = [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
-    return [*found, _own_claim(found)] if group[0].reading.path == "dra" else found
+    return [*found, _custom_claim_offering(found)] if group[0].reading.path == "dra" else found
 
 
-def _own_claim(offered: Sequence[FoundOffering]) -> FoundOffering:
+def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
     """By DRA a person's own request too, for any of the flavor's devices. What it takes is counted claim by claim, so
     it draws nothing here; its price is that of a whole GPU."""
     main = min(offered, key=lambda offering: (offering.kind != "whole", -offering.gpu_share, offering.key))
@@ -279,7 +282,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         kind=one.kind,
         profile=one.profile,
         isolation=one.isolation,
-        requests=one.draws,
+        requests=one.consumes,
         resource=one.resource,
         device_class=one.device_class,
         selectors=one.selectors,
@@ -293,11 +296,11 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
     )
 
 
-def _devices(flavor: str, group: Sequence[_Site]) -> list[FoundDevice]:
+def _devices(flavor: str, group: Sequence[_ReadNode]) -> list[FoundDevice]:
     return [replace(device, flavor=flavor) for site in group for device in site.reading.devices]
 
 
-def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode:
+def _found_node(site: _ReadNode, flavor: FoundFlavor | None, twin: str) -> FoundNode:
     problems = (*site.problems, twin) if twin else site.problems
     return FoundNode(
         name=site.node.name,

@@ -136,7 +136,7 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
     return Supply(
         pool=pool,
         unit=unit,
-        draws=unit,
+        consumes=unit,
         kind="whole",
         profile="",
         isolation="full",
@@ -164,7 +164,7 @@ def _profile(
     return Supply(
         pool="slices",
         unit=unit,
-        draws={COMPUTE_SLICES: one.compute, MEMORY_SLICES: one.size},
+        consumes={COMPUTE_SLICES: one.compute, MEMORY_SLICES: one.size},
         kind="mig",
         profile=one.name,
         isolation="hardware",
@@ -212,7 +212,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib:
     return Supply(
         pool=pool_of(profile),
         unit={resource: 1},
-        draws={resource: 1},
+        consumes={resource: 1},
         kind="mig",
         profile=profile,
         isolation="hardware",
@@ -243,7 +243,7 @@ def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> 
     supply = Supply(
         pool="gpu-shares",
         unit={GPU_SHARES: 1},
-        draws={GPU_SHARES: 1},
+        consumes={GPU_SHARES: 1},
         kind="shared",
         profile="",
         isolation="none",

@@ -83,14 +83,14 @@ class Identity:
 class Supply:
     """One kind of slice on one node.
 
-    `unit` is what a unit of its pool amounts to, `draws` what one slice takes of the pool. `usable` slices are healthy
-    now; the node gives at most `most` when all is well, counting slices of this kind alone. `card_part` is the part
-    of a card's memory that one slice has, or takes turns with.
+    `unit` is what a unit of its pool amounts to, `consumes` what one slice takes of the pool. `usable` slices are
+    healthy now; `most` is the number with all devices healthy, counting slices of this kind alone. `card_part` is the
+    part of a card's memory that one slice has, or takes turns with.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
     unit: Mapping[str, int]
-    draws: Mapping[str, int]
+    consumes: Mapping[str, int]
     kind: str
     profile: str
     isolation: str

@@ -48,7 +48,7 @@ def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]
 
 
 def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
-    draws = _draws()
+    draws = _pool_and_share()
     rows = UsageInterval.objects.filter(Q(end=None) | Q(end__gt=window.start), start__lt=until)
     changes: dict[str, list[Change]] = defaultdict(list)
     for row in rows.order_by():
@@ -63,7 +63,7 @@ def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
     return changes
 
 
-def _draws() -> Mapping[str, tuple[str, Fraction | None]]:
+def _pool_and_share() -> Mapping[str, tuple[str, Fraction | None]]:
     """Offering → its pool, and the units that a slice of it draws; None for a claim, whose share the ledger has."""
     rows = Offering.objects.select_related("pool")
     keys = dict(Pool.objects.values_list("pk", "key"))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from quotas.limits.tree import NOTHING, Quota
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 Amounts = dict[str, Fraction]
 
@@ -55,7 +55,7 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
         inside = sorted(name for name in queues if cohort in _above(parents, name))
         for own in (True, False):
             sources = {cohort: idle[cohort]} if own else offered_within(cohort)
-            moved = _settle(sources, {name: owed[name] for name in inside}, found, owed)
+            moved = _match_loans(sources, {name: owed[name] for name in inside}, found, owed)
             for lender, amount in moved.items():
                 idle[lender] -= amount
                 for passed in _up_to(parents, lender, cohort):
@@ -66,7 +66,7 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     return sorted(Debt(*pair, amount) for pair, amount in found.items() if amount)
 
 
-def _settle(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
+def _match_loans(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
     """Move what the sources have to those in need, in proportion on both sides; returns what each source gave."""
     there, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
     moved = min(there, wanted)
@@ -85,7 +85,7 @@ def _idle(quota: Quota, used: Fraction) -> Fraction:
 
 
 def _quota(quotas: Mapping[str, Quota], name: str) -> Quota:
-    return quotas.get(name, NOTHING)
+    return quotas.get(name, ZERO_QUOTA)
 
 
 def _above(parents: Mapping[str, str | None], name: str) -> list[str]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from quotas.limits import names
-from quotas.limits.tree import NOTHING, Quota
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 Manifest = dict[str, Any]
 
@@ -54,7 +54,7 @@ class Policy:
     within: str = "Never"
 
 
-FAIR = Policy()
+DEFAULT_POLICY = Policy()
 NOTHING_ALONE = Quota(0, None, None)
 """Of a root: Kueue refuses a bound on borrowing or lending where there is nobody to do it with."""
 
@@ -64,7 +64,7 @@ def cohort(
     parent: str | None = None,
     pools: Iterable[PoolShape] = (),
     limits: Mapping[str, Quota] | None = None,
-    policy: Policy = FAIR,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Manifest:
     """A department: what is its own is there for all its teams, who borrow it.
 
@@ -73,7 +73,7 @@ def cohort(
     """
     own = limits or {}
     has_own = any(quota.nominal for quota in own.values())
-    groups = resource_groups(pools, own, NOTHING if parent else NOTHING_ALONE) if parent or has_own else []
+    groups = resource_groups(pools, own, ZERO_QUOTA if parent else NOTHING_ALONE) if parent or has_own else []
     return {
         "apiVersion": API_VERSION,
         "kind": "Cohort",
@@ -99,7 +99,7 @@ def resource_flavor(flavor: FlavorShape) -> Manifest:
 
 
 def cluster_queue(
-    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, Quota], policy: Policy = FAIR
+    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, Quota], policy: Policy = DEFAULT_POLICY
 ) -> Manifest:
     """The queue of a team, which admits from the team's own namespaces only.
 
@@ -128,7 +128,7 @@ def _quantity(weight: Decimal) -> str:
 
 
 def resource_groups(
-    pools: Iterable[PoolShape], limits: Mapping[str, Quota], nothing: Quota = NOTHING
+    pools: Iterable[PoolShape], limits: Mapping[str, Quota], nothing: Quota = ZERO_QUOTA
 ) -> list[Manifest]:
     """Groups sorted by their first flavor, flavors and resources by name; `nothing` is the quota of what has no limit,
     and of what a flavor lacks."""

@@ -12,7 +12,7 @@ from quotas.catalog.selectors import pools
 from quotas.limits.models import Limit
 
 
-def halve() -> int:
+def seed_half_quotas() -> int:
     """Give each team half (rounded down) of every pool of an accepted flavor, where it has no limit yet; returns how
     many were given.
 

@@ -66,7 +66,7 @@ class QuotaSnapshot:
         """Quotas of all who have one of the pool, in its units."""
         return {name: self.quota(name, pool) for name in self.parents}
 
-    def with_(self, row: Limit) -> "QuotaSnapshot":
+    def with_limit(self, row: Limit) -> "QuotaSnapshot":
         """As it would be with this limit, which need not be saved."""
         if row.pool is None:
             return self
@@ -110,14 +110,14 @@ def _below(top: int, parents: Mapping[int, int | None]) -> set[int]:
 
 
 def policies() -> dict[str, Policy]:
-    """By name in Kueue; who is not in it competes as `projection.FAIR` says."""
+    """By name in Kueue; who is not in it competes as `projection.DEFAULT_POLICY` says."""
     rows = QueuePolicy.objects.select_related("department", "team")
     return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
 
 
 def policy_of(holder: Department | Team) -> Policy:
     row = QueuePolicy.objects.filter(**{holder._meta.model_name or "": holder}).first()
-    return Policy(row.weight, row.reclaim, row.within) if row else projection.FAIR
+    return Policy(row.weight, row.reclaim, row.within) if row else projection.DEFAULT_POLICY
 
 
 def name_of(holder: Department | Team) -> str:
@@ -149,7 +149,7 @@ def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[pro
     return [
         *(
             projection.cohort(
-                one.slug, agreed.parents[name], shapes, quotas(name), competing.get(name, projection.FAIR)
+                one.slug, agreed.parents[name], shapes, quotas(name), competing.get(name, projection.DEFAULT_POLICY)
             )
             for one in agreed.departments
             for name in (names.cohort(one.slug),)
@@ -160,7 +160,7 @@ def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[pro
         ),
         *(
             projection.cluster_queue(
-                one.slug, one.department.slug, shapes, quotas(name), competing.get(name, projection.FAIR)
+                one.slug, one.department.slug, shapes, quotas(name), competing.get(name, projection.DEFAULT_POLICY)
             )
             for one in agreed.teams
             for name in (names.cluster_queue(one.slug),)

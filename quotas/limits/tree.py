@@ -26,7 +26,7 @@ class Quota:
         )
 
 
-NOTHING = Quota()
+ZERO_QUOTA = Quota()
 
 
 class Tree:
@@ -46,7 +46,7 @@ class Tree:
         self.usage = cache(self._usage)
 
     def quota(self, name: str) -> Quota:
-        return self._quotas.get(name, NOTHING)
+        return self._quotas.get(name, ZERO_QUOTA)
 
     def potential(self, name: str) -> int:
         """The most that the node could have if nobody used anything."""

@@ -226,7 +226,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
         return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
 
     eventually(warned)
-    waiting = adopt.waiting_for(operator, adopted)
+    waiting = adopt.refused_pods(operator, adopted)
     assert [(pod.name, pod.why) for pod in waiting] == [("before", "asks for 1 nvidia.com/gpu without an allocation")]
 
     adopt.set_guard(operator, adopted, "enforce")

@@ -145,7 +145,7 @@ def test_a_smaller_share_that_operators_decided_blocks_less() -> None:
 def test_it_is_looked_at_again_while_something_is_blocked() -> None:
     looked_at = watch(pod("l40s-0", 40))
     assert looked_at is not None
-    assert timedelta(0) < looked_at - datetime.now(UTC) <= inventory.LOOK_AGAIN
+    assert timedelta(0) < looked_at - datetime.now(UTC) <= inventory.RECHECK_AFTER
     assert watch(pod("l40s-0", 40), gone=True) is None
 
 

@@ -10,7 +10,7 @@ from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.costs import seeds
 from quotas.costs.models import Price
 from quotas.limits.models import Limit
-from quotas.limits.seeds import halve
+from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def operator(db: None, client: Client) -> Client:
 @pytest.fixture
 def rows(team) -> None:
     cluster()
-    halve()
+    seed_half_quotas()
     seeds.price()
     used(hour(0), hour(1))
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from allocations.capacity.recount import recount_those_of
+from allocations.capacity.recount import recount_limits_on
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
 from portal.tenants import services as tenants
@@ -151,7 +151,7 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
     services.set_limit("operator", team, whole.pool, 4)
     row = asked(person(team), project, count=2)
     counting.release(row.pk)  # as a database of before it was asked for
-    recount_those_of(row)
+    recount_limits_on(row)
     assert used(limit) == 2
 
 

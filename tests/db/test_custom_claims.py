@@ -40,7 +40,7 @@ def claim_request(*requests, **parts) -> AllocationRequest:
 
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
     row = services.request(member, claim_request({"device": "gpu", "count": 2}))
-    assert custom_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
+    assert custom_claims.requested_document(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
     asked = spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
     assert asked.claim_spec is not None

@@ -12,7 +12,7 @@ from allocations.domain.objects import Snapshot
 from allocations.lifecycle.lease_excess import DEVICES
 from allocations.models import Allocation, LeaseExcess, MirrorObject
 from allocations.reconcile.enforcement.holds import holds
-from allocations.reconcile.enforcement.lease_check import sight
+from allocations.reconcile.enforcement.lease_check import record_sightings
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from tests.support.fleet import allocate, fleet
@@ -44,7 +44,7 @@ def held(project: Project, allocation: str) -> None:
 
 
 def found() -> set[tuple[str, str, int, int]]:
-    sight(NOW)
+    record_sightings(NOW)
     return set(LeaseExcess.objects.values_list("holder_kind", "resource", "used", "reserved"))
 
 

@@ -45,8 +45,8 @@ def test_a_limit_out_of_range_is_refused(team, pool, nominal):
 
 def test_each_team_gets_half_of_every_pool_once(team, other_team, pool):
     services.set_limit("operator", team, pool, 1)
-    assert seeds.halve() == 5
-    assert seeds.halve() == 0
+    assert seeds.seed_half_quotas() == 5
+    assert seeds.seed_half_quotas() == 0
     assert list(Limit.objects.values_list("team__slug", "pool__key", "nominal")) == [
         ("language", "a100/mig-1g.10gb", 8),
         ("language", "a100/mig-3g.40gb", 4),

@@ -30,7 +30,7 @@ def found() -> Discovered:
 
 
 def counted(cluster: Cluster) -> tuple[list[dict], list[dict], str]:
-    kept = pool_names.kept(cluster, found())
+    kept = pool_names.with_kept_names(cluster, found())
     whole = [dict(one.requests) for one in kept.offerings if one.kind == "whole"]
     return [dict(pool.resources) for pool in kept.pools], whole, kept.nodes[0].problem
 

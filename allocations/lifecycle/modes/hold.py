@@ -11,7 +11,7 @@ from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapsh
 from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
-LOOK_AGAIN = timedelta(seconds=5)
+RECHECK_AFTER = timedelta(seconds=5)
 NUMBER_RETRY = timedelta(seconds=60)
 """How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
 
@@ -196,7 +196,7 @@ def wake_at(request: ResolvedSpec, intent: Intent, situation: ObservedAllocation
     now = situation.facts.now
     if intent.released:
         # A pod that has its class and another label is not found by its changes.
-        return now + LOOK_AGAIN if is_class_used(request, situation.snapshot) else None
+        return now + RECHECK_AFTER if is_class_used(request, situation.snapshot) else None
     moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
     if intent.number_wait:
         moments.append(now + NUMBER_RETRY)

@@ -43,7 +43,7 @@ def check_leases(client: Client) -> None:
         mirror.require_recent()
         now, failed = clock.now(), None
         live: dict[str, Snapshot] = {}
-        sightings, moved_on_at = sight(now), _moved_on_at()
+        sightings, moved_on_at = record_sightings(now), _moved_on_at()
         for sighting, excess in sightings:
             if sighting.seen_at >= moved_on_at:
                 continue
@@ -56,12 +56,12 @@ def check_leases(client: Client) -> None:
                 # What cannot be ended now must not keep all else from being ended.
                 log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
                 failed = error
-        unbilled.mark()
+        unbilled.enqueue()
     if isinstance(failed, ClusterUnavailable):
         raise failed
 
 
-def sight(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+def record_sightings(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
     """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
     lease."""
     snapshot = _seen()

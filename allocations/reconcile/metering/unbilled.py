@@ -34,6 +34,6 @@ def jobs() -> set[tuple[str, str]]:
     return {(namespace, job) for namespace, job in job_reservations.differing() if namespace in namespaces}
 
 
-def mark() -> None:
+def enqueue() -> None:
     """Have those looked at who enter what is missing."""
     workqueue.enqueue(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))

@@ -211,7 +211,7 @@ def guard(request: Request, slug: str) -> Response:
     with transaction.atomic():
         if request.method == "POST":
             project_adopt.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
-        waiting = project_adopt.waiting_for(current_user(request), row)
+        waiting = project_adopt.refused_pods(current_user(request), row)
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
 
@@ -229,7 +229,7 @@ def _team(user: User, slug: str) -> Team:
     return found
 
 
-def _ends(row: Project, ends: project_archive.Ends) -> dict[str, Any]:
+def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
     return {
         "project": row.slug,
         "archived_at": row.archived_at,
