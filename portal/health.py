@@ -1,4 +1,4 @@
-"""What probes ask: /livez, /readyz and /metrics."""
+"""The probes /livez and /readyz, and /metrics."""
 
 import hmac
 from collections.abc import Iterator
@@ -28,16 +28,16 @@ OK = "ok"
 
 @require_safe
 def livez(request: HttpRequest) -> HttpResponse:
-    """200 as long as the process answers; asks nobody else."""
+    """Return 200 as long as the process answers; depends on nothing else."""
     return HttpResponse(OK, content_type="text/plain")
 
 
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """503 without the database or its migrations; 200 otherwise.
+    """Return 503 without the database or its migrations, else 200.
 
-    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is full or nearly: reads and
-    requests are served then, but nothing moves, or soon will not.
+    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is nearly full: the portal then
+    serves pages and accepts requests, but allocations may not proceed.
     """
     vital = database_checks()
     serving = all(value == OK for value in vital.values())
@@ -49,9 +49,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format, read from the database at each scrape: every web process tells the same.
+    """Return metrics in Prometheus' text format, read from the database at each scrape.
 
-    404 without a `METRICS_TOKEN`; 401, or 429 for too many from one address, to who does not send it.
+    404 without a `METRICS_TOKEN` setting; 401, or 429 for too many from one address, without the token.
     """
     if not settings.METRICS_TOKEN:
         return HttpResponseNotFound("METRICS_TOKEN is not set.\n", content_type="text/plain")
@@ -83,7 +83,7 @@ def working_checks() -> dict[str, str]:
 
 
 def store_check(store: Store) -> str:
-    """`ok` until etcd is nearly full (85 %); the API server may not tell its size, which is no fault."""
+    """Return `ok` unless etcd is 85 % full; an API server that does not tell the size is no fault."""
     return store.summary if store.level in (Level.CRITICAL, Level.FULL) else OK
 
 
@@ -114,7 +114,7 @@ def _silence(age_s: float | None) -> str:
 
 
 class Gauges(Collector):
-    """How far the work is behind."""
+    """Metrics of the work queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = clock.now()

@@ -1,4 +1,4 @@
-"""The routes of /api, one list. `v1` is the contract; whatever leads nowhere answers a problem too."""
+"""The routes of /api. `v1` is the contract; unknown paths are answered with a problem too."""
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView

@@ -1,4 +1,4 @@
-"""Commands on what there is and what it costs: offerings, queue, costs."""
+"""The commands offerings, queue and costs."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
 
 
 def _node_share(share: dict[str, Any] | None) -> tuple[str, str]:
-    """CPU and memory of its node that go with one slice."""
+    """Return CPU and memory of the node that come with one slice."""
     return (share["cpu"], share["memory"]) if share else ("-", "-")
 
 

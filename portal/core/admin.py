@@ -5,7 +5,7 @@ from portal.core.models import AuditEntry, AuditSeal, Heartbeat, WorkItem
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """For rows that only the portal itself writes."""
+    """An admin page for rows that only the portal writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""What happens to every HTTP request before a view sees it."""
+"""Middleware that runs before every view."""
 
 import re
 import secrets
@@ -21,13 +21,13 @@ ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class AuthenticatedHttpRequest(HttpRequest):
-    """A request behind `login_required` or the API's authentication: `user` is a person, never anonymous."""
+    """A request behind `login_required` or the API's authentication: `user` is never anonymous."""
 
     user: "User"
 
 
 def request_id(get_response: GetResponse) -> GetResponse:
-    """Give the request an id (that of a plain `X-Request-ID`), and put it on log lines and answer."""
+    """Give the request an id (or keep a valid `X-Request-ID`), and add it to log lines and the answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
@@ -43,7 +43,7 @@ def request_id(get_response: GetResponse) -> GetResponse:
 
 
 def record_channel(get_response: GetResponse) -> GetResponse:
-    """Let the audit log know the way in, the address and the request's id."""
+    """Set the audit log's channel, address and request id."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         way = next((way for way in ("api", "admin") if request.path.startswith(f"/{way}/")), "page")
@@ -54,7 +54,7 @@ def record_channel(get_response: GetResponse) -> GetResponse:
 
 
 def address(request: HttpRequest) -> str:
-    """The client's, of which `TRUSTED_PROXIES` says how many proxies may tell it."""
+    """Return the client's address; `TRUSTED_PROXIES` is the number of proxies that may report it."""
     return client_address.client_address(
         str(request.META.get("REMOTE_ADDR", "")),
         str(request.META.get("HTTP_X_FORWARDED_FOR", "")),
@@ -63,8 +63,9 @@ def address(request: HttpRequest) -> str:
 
 
 def body_limit(get_response: GetResponse) -> GetResponse:
-    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read; and one that is still
-    in chunks (`portal.http.chunked`), of which Django would read nothing."""
+    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before it is read; and a body that is still
+    chunked (`portal.http.chunked`), which Django would take for empty.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         problem = _body_problem(request)
@@ -89,7 +90,7 @@ def _body_problem(request: HttpRequest) -> Problem | None:
 
 
 class AnswerBusy:
-    """503 with Retry-After for a view that is too busy and has no answer of its own for that, as in Django's admin."""
+    """Answers `Busy` with 503 and Retry-After for views without a handler of their own, such as Django's admin."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -106,7 +107,7 @@ class AnswerBusy:
 
 
 def log_user(get_response: GetResponse) -> GetResponse:
-    """Put the signed-in person's name on log lines."""
+    """Add the signed-in person's name to log lines."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:

@@ -1,4 +1,4 @@
-"""The operators' forms, which write through `portal.tenants.services` as everything does."""
+"""Django admin pages for operators; they write through `portal.tenants.services`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who works where. Rows are written by `portal.tenants.services` only."""
+"""Departments, teams, projects, people, memberships, invitations, tokens. Written by `portal.tenants.services` only."""
 
 from typing import Any, ClassVar
 
@@ -60,7 +60,7 @@ class Exposure(models.TextChoices):
 
 
 class Egress(models.TextChoices):
-    """Where the project's pods may connect to, beside their own namespace and DNS."""
+    """Where the project's pods may connect to, besides their own namespace and DNS."""
 
     NONE = "none"
     CLUSTER = "cluster"
@@ -68,7 +68,7 @@ class Egress(models.TextChoices):
 
 
 class Guard(models.TextChoices):
-    """What the admission policies do in the project's namespace to pods that they would refuse."""
+    """Mode of the admission policies in the project's namespace: warn or refuse."""
 
     AUDIT = "audit"
     ENFORCE = "enforce"
@@ -95,9 +95,9 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person. What a person may do follows from `platform_role` and memberships (`portal.tenants.access`).
+    """A person. Permissions follow from `platform_role` and memberships (`portal.tenants.access`).
 
-    Django's own flags are derived from the role, and its groups and permissions do not exist here.
+    Django's own flags are derived from the role; its groups and permissions are not used.
     """
 
     platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
@@ -128,7 +128,7 @@ class User(AbstractUser):
 
 
 class Department(models.Model):
-    """A group of teams that lend to each other: Kueue's Cohort. It may stand in another, its `parent`."""
+    """A group of teams that lend to each other: Kueue's Cohort. It may be part of another, its `parent`."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
@@ -156,7 +156,7 @@ class Team(models.Model):
 
 
 class Project(models.Model):
-    """Where a team works: one namespace with its LocalQueue and guard rails."""
+    """A namespace in which a team works, with its LocalQueue and policies."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
@@ -218,7 +218,7 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """A role in a team that is offered to whoever has the username or e-mail address. Gone once it is answered.
+    """A role in a team, offered to whoever has the username or e-mail address. Deleted once it is answered.
 
     Written by `portal.tenants.invitations` only.
     """
@@ -242,7 +242,7 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A bearer token at rest: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
+    """A bearer token: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

@@ -1,6 +1,6 @@
-"""How many objects of each kind a project may have, how large they may be, and what that comes to in etcd. Pure.
+"""How many objects of each kind a project may have, their maximum sizes, and the storage in etcd this allows. Pure.
 
-A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` bounds the
+A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` enforces the
 numbers, and the admission policy ``object-sizes.yaml`` the sizes; number × size, summed over the kinds, stays below the
 bound of a project (setting ``PROJECT_STORE_MIB``).
 """
@@ -21,9 +21,10 @@ HOLDERS = 500
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of objects.
+    """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
+    objects.
 
-    ``size_kib``: of one object, with what controllers create beside it; of ConfigMaps and Secrets the default.
+    ``size_kib``: of one object, with what controllers create beside it; the default for ConfigMaps and Secrets.
     """
 
     name: str
@@ -120,7 +121,7 @@ def merge(changed: Mapping[str, int], given: Mapping[str, int | None]) -> dict[s
 
 
 def check_config_size(config_kib: int) -> None:
-    """Return if ConfigMaps and Secrets may have that size in KiB; Invalid otherwise."""
+    """Raise Invalid unless ConfigMaps and Secrets may have that size in KiB."""
     if not 1 <= config_kib <= CONFIG_KIB_MAX:
         raise Invalid({"config_size_kib": [f"Give 1 to {CONFIG_KIB_MAX}, in KiB. The default is {CONFIG_KIB}."]})
 
@@ -128,10 +129,11 @@ def check_config_size(config_kib: int) -> None:
 def check_bound(
     before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], bound_mib: int, field: str
 ) -> None:
-    """Return if a project may store ``after`` (numbers that differ, size of ConfigMaps and Secrets in KiB).
+    """Raise Invalid at ``field`` if a project may not store ``after`` (numbers that differ, size of ConfigMaps and
+    Secrets in KiB).
 
-    Invalid at ``field`` for what is above the bound, unless it is less than ``before``: a project that was above when
-    the bound was lowered comes down in steps.
+    A value above the bound is accepted if it is less than ``before``: a project that was above when the bound was
+    lowered comes down in steps.
     """
     was, wanted = (stored_kib(numbers(changed), config_kib) for changed, config_kib in (before, after))
     if wanted <= bound_mib * 1024 or wanted < was or before == after:
@@ -157,7 +159,7 @@ def _refusal(name: str, count: int | None) -> str:
 
 
 def _what_fits(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
-    """Say which one of the raised values would fit with the rest as it was asked for."""
+    """Return a sentence about which one of the raised values would fit if the others stay as requested."""
     old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
     fitting = []
     for name, kind in OBJECT_KINDS.items():

@@ -1,6 +1,7 @@
-"""`Idempotency-Key`: a POST repeated with the same key has its effect once and the same answer twice.
+"""`Idempotency-Key`: a POST repeated with the same key has its effect once and gets the same answer.
 
-As draft-ietf-httpapi-idempotency-key-header-07 says: 422 for the same key with another body, 409 while the first runs.
+Follows draft-ietf-httpapi-idempotency-key-header-07: 422 for the same key with another body, 409 while the first
+request runs.
 """
 
 import json
@@ -21,7 +22,7 @@ View = Callable[Concatenate[Request, P], Response]
 
 
 def idempotent(view: View[P]) -> View[P]:
-    """Honour `Idempotency-Key` on POST; without one the view runs as it is."""
+    """Decorate a view so that it honours `Idempotency-Key` on POST."""
 
     @wraps(view)
     def wrapper(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:

@@ -1,4 +1,4 @@
-"""Every error as `application/problem+json` (RFC 9457) with machine reason and hint; never a traceback."""
+"""Renders every error as `application/problem+json` (RFC 9457) with reason and hint; never a traceback."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
 
 
 class LibraryProblem(Problem):
-    """An error of a library below us, put into our form."""
+    """An error raised by Django or DRF, as a Problem."""
 
     def __init__(self, status: int, title: str, detail: str, reason: str, hint: str = "") -> None:
         super().__init__(detail, reason=reason, hint=hint)
@@ -43,7 +43,7 @@ class LibraryProblem(Problem):
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
-    """DRF's hook: the answer for whatever a view raised; what was written in its transaction is undone."""
+    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF."""
     set_rollback()
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(problem, Busy):
@@ -87,24 +87,24 @@ def as_problem(error: Exception) -> Problem:
 
 
 def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:
-    """Any path under /api that leads nowhere."""
+    """Return 404 for any path under /api that has no route."""
     return reply(NotVisible("This address", hint="GET /api/v1/schema lists what there is."))
 
 
 def reply(problem: Problem) -> JsonResponse:
-    """A problem outside DRF's views."""
+    """Return a problem as a response outside DRF's views."""
     return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: an error outside any view."""
+    """Return the answer for an error outside any view. Called by Django as handler500."""
     if request.path.startswith("/api/"):
         return reply(as_problem(Exception()))
     return defaults.server_error(request)
 
 
 def _by_field(detail: Any) -> dict[str, list[str]]:
-    """DRF's nested error detail as `{"field.inner": [sentence, …]}`."""
+    """Return DRF's nested error detail as `{"field.inner": [sentence, …]}`."""
     if isinstance(detail, dict):
         return {
             name if inner == "non_field_errors" else f"{name}.{inner}": messages

@@ -1,6 +1,6 @@
-"""Input that is what it says: JSON types as they are, no field unknown, every time with its offset.
+"""Strict reading of request bodies and query parameters: exact JSON types, no unknown field, times with offset.
 
-DRF's own fields are lenient ("2", 2.0 and true pass for a count of 2 or 1); what is guessed wrong here costs money.
+DRF's own fields are lenient: they take "2", 2.0 and true for a count. A wrong guess here would cost money.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ REASONS = {"count": "count_invalid", "hours": "time_invalid", "starts_at": "time
 
 
 class Parser(JSONParser):
-    """JSON whose depth a parser can follow."""
+    """A JSON parser that limits the depth of the document."""
 
     def parse(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -30,7 +30,7 @@ class Parser(JSONParser):
 
 
 class Text(serializers.CharField):
-    """A string, every character of which counts."""
+    """A JSON string, not trimmed."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -56,7 +56,7 @@ class Boolean(serializers.BooleanField):
 
 
 class Amount(serializers.DecimalField):
-    """A decimal number as JSON string or number."""
+    """A decimal number, as JSON string or number."""
 
     def to_internal_value(self, data: Any) -> Decimal:
         if isinstance(data, bool) or not isinstance(data, str | int | float):
@@ -65,8 +65,9 @@ class Amount(serializers.DecimalField):
 
 
 class Quantity(serializers.CharField):
-    """An amount as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or a whole number of its base unit; ``in_unit``
-    reads it."""
+    """A quantity as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or an integer in its base unit; ``in_unit``
+    converts it.
+    """
 
     def __init__(self, in_unit: Callable[[str], int], **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -82,7 +83,7 @@ class Quantity(serializers.CharField):
 
 
 class Timestamp(serializers.DateTimeField):
-    """An RFC 3339 time with its offset; in UTC afterwards."""
+    """An RFC 3339 time with its offset, converted to UTC."""
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
@@ -95,8 +96,9 @@ class Timestamp(serializers.DateTimeField):
 
 
 class Body(serializers.Serializer):
-    """A JSON object whose fields are all known. ``unsupported`` names fields of the contract that do not work yet,
-    each with what does."""
+    """A JSON object without unknown fields. ``unsupported`` names fields of the contract that are not available yet,
+    each with what to use instead.
+    """
 
     unsupported: ClassVar[Mapping[str, str]] = {}
 
@@ -123,7 +125,7 @@ class Body(serializers.Serializer):
 
 
 def read(body: type[Body], request: Request) -> dict[str, Any]:
-    """The checked body of the request; Invalid with all that is wrong, by field."""
+    """Return the checked body of the request; raise Invalid with every error, by field."""
     if not isinstance(request.data, Mapping):
         raise Invalid({"body": ["Send a JSON object."]})
     given = body(data=request.data)
@@ -138,7 +140,7 @@ def read(body: type[Body], request: Request) -> dict[str, Any]:
 
 
 def query_values(request: Request, name: str) -> list[str]:
-    """Values of a query parameter, given once with commas or several times; Invalid for what no name can be."""
+    """Return the values of a query parameter, separated by commas or repeated; raise Invalid for a NUL character."""
     given = [part for value in request.query_params.getlist(name) for part in value.split(",") if part]
     if any("\x00" in part for part in given):
         raise Invalid({name: ["It has a character that no name has."]})
@@ -146,7 +148,7 @@ def query_values(request: Request, name: str) -> list[str]:
 
 
 def query_value(request: Request, name: str, default: str = "") -> str:
-    """The one value of a query parameter."""
+    """Return the single value of a query parameter."""
     value = request.query_params.get(name, default)
     if "\x00" in value:
         raise Invalid({name: ["It has a character that no name has."]})
@@ -154,7 +156,7 @@ def query_value(request: Request, name: str, default: str = "") -> str:
 
 
 def query_flag(request: Request, name: str, default: bool) -> bool:
-    """A query parameter that is ``true`` or ``false``."""
+    """Return the value of a boolean query parameter, ``true`` or ``false``."""
     value = request.query_params.get(name, str(default)).lower()
     if value not in ("true", "false"):
         raise Invalid({name: ["Use true or false."]})

@@ -1,4 +1,4 @@
-"""What a request for slices may say."""
+"""Request bodies for allocations."""
 
 from typing import Any
 
@@ -30,5 +30,5 @@ class Nothing(Body):
 
 
 def to_request(values: dict[str, Any]) -> allocation_spec.AllocationRequest:
-    """The checked body as the service reads it."""
+    """Return the checked body as an AllocationRequest."""
     return allocation_spec.AllocationRequest.from_json(values)

@@ -152,13 +152,13 @@ class ConnectionOut(serializers.Serializer):
 
 
 def many(rows: list[Allocation]) -> list[dict[str, Any]]:
-    """Rows with their relations, in a fixed number of queries."""
+    """Return the rows with their details, in a fixed number of queries."""
     details, places = selectors.details(rows), team_queue.positions(rows)
     return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
 
 
 def one(row: Allocation) -> dict[str, Any]:
-    """One row; its place in the queue is Kueue's own word."""
+    """Return one row; its position in the queue is asked of Kueue."""
     return _allocation(row, selectors.details([row])[row.pk], team_queue.position(row))
 
 

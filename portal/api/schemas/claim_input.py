@@ -1,4 +1,4 @@
-"""The body of an own DRA request, handed on as it is: ``allocations.claims`` reads it against what is published."""
+"""The schema of a custom device claim; ``allocations.claims`` validates its content against published devices."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Bodies and answers of REST, derived from the fields of a request (``allocations.domain``)."""
+"""Serializers derived from the fields of an AllocationSpec (``allocations.domain``)."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -35,7 +35,7 @@ def hours_field(required: bool) -> Amount:
 
 
 def body_of(cls: Any, **extras: Any) -> type[Body]:
-    """The body that says a dataclass, under its name; ``extras`` are attributes of it."""
+    """Return the body class of a dataclass; ``extras`` become attributes of it."""
     return type(cls.__name__, (Body,), {each.name: _input(each) for each in fields_of(cls)} | extras)
 
 
@@ -69,12 +69,12 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
 
 @cache
 def output_of(cls: Any) -> type[serializers.Serializer]:
-    """What describes a dataclass in an answer."""
+    """Return the serializer that describes a dataclass in an answer."""
     return type(f"{cls.__name__}Out", (serializers.Serializer,), output_fields(cls, with_help=True))
 
 
 def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers.Field]:
-    """The plain fields of a dataclass as an answer has them: text, numbers, flags, times and tables of text."""
+    """Return the plain fields of a dataclass: text, numbers, flags, times and tables of text."""
     return {each.name: _output(each, with_help=with_help) for each in fields_of(cls) if is_plain(each)}
 
 

@@ -1,4 +1,4 @@
-"""Allocations: preview, ask, list, look, use, and give back. Views over services and selectors."""
+"""Allocations: preview, request, list, show, connect, extend, retry and release."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ FILTERS = [
 @extend_schema(request=AllocationBody, responses=preview_output.PreviewOut)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
-    """What a request would come to, by the very rules that decide it. Nothing is written."""
+    """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
     seen = services.preview(current_user(request), to_request(read(AllocationBody, request)))
     planned = [content for content, _ in selectors.manifests(services.draft(current_user(request), seen))]
     return Response(preview_output.preview(seen, planned))
@@ -50,7 +50,7 @@ def preview(request: Request) -> Response:
 @api_view(["GET", "POST"])
 @idempotent
 def allocations(request: Request) -> Response:
-    """All that the caller sees, newest first, ended ones too; POST asks for slices."""
+    """List the allocations that the caller may see, newest first, including ended ones. POST requests slices."""
     if request.method == "GET":
         return page(request, _filtered(request), out.many, "-created_at", "-id")
     row = services.request(current_user(request), to_request(read(AllocationBody, request)))
@@ -60,21 +60,21 @@ def allocations(request: Request) -> Response:
 @extend_schema(responses=out.AllocationOut)
 @api_view(["GET"])
 def allocation(request: Request, id_: str) -> Response:
-    """One allocation, with its place in the queue, devices, cost to date and objects."""
+    """Return one allocation with its queue position, devices, cost to date and objects."""
     return Response(out.one(selectors.one(current_user(request), id_)))
 
 
 @extend_schema(responses=page_schema(out.EventOut))
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
-    """Everything that happened to it, oldest first, with the object that shows it."""
+    """List the events of an allocation, oldest first, each with the object that is its evidence."""
     return page(request, selectors.timeline(selectors.one(current_user(request), id_)), out.events, "id")
 
 
 @extend_schema(responses=out.ManifestsOut)
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
-    """Its own objects on the cluster, as the portal applies them."""
+    """List the objects of the allocation in the cluster, as the portal applies them."""
     return Response({"results": out.manifests(selectors.one(current_user(request), id_))})
 
 
@@ -82,7 +82,9 @@ def manifests(request: Request, id_: str) -> Response:
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
-    """How to use it: label, a pod that runs as it is, shell lines, and a kubeconfig of one's own for an hour."""
+    """Return how to use the allocation: label, example pod, shell commands, and a personal kubeconfig valid for an
+    hour.
+    """
     given = connect_to(current_user(request), selectors.one(current_user(request), id_))
     return Response(out.connection(given), headers={"Cache-Control": "no-store"})
 
@@ -90,7 +92,7 @@ def connect(request: Request, id_: str) -> Response:
 @extend_schema(request=ReleaseRequest, responses=out.AllocationOut)
 @api_view(["POST"])
 def release(request: Request, id_: str) -> Response:
-    """Give the slices back; done twice it is done once."""
+    """Release the slices. Repeating the call changes nothing."""
     reason = read(ReleaseRequest, request)["reason"]
     services.release(current_user(request), selectors.one(current_user(request), id_), reason)
     return _now(request, id_)
@@ -100,7 +102,7 @@ def release(request: Request, id_: str) -> Response:
 @api_view(["POST"])
 @idempotent
 def extend(request: Request, id_: str) -> Response:
-    """Let it end so many hours later."""
+    """Extend the allocation by a number of hours."""
     hours = read(ExtendRequest, request)["hours"]
     services.extend(current_user(request), selectors.one(current_user(request), id_), hours)
     return _now(request, id_)
@@ -109,7 +111,7 @@ def extend(request: Request, id_: str) -> Response:
 @extend_schema(request=Nothing, responses=out.AllocationOut)
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
-    """Let one that asks its owner (no device fitted three times) queue again."""
+    """Queue an allocation again that needs attention, since its start failed three times."""
     read(Nothing, request)
     services.retry(current_user(request), selectors.one(current_user(request), id_))
     return _now(request, id_)

@@ -1,4 +1,4 @@
-"""The audit log: search, export, and the heads by which its wholeness can be proved."""
+"""The audit log: search, export, and the chain heads that prove it complete."""
 
 import csv
 import json
@@ -66,7 +66,7 @@ class HeadsOut(serializers.Serializer):
 
 
 class AsAsked(BaseContentNegotiation):
-    """`?format=` is this route's own parameter; problems are JSON whatever it says."""
+    """Leaves `?format=` to this route; problems are always JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
@@ -77,7 +77,7 @@ class AsAsked(BaseContentNegotiation):
 @extend_schema(parameters=SEARCH, responses=page_schema(EntryOut))
 @api_view(["GET"])
 def entries(request: Request) -> Response:
-    """Who did what to what, newest first. Operators and auditors see all, leads what concerns their teams."""
+    """List audit entries, newest first. Operators and auditors see all of them, leads those of their teams."""
     rows = audit_log.found(current_user(request), _search(request))
     return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
 
@@ -89,7 +89,7 @@ def entries(request: Request) -> Response:
 @api_view(["GET"])
 @content_negotiation_class(AsAsked)
 def export(request: Request) -> StreamingHttpResponse:
-    """All that is found, newest first, streamed as CSV or as a JSON document a line; itself an entry of the log."""
+    """Stream all entries found, newest first, as CSV or JSON Lines. The export is an entry of the log itself."""
     format_ = query_value(request, "format", "jsonl")
     if format_ not in FORMATS:
         raise Invalid({"format": [f"Use one of {', '.join(FORMATS)}."]})
@@ -105,8 +105,9 @@ def export(request: Request) -> StreamingHttpResponse:
 @extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.DATE)], responses=HeadsOut)
 @api_view(["GET"])
 def heads(request: Request) -> Response:
-    """The chain's head at the end of each day that is over, oldest first, to be kept elsewhere; the last 31 days unless
-    `since` says more. For operators and auditors."""
+    """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
+    unless `since` says otherwise. For operators and auditors.
+    """
     user, given = current_user(request), query_value(request, "since")
     try:
         since = date.fromisoformat(given) if given else audit_heads.today() - HEADS_SHOWN
@@ -116,7 +117,7 @@ def heads(request: Request) -> Response:
 
 
 def document(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as REST and exports show it; its seal is loaded, if it has one."""
+    """Return an entry as REST and exports show it; its seal is loaded, if it has one."""
     seal: AuditSeal | None = getattr(entry, "seal", None)
     at = entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     values = {name: getattr(entry, name) for name in COLUMNS} | {"at": at}
@@ -150,7 +151,7 @@ def _csv(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _cell(value: object) -> str:
-    """JSON for what has parts, and nothing that a spreadsheet would take for a formula."""
+    """Return a cell as text: JSON for nested values, and never a spreadsheet formula."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What was used and what it cost, by any key of the ledger."""
+"""Usage and cost, aggregated by any key of the ledger."""
 
 from typing import Any
 
@@ -59,7 +59,9 @@ class CostsOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
-    """Usage and cost of all that the caller sees. Decimal strings; columns not known yet are "0"."""
+    """Return usage and cost of everything the caller may see. Amounts are decimal strings; columns not computed yet are
+    "0".
+    """
     if query_value(request, "idle", "separate") not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
     found = sums(

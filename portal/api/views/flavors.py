@@ -1,4 +1,4 @@
-"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped. Offerings: hidden."""
+"""Flavors that discovery proposes and operators accept, rename, hide or group; offerings that operators hide."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ class FlavorDecision(Body):
 @extend_schema(operation_id="flavors_list", responses=page_schema(FlavorOut))
 @api_view(["GET"])
 def flavors(request: Request) -> Response:
-    """Flavors found: offered, hidden, and those that discovery proposes. For operators and auditors."""
+    """List the flavors that were found: offered, hidden, and proposed. For operators and auditors."""
     return serialized_page(request, _flavors(request), FlavorOut, "name")
 
 
@@ -111,7 +111,7 @@ def flavors(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def flavor(request: Request, name: str) -> Response:
-    """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
+    """Return one flavor with its ETag. PUT changes it (operators) and needs If-Match."""
     rows = _flavors(request)
     row = None if "\x00" in name else rows.filter(name=name).first()
     if row is None:
@@ -126,7 +126,7 @@ def _flavors(request: Request) -> QuerySet[Flavor]:
 
 
 def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
-    """The flavor as decided; what is wrong is told by the names of the body."""
+    """Return the flavor with the changes; errors name the fields of the body."""
     try:
         return decisions.decide_flavor(current_user(request), flavor, decided, etag.lock(request, _version))
     except Invalid as error:
@@ -152,7 +152,7 @@ class OfferingDecidedOut(serializers.Serializer):
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def offering(request: Request, flavor: str, slice_: str) -> Response:
-    """Whether an offering is hidden, with its ETag. PUT decides it (operators), under the ETag that was read."""
+    """Return whether an offering is hidden, with its ETag. PUT changes it (operators) and needs If-Match."""
     user, key = current_user(request), f"{flavor}/{slice_}"
     rows = access.for_platform(user, Offering.objects.all())
     row = None if "\x00" in key else rows.filter(key=key).first()

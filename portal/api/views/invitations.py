@@ -1,4 +1,4 @@
-"""Invitations: leads make and withdraw those of their teams, and everyone answers the own."""
+"""Invitations: leads create and withdraw those of their teams; everyone answers their own."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -39,9 +39,9 @@ class NewInvitation(Body):
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def invitations(request: Request) -> Response:
-    """Unanswered invitations of the teams the caller leads; `?team=` keeps those of one. POST invites a person.
+    """List the unanswered invitations of the teams the caller leads; `?team=` filters by team. POST invites a person.
 
-    The answer is the same whether or not anybody has the name.
+    The answer is the same whether or not a user of that name exists.
     """
     user = current_user(request)
     if request.method == "GET":
@@ -66,20 +66,20 @@ def invitation(request: Request, invitation_id: int) -> HttpResponse:
 @extend_schema(operation_id="me_invitations_list", responses=INVITATIONS)
 @api_view(["GET"])
 def received(request: Request) -> Response:
-    """What is offered to the caller, by username or e-mail address."""
+    """List the invitations of the caller, by username or e-mail address."""
     return serialized_page(request, tenants.received(current_user(request)), InvitationOut, "team__slug", "invitee")
 
 
 @extend_schema(request=None, responses=MemberOut)
 @api_view(["POST"])
 def accept(request: Request, invitation_id: int) -> Response:
-    """Take the role; who is in the team already keeps the own one."""
+    """Accept the invitation; a member of the team keeps the current role."""
     return Response(MemberOut(tenants.accept(current_user(request), invitation_id)).data)
 
 
 @extend_schema(request=None, responses={204: None})
 @api_view(["POST"])
 def decline(request: Request, invitation_id: int) -> HttpResponse:
-    """Refuse what is offered."""
+    """Decline the invitation."""
     tenants.decline(current_user(request), invitation_id)
     return Response(status=204)

@@ -1,4 +1,4 @@
-"""Tenants' own queued Jobs: where they stand, why, and what they cost."""
+"""Jobs that tenants submit to a queue: state, reason and cost."""
 
 from collections.abc import Collection
 from typing import Any
@@ -70,7 +70,7 @@ class OneJobOut(JobOut):
 )
 @api_view(["GET"])
 def jobs(request: Request) -> Response:
-    """Jobs with the queue label in all projects that the caller sees, newest first; ended ones while they are there."""
+    """List the queued Jobs of all projects the caller may see, newest first; ended ones as long as they exist."""
     projects = access.visible_projects(current_user(request))
     if wanted := query_values(request, "project"):
         projects = projects.filter(slug__in=wanted)
@@ -83,7 +83,7 @@ def jobs(request: Request) -> Response:
 @extend_schema(responses=OneJobOut)
 @api_view(["GET"])
 def job(request: Request, uid: UUID) -> Response:
-    """One Job, its place as Kueue has it now, and why its pods were refused, if any were."""
+    """Return one Job, with its position as Kueue reports it, and why its pods were refused."""
     one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")

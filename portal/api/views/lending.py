@@ -1,4 +1,4 @@
-"""What teams borrow and lend of each pool: now, and over time."""
+"""Loans between teams: now, and over time."""
 
 from typing import Any
 
@@ -39,8 +39,9 @@ class LendingOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def loans(request: Request) -> Response:
-    """Who owes whom. What is borrowed comes from the nearest department first, its own quota before its teams', and of
-    the teams from each in proportion to what it leaves idle."""
+    """List who borrows how much from whom. Borrowed quota is attributed to the nearest department first: its own quota
+    before its teams', and among the teams in proportion to what each leaves idle.
+    """
     user, text = current_user(request), query_value(request, "window").replace(" ", "+")
     found = lending.over(user, windows.parse(text, clock.now())) if text else lending.now(user)
     return Response({"results": [document(loan) for loan in found]})

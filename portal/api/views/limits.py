@@ -1,4 +1,4 @@
-"""Limits: who may hold how much at once; what a change would do; and how queues compete for what is lent."""
+"""Limits and queue policies: list, preview, set and remove."""
 
 from decimal import Decimal
 from typing import Any
@@ -51,8 +51,9 @@ class TermsBody(Body):
 
 
 class LimitBody(TermsBody):
-    """Whose it is: `department`, `team`, `project`, or `team` with `member`. Of what: `pool`, `offering`, `flavor`, or
-    none of them for all GPUs."""
+    """A limit: its holder (`department`, `team`, `project`, or `team` with `member`) and its scope (`pool`, `offering`,
+    `flavor`, or none of them for all GPUs).
+    """
 
     department = Text(required=False)
     team = Text(required=False)
@@ -109,8 +110,9 @@ class EffectOut(serializers.Serializer):
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def limits(request: Request) -> Response:
-    """Limits the caller sees. POST sets one: operators those of departments and teams, leads those of their projects
-    and members."""
+    """List the limits the caller may see. POST sets one: operators those of departments and teams, leads those of their
+    projects and members.
+    """
     user = current_user(request)
     if request.method == "POST":
         body = read(LimitBody, request)
@@ -130,7 +132,9 @@ def limits(request: Request) -> Response:
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
-    """What setting this limit would do: which allocations count against it, and what Kueue is told."""
+    """Return what setting this limit would do: the allocations that count against it, and the changes to Kueue's
+    objects.
+    """
     user = current_user(request)
     body = read(LimitBody, request)
     found = limit_services.effect(user, *_parties(user, body), _limit_spec(body))
@@ -158,7 +162,9 @@ def preview(request: Request) -> Response:
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
-    """One limit. A change needs If-Match; taking one away leaves nothing of Kueue's, and no bound of the portal's."""
+    """Return one limit. PUT needs If-Match. DELETE removes it: of a Kueue quota nothing is left, of other limits no
+    bound.
+    """
     user = current_user(request)
     row = limit_services.one(user, id_)
     if request.method != "GET":
@@ -193,7 +199,7 @@ class PolicyBody(Body):
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
-    """How a department or team competes for what others lend: its weight, and whom it may take back from."""
+    """Return or set the queue policy of a department or team: its fair-sharing weight, and whom it may preempt."""
     user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
@@ -245,7 +251,7 @@ def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
 
 
 def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
-    """Holder and scope that the body names; Invalid when it names none, or two."""
+    """Return the holder and the scope that the body names; raise Invalid if it names none, or two."""
     errors: dict[str, list[str]] = {}
     holders = [name for name in ("department", "team", "project") if name in body]
     if len(holders) != 1:

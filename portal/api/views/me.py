@@ -1,4 +1,4 @@
-"""The caller: who one is, and one's own tokens."""
+"""The caller's roles, projects and tokens."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ class NewToken(Token):
 @extend_schema(responses=Me)
 @api_view(["GET"])
 def me(request: Request) -> Response:
-    """The caller with teams, projects, and what the token may be used for."""
+    """Return the caller with teams, projects, and the scopes of the token."""
     user = current_user(request)
     role_in = dict(Membership.objects.filter(user=user).values_list("team__slug", "role"))
     data = {
@@ -89,7 +89,9 @@ def me(request: Request) -> Response:
 @extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
-    """The caller's tokens. POST creates one; with a token, none of more scopes or of a later end than it has."""
+    """List the caller's tokens. POST creates one; if called with a token, it has no more scopes and ends no later than
+    that one.
+    """
     if request.method == "GET":
         return page(request, ApiToken.objects.filter(user=current_user(request)), _render, "-created_at", "-id")
     wanted = TokenRequest(data=request.data)

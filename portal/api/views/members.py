@@ -1,4 +1,4 @@
-"""Members of the teams the caller sees; leads change and take the roles of their own."""
+"""Members of teams; leads change roles and remove members of their own teams."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -42,7 +42,9 @@ class NewMember(MemberChange):
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def members(request: Request) -> Response:
-    """Members of the teams the caller sees; `?team=` keeps those of one. POST adds one uninvited (operators)."""
+    """List members of the teams the caller may see; `?team=` filters by team. POST adds one without an invitation
+    (operators).
+    """
     user = current_user(request)
     if request.method == "GET":
         rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
@@ -60,7 +62,7 @@ def members(request: Request) -> Response:
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def member(request: Request, team: str, username: str) -> HttpResponse:
-    """One member, with its ETag. PUT changes the role, DELETE takes the person out of the team (leads)."""
+    """Return one member, with its ETag. PUT changes the role, DELETE removes the member (leads)."""
     user, of = current_user(request), access.team_for(current_user(request), team)
     if request.method == "DELETE":
         tenants.remove(user, of, username)

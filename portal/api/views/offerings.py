@@ -1,4 +1,4 @@
-"""The catalogue: what there is to ask for, what is free of it, and what the caller's team can get."""
+"""The catalog: offerings, their free capacity, and what the caller's team can get."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -95,10 +95,10 @@ class OfferingOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:
-    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams (or the
-    project's) hold and get.
+    """List the offerings. Counts are in slices of the offering; `mine` is what the caller's teams (or the project's
+    team) hold and can get.
 
-    With `free=true`, what has something free; with `project` too, what the project's team can get now.
+    `free=true` returns offerings with free capacity; with `project` too, those that the project's team can get now.
     """
     user = current_user(request)
     slug = query_value(request, "project")
@@ -139,7 +139,7 @@ class DeviceSchemaOut(serializers.Serializer):
 @extend_schema(responses=DeviceSchemaOut)
 @api_view(["GET"])
 def device_schema(request: Request, flavor: str, slice_: str) -> Response:
-    """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
+    """Return the attributes and capacities that the flavor's devices publish, which a claim can select by."""
     key = f"{flavor}/{slice_}"
     row = None if "\x00" in key else catalog.offerings().filter(key=key, kind=Kind.CLAIM).first()
     if row is None:
@@ -150,7 +150,7 @@ def device_schema(request: Request, flavor: str, slice_: str) -> Response:
 
 
 def _headroom(availability: Availability, teams: Iterable[Team], offering: Offering) -> TeamHeadroom:
-    """What the teams have together; zeros for who is in none."""
+    """Return the sum of the teams' headroom; zeros for a caller without a team."""
     sides = [availability.headroom(team, offering) for team in teams]
     return TeamHeadroom(
         limit=sum(side.limit for side in sides),
@@ -168,7 +168,9 @@ def _earliest_fit(
     headroom: TeamHeadroom,
     releases: Sequence[forecast.ExpectedRelease],
 ) -> dict[str, Any] | None:
-    """The first release after which one of the teams can have one; whose it is only where it is of these teams."""
+    """Return the first release after which one of the teams can get a slice. The allocation is named only if it belongs
+    to these teams.
+    """
     if headroom.can_get_now:
         return None
     teams = list(teams)

@@ -42,21 +42,21 @@ class DeviceOut(serializers.ModelSerializer):
 @extend_schema(responses=page_schema(ClusterOut))
 @api_view(["GET"])
 def clusters(request: Request) -> Response:
-    """Clusters the portal works on."""
+    """List the clusters that the portal manages."""
     return _list(request, Cluster.objects.all(), ClusterOut, "slug")
 
 
 @extend_schema(responses=page_schema(NodeOut))
 @api_view(["GET"])
 def nodes(request: Request) -> Response:
-    """Nodes with GPUs; `problem` says why one is not offered and what would help."""
+    """List nodes with GPUs; `problem` says why one is not offered and what to do."""
     return _list(request, Node.objects.select_related("cluster", "flavor"), NodeOut, "name", "id")
 
 
 @extend_schema(responses=page_schema(DeviceOut))
 @api_view(["GET"])
 def devices(request: Request) -> Response:
-    """Cards that Kubernetes names, so those by DRA."""
+    """List the devices that Kubernetes names, which are those of DRA."""
     return _list(request, Device.objects.select_related("node", "flavor"), DeviceOut, "node__name", "name", "id")
 
 

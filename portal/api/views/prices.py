@@ -1,4 +1,4 @@
-"""Prices of GPU-hours. A price never changes: a new one begins later."""
+"""Prices of GPU-hours. A price never changes; a new one replaces it from its start."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class NewPrice(Body):
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def prices(request: Request) -> Response:
-    """All prices, latest first; `?flavor=` keeps those of one. POST sets one from now on or later (operators)."""
+    """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
     if request.method == "GET":
         rows = Price.objects.select_related("flavor")
         if flavors := query_values(request, "flavor"):

@@ -1,4 +1,4 @@
-"""Projects: made, adopted, moved, guarded and archived by operators; named by their leads."""
+"""Projects: operators create, adopt, move, guard and archive them; leads rename them."""
 
 import json
 from typing import Any
@@ -140,7 +140,9 @@ class GuardOut(serializers.Serializer):
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def projects(request: Request) -> Response:
-    """Projects the caller sees; `?team=` keeps those of one team. POST makes one, or adopts a namespace (operators)."""
+    """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
+    (operators).
+    """
     if request.method == "GET":
         rows = access.visible_projects(current_user(request))
         team = query_value(request, "team")
@@ -156,7 +158,7 @@ def projects(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([LeadScope])
 def project(request: Request, slug: str) -> Response:
-    """One project, with its ETag. PUT changes its name (leads), or what its namespace allows (operators)."""
+    """Return one project, with its ETag. PUT changes its name (leads), or its settings (operators)."""
     row = access.project_for(current_user(request), slug)
     if request.method == "PUT":
         values = read(ProjectChange, request)
@@ -170,7 +172,9 @@ def project(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def move(request: Request, slug: str) -> Response:
-    """Give an empty project to another team (operators); 409 names what still lives in it. Old costs stay put."""
+    """Move an empty project to another team (operators). 409 names what still runs in it. Past costs stay with the old
+    team.
+    """
     user, row = current_user(request), _managed(request, slug)
     transfer.move(user, row, _team(user, read(Move, request)["team"]))
     return _out(row)
@@ -180,8 +184,9 @@ def move(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def archive(request: Request, slug: str) -> Response:
-    """End all that lives in the project and take it out of use (operators), if `confirm` is its slug; with `dry_run`
-    only say what would end."""
+    """End everything in the project and archive it (operators), if `confirm` is its slug. `dry_run` only returns what
+    would end.
+    """
     row, values = _managed(request, slug), read(Archive, request)
     if not (is_dry := values["dry_run"]):
         project_archive.require_confirmation(row, values["confirm"])
@@ -195,7 +200,7 @@ def archive(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
-    """Take an archived project into use again, with nothing in it (operators)."""
+    """Restore an archived project, empty (operators)."""
     row = _managed(request, slug)
     project_archive.unarchive(current_user(request), row)
     return _out(row)
@@ -206,7 +211,7 @@ def unarchive(request: Request, slug: str) -> Response:
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def guard(request: Request, slug: str) -> Response:
-    """What the guard does, and the pods that it would refuse were they made anew. POST has it warn or refuse."""
+    """Return the guard's mode, and the pods that it would refuse if they were created again. POST sets the mode."""
     row = _managed(request, slug)
     with transaction.atomic():
         if request.method == "POST":
@@ -216,12 +221,12 @@ def guard(request: Request, slug: str) -> Response:
 
 
 def _managed(request: Request, slug: str) -> Project:
-    """The project, for who may manage it."""
+    """Return the project; raise unless the caller may manage it."""
     return access.project_for(current_user(request), slug, organization.ACTION)
 
 
 def _team(user: User, slug: str) -> Team:
-    """For operators, who see them all."""
+    """Return the team, for operators."""
     rows = access.teams_to(user, organization.ACTION).select_related("department")
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:

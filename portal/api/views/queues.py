@@ -1,4 +1,4 @@
-"""A team's queue: who waits in which place and why, who has quota of it, and how much is lent."""
+"""A team's queue: waiting and admitted entries, with positions and reasons, and how much is lent."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ class LoadOut(serializers.Serializer):
 @extend_schema(operation_id="queues_list", responses=page_schema(LoadOut))
 @api_view(["GET"])
 def queues(request: Request) -> Response:
-    """The queues of the teams the caller sees, in numbers."""
+    """List the queues of the teams the caller may see, as counts."""
 
     def render(teams: list[Team]) -> list[dict[str, Any]]:
         return [{"team": slug, **load._asdict()} for slug, load in team_queue.loads(teams).items()]
@@ -103,7 +103,7 @@ LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 )
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
-    """The queue of a team the caller sees, a page at a time."""
+    """Return one page of the queue of a team the caller may see."""
     team = access.team_for(current_user(request), slug)
     pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
     size = _whole(request, "limit", *LIMIT)
@@ -141,7 +141,7 @@ def _whole(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _next(request: Request, name: str, first: int, count: int) -> str | None:
-    """The URL of the request with that list from ``first`` on; None when nothing is there."""
+    """Return the URL of the request with that list from ``first`` on; None if the list ends before."""
     return str(replace_query_param(request.build_absolute_uri(), name, first)) if first <= count else None
 
 

@@ -1,4 +1,4 @@
-"""Departments and teams, as far as the caller sees them; operators make, rename and move them."""
+"""Departments and teams that the caller may see; operators create, rename and move them."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ class TeamChange(Body):
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def departments(request: Request) -> Response:
-    """Departments of the teams the caller sees, and those above them. POST makes one (operators)."""
+    """List the departments of the teams the caller may see, and those above them. POST creates one (operators)."""
     if request.method == "GET":
         rows = access.visible_departments(current_user(request)).select_related("parent")
         return serialized_page(request, rows, DepartmentOut, "slug")
@@ -85,7 +85,7 @@ def departments(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
-    """One department, with its ETag. PUT renames or moves it (operators), under the ETag that was read."""
+    """Return one department, with its ETag. PUT renames or moves it (operators) and needs If-Match."""
     user = current_user(request)
     row = access.department_for(user, slug)
     if request.method == "PUT":
@@ -101,7 +101,7 @@ def department(request: Request, slug: str) -> Response:
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def teams(request: Request) -> Response:
-    """Teams the caller sees. POST makes one (operators)."""
+    """List the teams the caller may see. POST creates one (operators)."""
     if request.method == "GET":
         return serialized_page(
             request, access.visible_teams(current_user(request)).select_related("department"), TeamOut, "slug"
@@ -118,7 +118,7 @@ def teams(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
-    """One team, with its ETag. PUT renames it or moves it to another department (operators)."""
+    """Return one team, with its ETag. PUT renames it or moves it to another department (operators)."""
     user = current_user(request)
     row = access.team_for(user, slug)
     if request.method == "PUT":
@@ -130,7 +130,7 @@ def team(request: Request, slug: str) -> Response:
 
 
 def _department(user: User, slug: str | None, field: str) -> Department | None:
-    """For operators, who see them all."""
+    """Return the department, for operators."""
     if slug is None:
         return None
     rows = access.departments_to(user, organization.ACTION)
