@@ -1,6 +1,4 @@
-"""Django's admin of the catalogue: what is observed is read-only, what people decide goes through the
-services.
-"""
+"""Django admin pages of the catalog: observed values are read-only, decisions are written by the services."""
 
 from django.contrib import admin
 from django.forms import ModelForm

@@ -1,9 +1,9 @@
-"""From nodes and ResourceSlices to flavors, pools and offerings. Nothing is typed in.
+"""Discovers flavors, pools and offerings from nodes and ResourceSlices; nothing is configured by hand. Pure.
 
-1. Each node is read by one path: DRA when the driver publishes slices for it, else the device plugin.
-2. Nodes with the same product, path and strategy are one flavor, named once and for good.
-3. Each kind of slice on a flavor is an offering and draws on a pool.
-4. What keeps a node from being offered is a problem, in a sentence that says what would help.
+1. Each node is read by one backend: DRA if the driver publishes slices for it, else the device plugin.
+2. Nodes with the same product, backend and strategy are one flavor, whose name never changes.
+3. Each kind of slice of a flavor is an offering, and takes units of a pool.
+4. A node that cannot be offered has a problem: a sentence that says why and what to do.
 """
 
 from collections import Counter, defaultdict
@@ -67,10 +67,10 @@ def discover(
     taken: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
 ) -> Discovered:
-    """The catalogue of one cluster.
+    """Return the catalog of one cluster.
 
-    `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The
-    answer depends on the facts only, not on their order.
+    `known` are the names that its flavors have already, `taken` the names of flavors in other clusters. The result
+    depends on the facts only, not on their order.
     """
     pieces, extended = dra.by_node(slices), dra.extended_resources(classes)
     read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
@@ -94,7 +94,7 @@ def discover(
 
 
 def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
-    """One node as it is to be offered, or None when it has no GPU."""
+    """Return the node as it is to be offered, or None if it has no GPU."""
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
     if reading is None:
@@ -117,7 +117,7 @@ def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, st
 
 
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
-    """What is published in another form than NVIDIA's driver's keeps its node from being offered, and no other."""
+    """Read a node's slices; a form other than NVIDIA's driver publishes becomes a problem of this node only."""
     try:
         return dra.read(node, slices, extended)
     except (LookupError, ValueError) as error:
@@ -126,7 +126,7 @@ def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[
 
 
 def _gpu_taints(node: NodeFact) -> tuple[str, ...]:
-    """Effects of the node's GPU taints that keep pods away."""
+    """Return the effects of the node's GPU taints that keep pods away."""
     return tuple(sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY}))
 
 
@@ -135,16 +135,17 @@ def _is_usable(node: NodeFact) -> bool:
 
 
 def _memory(group: Sequence[_ReadNode]) -> int:
-    """The least memory of the flavor's cards in MiB, as labelled; 0 when no label says."""
+    """Return the least memory of the flavor's cards in MiB, as labelled; 0 without a label."""
     labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
     return min(int(label) if label.isdecimal() else 0 for label in labels)
 
 
 def _node_selector(key: Identity, group: Sequence[_ReadNode]) -> dict[str, str]:
-    """The product's label, and what else all nodes of the flavor have in common that would tell it from another.
+    """Return the labels that select the flavor's nodes: the product's, and those that distinguish it from other
+    flavors.
 
-    Whether there is another now does not matter: leases and holders carry the selector, so it must not change when
-    a second flavor of the product comes or goes.
+    They do not depend on which other flavors exist: leases and holders carry the selector, so it must not change when a
+    second flavor of the product comes or goes.
     """
     selector = {PRODUCT_LABEL: key.product}
     shared = () if key.strategy in WHOLE_STRATEGIES else (deviceplugin.REPLICAS_LABEL,)
@@ -158,7 +159,7 @@ def _node_selector(key: Identity, group: Sequence[_ReadNode]) -> dict[str, str]:
 def _ambiguous_selectors(
     selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
 ) -> dict[Identity, str]:
-    """Flavors that would also select the nodes of an earlier one, each with the sentence that says so."""
+    """Return the flavors whose selector also matches nodes of an earlier one, each with a sentence that says so."""
     twins: dict[Identity, str] = {}
     ordered = sorted(selectors, key=lambda key: names[key])
     for place, key in enumerate(ordered):
@@ -173,14 +174,14 @@ def _ambiguous_selectors(
 
 
 def _distinguishing_label(left: Identity, right: Identity) -> str:
-    """The label that would tell two flavors apart, with its values."""
+    """Return the label that would distinguish two flavors, with its values."""
     if left.path != right.path:
         return "nvidia.com/gpu.deploy.device-plugin, true or false"
     return "nvidia.com/device-plugin.config, each its own"
 
 
 def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
-    """Whether a node may match both: no label has two values."""
+    """Return whether a node can match both selectors: no label has two values."""
     return all(left[label] == right[label] for label in left.keys() & right.keys())
 
 
@@ -206,14 +207,14 @@ def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapp
 
 
 def _cards(site: _ReadNode) -> Fraction:
-    """Cards of a node, counting those that are cut by what is cut from them."""
+    """Return the number of a node's cards, counting a divided card by its parts."""
     if site.reading.geometry:
         return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
     return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
 
 
 def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
-    """Supplies of a flavor's nodes, by pool, kind and profile: each is an offering."""
+    """Group the supplies of a flavor's nodes by pool, kind and profile: each group is an offering."""
     found: dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]] = defaultdict(list)
     for site in group:
         for supply in site.reading.supplies:
@@ -236,7 +237,7 @@ def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
 
 
 def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
-    """Units of each pool on a node, by what its supplies count: of a card that is cut, all profiles tell the same."""
+    """Return the units of each pool on a node; all profiles of a divided card report the same."""
     cut = site.reading.geometry
     units: dict[str, int] = {}
     for supply in site.reading.supplies:
@@ -251,8 +252,9 @@ def _offerings(flavor: str, group: Sequence[_ReadNode]) -> list[FoundOffering]:
 
 
 def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
-    """By DRA a person's own request too, for any of the flavor's devices. What it takes is counted claim by claim, so
-    it draws nothing here; its price is that of a whole GPU."""
+    """Return the offering of custom claims for a flavor by DRA. Each claim is counted by its own content, so a slice
+    consumes nothing here; the price is that of a whole GPU.
+    """
     main = min(offered, key=lambda offering: (offering.kind != "whole", -offering.gpu_share, offering.key))
     return FoundOffering(
         key=f"{main.flavor}/claim",

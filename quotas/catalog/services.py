@@ -1,5 +1,4 @@
-"""The only writer of the catalogue. What people decide goes through `quotas.catalog.decisions`, which asks for
-permission."""
+"""Write operations on the catalog. `quotas.catalog.decisions` checks permission for what people decide."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -37,15 +36,15 @@ def sync(
     foreign: Mapping[str, int],
     blocked: Mapping[str, int] = MappingProxyType({}),
 ) -> bool:
-    """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
+    """Write what was discovered on a cluster; return True if a flavor or pool is new or differs.
 
-    `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its
-    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free
-    units by pool that cannot have their share of their node (`node_room`).
-    1. Rows that differ are written, in a number of queries that does not grow with them; running it twice
-       writes nothing the second time.
-    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0,
-       nodes and devices marked absent.
+    `foreign` is capacity used by pods and claims without an allocation: {key of a pool or of one of its offerings:
+    units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free units by pool that
+    cannot have their share of their node (`node_room`).
+
+    1. Rows that differ are written, in a fixed number of queries; a second run writes nothing.
+    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
+       devices marked absent.
     """
     with transaction.atomic(), advisory_lock("catalog", cluster.slug):
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
@@ -60,8 +59,8 @@ def sync(
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none and for
-    CPU and memory that its nodes do not have.
+    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for an invalid name and for CPU
+    and memory that its nodes do not have.
     """
     after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
     if not after:
@@ -82,7 +81,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
 
 
 def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
-    """Raises Invalid where CPU or memory per GPU is more than a node has, or less than a slice can use."""
+    """Raise Invalid if CPU or memory per GPU is more than a node has, or less than a slice can use."""
     if not {"cpu_millicores_per_gpu", "memory_mib_per_gpu"} & decided.keys():
         return
     smallest = min((offering.card_part for offering in flavor.offerings.all()), default=Fraction(1))
@@ -92,7 +91,7 @@ def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
 
 
 def _rename(flavor: Flavor, name: str) -> None:
-    """Keys of pools and offerings follow. Only a proposal has a name that nothing else refers to."""
+    """Rename a proposal with the keys of its pools and offerings; nothing else refers to its name yet."""
     if flavor.accepted:
         raise Refused(
             "wrong_phase",
@@ -111,7 +110,7 @@ def _rename(flavor: Flavor, name: str) -> None:
 
 
 def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
-    """Offer what discovery proposed: from now on Kueue knows the flavor, and limits on it count."""
+    """Offer a discovered flavor: from now on Kueue has it, and limits on it count."""
     return configure_flavor(actor, flavor, {"accepted": True})
 
 
@@ -120,7 +119,7 @@ def _live_projects() -> Iterable[str]:
 
 
 def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
-    """Take an offering out of the catalogue, or bring it back; what is held of it stays held."""
+    """Hide an offering from the catalog, or show it again; what is held of it stays held."""
     if offering.hidden != hidden:
         with transaction.atomic():
             offering.hidden = hidden
@@ -130,7 +129,7 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
 
 
 def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
-    """Flavors of the cluster by name, and whether any was written."""
+    """Write the flavors of the cluster; return them by name, and whether any was written."""
     rows = {Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)}
     new, changed = [], []
     for flavor in found:
@@ -182,7 +181,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
 def _sync_pools(
     cluster: Cluster, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
 ) -> tuple[dict[str, Pool], bool]:
-    """Pools of the cluster by key, and whether any was written."""
+    """Write the pools of the cluster; return them by key, and whether any was written."""
     wanted = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
     changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", wanted)
     return {row.key: row for row in Pool.objects.filter(flavor__cluster=cluster)}, changed
@@ -281,7 +280,7 @@ def _sync_devices(
 
 
 def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]) -> bool:
-    """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was
+    """Make `rows` have `wanted`, {value of `key`: {attribute: value}}, and keep others; return True if anything was
     written.
     """
     known = {getattr(row, key): row for row in rows}
@@ -295,7 +294,7 @@ def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapp
 
 
 def _assign(row: models.Model, values: Mapping[str, Any]) -> bool:
-    """Set attributes; True if any differed."""
+    """Set attributes; return True if any differed."""
     differing = {name: value for name, value in values.items() if getattr(row, name) != value}
     for name, value in differing.items():
         setattr(row, name, value)

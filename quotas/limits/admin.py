@@ -12,8 +12,7 @@ from quotas.limits.models import Limit, LimitUse, QueuePolicy
 
 @admin.register(Limit)
 class LimitAdmin(admin.ModelAdmin):
-    """Those of departments and teams for a pool are added here; others on the page Limits, which counts what is
-    held."""
+    """Limits of departments and teams on a pool. Others are set on the page Limits, which counts what is held."""
 
     fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.AMOUNTS)
     list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")

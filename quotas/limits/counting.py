@@ -1,7 +1,7 @@
-"""Limits that the portal keeps itself: taken at the request, given back when the allocation has ended.
+"""Counts limits that the portal enforces: granted at the request, released when the allocation has ended.
 
-One conditional UPDATE decides, so two that race for the last unit cannot both have it, and a check constraint stands
-behind it. Limits are always updated in the order of their keys, so no two requests wait for each other in a circle.
+One conditional UPDATE decides, so two requests cannot both get the last unit; a check constraint guarantees it. Limits
+are always updated in the order of their keys, so requests cannot deadlock.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,7 +30,7 @@ class ResourceDemand:
     pools: Mapping[int, Fraction] = field(default_factory=dict)
 
     def in_unit_of(self, limit: Limit) -> Fraction:
-        """In the limit's unit; 0 where it is about something else."""
+        """Return the demand in the limit's unit; 0 if the limit is about something else."""
         if limit.pool_id:
             return self.pools.get(limit.pool_id, Fraction(0))
         if limit.offering_id:
@@ -41,7 +41,7 @@ class ResourceDemand:
 
 
 def demand(offering: Offering, count: int) -> ResourceDemand:
-    """Of so many slices; needs the offering's pool."""
+    """Return the demand of so many slices; needs the offering's pool."""
     unit = offering.pool.resources
     parts = [Fraction(amount, unit[name]) for name, amount in offering.requests.items() if unit.get(name)]
     return ResourceDemand(
@@ -54,15 +54,16 @@ def demand(offering: Offering, count: int) -> ResourceDemand:
 
 
 def fraction_units(amount: Fraction) -> int:
-    """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
+    """Return the amount in FRACTION_BASE, rounded up, so that nothing exceeds a limit; exact for shares of up to 16."""
     return ceil(amount * FRACTION_BASE)
 
 
 def applicable_limits(
     teams: Collection[Team], departments: Collection[int], user: User | None = None, project: Project | None = None
 ) -> QuerySet[Limit]:
-    """Limits counted here that bind members of these teams: the project's, the person's in the teams, the teams' and
-    those of the `departments` that they stand in (ids); with their names, in the order in which they are taken."""
+    """Return the counted limits that apply to members of these teams: the project's, the person's in the teams, the
+    teams' and their departments' (ids); with their names, in the order in which they are locked.
+    """
     holders = Q(team__in=teams, user=None) | Q(department__in=departments)
     if user is not None:
         holders |= Q(team__in=teams, user=user)
@@ -81,7 +82,7 @@ class LimitReached(Exception):
 
 
 def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
-    """Count the demand against every limit that it touches, or against none. Raises NoRoom."""
+    """Count the demand against every limit that applies, or against none. Raises LimitReached."""
     in_order = sorted(limits, key=lambda one: one.pk)
     wanted = [(limit, fraction_units(demanded.in_unit_of(limit))) for limit in in_order if demanded.in_unit_of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
@@ -91,7 +92,7 @@ def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -
 
 
 def release(allocation: UUID) -> None:
-    """The allocation has ended: what it counted is free again. Said twice, it is done once."""
+    """Release what an ended allocation counted. Repeating it changes nothing."""
     uses = LimitUse.objects.filter(allocation=allocation, released_seq=None).order_by("limit_id")
     for use in uses.values_list("pk", flat=True):
         _changed(_RELEASE, use=use, unit=FRACTION_BASE)
@@ -120,14 +121,14 @@ _RELEASE = """
 
 
 def _changed(statement: str, **values: int | UUID) -> bool:
-    """Whether the statement wrote a row."""
+    """Return whether the statement wrote a row."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return bool(cursor.rowcount == 1)
 
 
 def recount(limit: Limit, uses: Iterable[tuple[UUID, ResourceDemand]]) -> None:
-    """Begin the count of a limit anew with what its holder's allocations take. The caller keeps others from taking."""
+    """Recompute the count of a limit from its holder's allocations. The caller locks out new grants."""
     LimitUse.objects.filter(limit=limit).delete()
     amounts = ((id_, fraction_units(demanded.in_unit_of(limit))) for id_, demanded in uses)
     counted = [(id_, amount) for id_, amount in amounts if amount]

@@ -1,4 +1,4 @@
-"""How much departments and teams may hold, and what that looks like to Kueue."""
+"""Reads quotas of departments and teams, and the Kueue objects they become."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from quotas.limits.tree import Quota, Tree
 
 @dataclass(frozen=True)
 class QuotaSnapshot:
-    """The quotas of all departments and teams that Kueue keeps: read at once, in three queries.
+    """The quotas of all departments and teams that Kueue enforces, read at once in three queries.
 
     ``quotas`` are of pools, in their units, by (name in Kueue, pool key).
     """
@@ -34,7 +34,7 @@ class QuotaSnapshot:
         return above | {names.cluster_queue(one.slug): names.cohort(slugs[one.department_id]) for one in self.teams}
 
     def above(self, teams: Iterable[Team]) -> set[int]:
-        """Ids of the teams' departments, and of all that these stand in."""
+        """Return the ids of the teams' departments and of all their ancestors."""
         found: set[int] = set()
         for team in teams:
             next_: int | None = team.department_id
@@ -48,13 +48,15 @@ class QuotaSnapshot:
         return {one.pk: one.parent_id for one in self.departments}
 
     def root(self, name: str) -> str:
-        """The department at the top, in which the queue or cohort stands."""
+        """Return the root department of the queue or cohort."""
         while (parent := self.parents[name]) is not None:
             name = parent
         return name
 
     def quota(self, name: str, pool: str) -> Quota:
-        """As Kueue is told: a team lends at most what it has, and who stands alone neither borrows nor lends."""
+        """Return the quota as Kueue has it: a team lends at most what it has, and without a cohort it neither borrows
+        nor lends.
+        """
         found = self.quotas.get((name, pool), Quota())
         if self.parents[name] is None:
             return Quota(found.nominal, None, None)
@@ -63,18 +65,18 @@ class QuotaSnapshot:
         return found
 
     def of_pool(self, pool: str) -> dict[str, Quota]:
-        """Quotas of all who have one of the pool, in its units."""
+        """Return the quotas of the pool, in its units."""
         return {name: self.quota(name, pool) for name in self.parents}
 
     def with_limit(self, row: Limit) -> "QuotaSnapshot":
-        """As it would be with this limit, which need not be saved."""
+        """Return the snapshot as it would be with this limit, which need not be saved."""
         if row.pool is None:
             return self
         changed = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending)}
         return replace(self, quotas={**self.quotas, **changed})
 
     def tree(self, pool: str, amount: int, usage: Mapping[str, int]) -> Tree:
-        """Of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
+        """Return the tree of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
         quotas = {name: quota.times(amount) for name, quota in self.of_pool(pool).items()}
         return Tree(self.parents, quotas, usage)
 
@@ -89,12 +91,12 @@ def quota_snapshot() -> QuotaSnapshot:
 
 
 def below(department: Department) -> set[int]:
-    """Ids of the department and of all that stand in it. One query."""
+    """Return the ids of the department and of all its descendants. One query."""
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))
 
 
 def tree_of(department: int) -> set[int]:
-    """Ids of all departments that lend to each other with this one. One query."""
+    """Return the ids of all departments that lend to each other with this one. One query."""
     parents = dict(Department.objects.values_list("pk", "parent_id"))
     root = department
     while (parent := parents[root]) is not None:
@@ -110,7 +112,7 @@ def _below(top: int, parents: Mapping[int, int | None]) -> set[int]:
 
 
 def policies() -> dict[str, Policy]:
-    """By name in Kueue; who is not in it competes as `projection.DEFAULT_POLICY` says."""
+    """Return the queue policies by name in Kueue; a missing one is `projection.DEFAULT_POLICY`."""
     rows = QueuePolicy.objects.select_related("department", "team")
     return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
 
@@ -121,7 +123,7 @@ def policy_of(holder: Department | Team) -> Policy:
 
 
 def name_of(holder: Department | Team) -> str:
-    """Name in Kueue: of a team's ClusterQueue, of a department's Cohort."""
+    """Return the name in Kueue: of a team's ClusterQueue, or of a department's Cohort."""
     return names.cluster_queue(holder.slug) if isinstance(holder, Team) else names.cohort(holder.slug)
 
 
@@ -132,11 +134,11 @@ def _name(row: Limit | QueuePolicy) -> str:
 
 
 def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
-    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six queries,
-    three when it is given what is agreed.
+    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six
+    queries, three if `agreed` is given.
 
-    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
-    (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
+    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is removed from a queue (tried on
+    0.19.2: admitted leases drop out of its sum, which over-commits).
     """
     agreed, competing = agreed or quota_snapshot(), policies()
     accepted = pools(cluster).filter(flavor__accepted=True)

@@ -1,6 +1,4 @@
-"""The only writer of limits and of the way teams compete. What people set goes through
-`allocations.limits.services`, which asks for permission.
-"""
+"""Write operations on limits and queue policies. `allocations.limits.services` checks permission."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -34,10 +32,10 @@ def set_limit(
     lending: int | None = None,
     uses: Iterable[tuple[UUID, counting.ResourceDemand]] = (),
 ) -> Limit:
-    """Let `holder` hold `nominal` units of `scope` (None: of all GPUs) at once; the cluster follows.
+    """Set what `holder` may have of `scope` (None: of all GPUs) at once to `nominal` units; the cluster follows.
 
-    Lowering it below what is held takes nothing away: what is held stays, and nothing more is granted. `uses` are what
-    the holder's allocations draw, which a new limit that is counted here starts with. Raises Invalid.
+    Lowering it below what is held ends nothing: what is held stays, and nothing more is granted. `uses` are the demands
+    of the holder's allocations, with which a new counted limit starts. Raises Invalid.
     """
     row = Limit(**holder_fields(holder), **scope_fields(scope), nominal=nominal, borrowing=borrowing, lending=lending)
     _check(row)
@@ -67,7 +65,7 @@ def set_limit(
 
 
 def remove_limit(actor: str, limit: Limit) -> None:
-    """Without it, Kueue gives the holder nothing of its own; what is counted here is then without a bound."""
+    """Remove a limit: of a Kueue quota the holder has nothing left; a counted limit no longer bounds."""
     team, project = audit_scope(holder_and_scope(limit)[0])
     with transaction.atomic(), advisory_lock("limits"):
         audit(
@@ -91,7 +89,7 @@ def set_policy(
     reclaim: str = Reclaim.ANY,
     within: str = Within.NEVER,
 ) -> QueuePolicy:
-    """How `holder` competes for what others lend. Raises Invalid."""
+    """Set how `holder` shares and preempts. Raises Invalid."""
     errors = {}
     if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
         errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
@@ -126,7 +124,7 @@ def set_policy(
 
 
 def holder_fields(holder: Holder) -> dict[str, Any]:
-    """Fields that name the holder; a member is a person in a team."""
+    """Return the fields of a limit that name the holder; a member is a person in a team."""
     match holder:
         case Membership():
             return {"team": holder.team, "user": holder.user}
@@ -139,7 +137,7 @@ def holder_fields(holder: Holder) -> dict[str, Any]:
 
 
 def audit_scope(holder: Holder) -> tuple[str, str]:
-    """Slugs of the team and the project that an audit entry about `holder` names; a department's is the platform's."""
+    """Return the slugs of team and project for an audit entry about `holder`; both are empty for a department."""
     match holder:
         case Membership():
             return holder.team.slug, ""
@@ -152,7 +150,7 @@ def audit_scope(holder: Holder) -> tuple[str, str]:
 
 
 def scope_fields(scope: Scope) -> dict[str, Any]:
-    """Fields that name what is limited."""
+    """Return the fields of a limit that name its scope."""
     match scope:
         case Pool():
             return {"pool": scope}
@@ -165,7 +163,7 @@ def scope_fields(scope: Scope) -> dict[str, Any]:
 
 
 def holder_and_scope(row: Limit) -> tuple[Holder, Scope]:
-    """Holder and scope of a row, as `set_limit` takes them."""
+    """Return holder and scope of a row, as `set_limit` takes them."""
     holder: Holder | None = row.project or row.team or row.department
     if row.user and row.team:
         holder = Membership(user=row.user, team=row.team)
@@ -175,7 +173,7 @@ def holder_and_scope(row: Limit) -> tuple[Holder, Scope]:
 
 
 def lookup_fields(row: Limit) -> dict[str, Any]:
-    """Fields by which a limit is found again."""
+    """Return the fields that identify a limit."""
     names = ("department", "team", "project", "user", "pool", "offering", "flavor")
     return {name: getattr(row, name) for name in names}
 
