@@ -1,4 +1,4 @@
-"""What people type, read into what services take. Limits that services know are theirs to check."""
+"""Forms that convert input into arguments of services, which validate the rest."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -35,7 +35,7 @@ STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
 
 
 class Renderer(DjangoTemplates):
-    """Fields look alike everywhere: label, help, errors, and the input tied to them."""
+    """Renders every field alike: label, help, errors, and the input tied to them."""
 
     field_template_name = "frontend/field.html"
 
@@ -45,7 +45,7 @@ class Form(forms.Form):
     use_required_attribute = True
 
     def add_problem(self, problem: Problem) -> None:
-        """Say what a service refused, at its field if the form has it."""
+        """Add the errors of a refusal, each at its field if the form has it."""
         for name, messages in problem.errors.items():
             known = name in self.fields
             self.add_error(
@@ -78,7 +78,7 @@ def _labelled(field: SpecField) -> forms.CharField:
 
 
 class LengthForm(Form):
-    """A length of time by chip, or in hours under "Other"."""
+    """A duration: one of several choices, or hours under "Other"."""
 
     length = forms.ChoiceField(choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
     hours = _hours(required=False, label="Hours")

@@ -1,4 +1,4 @@
-"""The form of a limit: whose it is, of what, and how much."""
+"""The form of a limit: holder, scope and amounts."""
 
 from django import forms
 from django.http import QueryDict
@@ -15,7 +15,7 @@ ALL = "all"
 
 
 class LimitForm(Form):
-    """Choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
+    """A form whose choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
 
     holder = forms.ChoiceField(label="Who")
     scope = forms.ChoiceField(label="Of what")

@@ -58,7 +58,7 @@ def _line(device: HeldDevice) -> DeviceLine:
 
 
 def _constraints(row: Allocation) -> str:
-    """Constraints and sharing in words; empty when nothing was said."""
+    """Return constraints and sharing as text; empty if there are none."""
     words = [name.replace("_", " ") for name in sorted(Constraints.from_json(row.constraints).to_json())]
     if sharing := Sharing.from_json(row.sharing).to_json():
         words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in sharing.items()))
@@ -67,7 +67,7 @@ def _constraints(row: Allocation) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """Everything a template says of one allocation; the booleans are what this person may do with it now."""
+    """Everything a template shows of one allocation; the booleans are what this person may do with it now."""
 
     row: Allocation
     badge: PhaseBadge
@@ -155,7 +155,9 @@ def _time(row: Allocation, now: datetime) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the timeline. ``badge`` is None where the phase stayed; ``evidence`` is the object that shows it."""
+    """One line of the timeline. ``badge`` is None if the phase did not change; ``evidence`` is the object that shows
+    it.
+    """
 
     at: datetime
     word: str

@@ -1,4 +1,4 @@
-"""Limits as tables: each pool beside the fleet's real capacity, each team's quotas, and what is lent."""
+"""Limits as tables: each pool with the fleet's capacity, each team's quotas, and loans."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from quotas.limits.services import holder_and_scope
 
 @dataclass(frozen=True)
 class QuotaLine:
-    """One holder's terms of a pool. ``limit`` is None where none is set; amounts are in the pool's units."""
+    """One holder's quota of a pool, in the pool's units. ``limit`` is None if none is set."""
 
     holder: str
     kind: str
@@ -38,7 +38,7 @@ class QuotaLine:
 
 @dataclass(frozen=True)
 class PoolTable:
-    """``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
+    """A pool's quotas. ``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
 
     pool: Pool
     unit: str
@@ -53,7 +53,7 @@ class PoolTable:
 
 @dataclass(frozen=True)
 class CountedLine:
-    """A limit that the portal counts itself. ``change`` is the form filled with it, empty for who may not set it."""
+    """A limit that the portal counts. ``change`` is the form filled with it, empty for a person who may not set it."""
 
     limit: Limit
     used: str
@@ -66,7 +66,7 @@ class CountedLine:
 def tables(
     usage: QuotaUsage, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
 ) -> list[PoolTable]:
-    """Pools in their order, with the holders that the reader sees."""
+    """Return the pools in their order, with the holders that the reader may see."""
     known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.is_enforced_by_kueue}
     holders = list(shown)
     found = []
@@ -136,7 +136,7 @@ def _change(row: Limit) -> str:
 
 @dataclass(frozen=True)
 class Competitor:
-    """How a team or department competes for what others lend; of a department only the weight counts."""
+    """The queue policy of a team or department; of a department only the weight counts."""
 
     kind: str
     holder: str

@@ -1,4 +1,4 @@
-"""A phase as people see it: a word, an icon's shape and a tone; never a colour alone."""
+"""Badges of phases: a word, an icon and a tone; never a colour alone."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Entries of a queue as lines of a table."""
+"""Queue entries as lines of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ JOB_BADGES = {
 
 @dataclass(frozen=True)
 class QueueLine:
-    """``place`` and ``ahead`` are empty for what has quota."""
+    """One queue entry. ``place`` and ``ahead`` are empty if it has quota."""
 
     entry: Entry
     url: str
@@ -48,5 +48,5 @@ def line(entry: Entry, place: QueuePosition | None = None, ahead: Ahead | None =
 
 
 def requests(amounts: Mapping[str, int]) -> str:
-    """As "2 × l40s/whole, 4 × nvidia.com/gpu"."""
+    """Return amounts as "2 × l40s/whole, 4 × nvidia.com/gpu"."""
     return ", ".join(f"{count} × {what}" for what, count in sorted(amounts.items()))

@@ -1,4 +1,4 @@
-"""Departments, teams and projects as pages show them: a tree, and what goes on in a team."""
+"""Departments, teams and projects as a tree, and the activity in a team."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from portal.tenants.models import Department, Membership, Project, Team, User
 
 @dataclass(frozen=True)
 class TeamBranch:
-    """A team with its projects, those in use first."""
+    """A team with its projects, archived ones last."""
 
     team: Team
     projects: Sequence["ProjectRow"]
@@ -34,7 +34,7 @@ class DepartmentNode:
 
 
 def tree(user: User) -> list[DepartmentNode]:
-    """All departments, those within others below them; four queries. For operators and auditors."""
+    """Return all departments, with those within others below them; four queries. For operators and auditors."""
     nodes = {row.pk: DepartmentNode(row) for row in access.for_platform(user, Department.objects.order_by("slug"))}
     projects: dict[int, list[Project]] = {}
     found = list(Project.objects.order_by("archived_at", "slug"))
@@ -56,7 +56,7 @@ def _in_use_first(projects: Sequence[Project]) -> list[Project]:
 
 @dataclass(frozen=True)
 class MemberActivity:
-    """A member, with how many allocations of the person live in the team's projects."""
+    """A member, with the number of the person's live allocations in the team's projects."""
 
     membership: Membership
     live: int
@@ -64,14 +64,14 @@ class MemberActivity:
 
 @dataclass(frozen=True)
 class ProjectActivity:
-    """A project, with how many allocations live in it."""
+    """A project, with the number of its live allocations."""
 
     project: Project
     live: int
 
 
 def team_at_work(team: Team) -> tuple[list[MemberActivity], list[ProjectActivity]]:
-    """Members, leads first, and projects; three queries."""
+    """Return members, leads first, and projects; three queries."""
     live = Allocation.objects.filter(project__team=team, ended_at=None)
     pairs = list(live.values_list("requested_by_id", "project_id"))
     of_person, in_project = Counter(person for person, _ in pairs), Counter(project for _, project in pairs)

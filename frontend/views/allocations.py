@@ -1,4 +1,4 @@
-"""Allocations: the list, one of them with all there is to know, and what may be done with it."""
+"""Allocations: the list, the page of one, and its actions."""
 
 from uuid import UUID
 
@@ -31,7 +31,7 @@ PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
 @require_safe
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """All that the person may see, newest first, filtered by what the address says."""
+    """List the allocations the person may see, newest first, with the filters of the address."""
     rows, filters = _filtered(request)
     current = version(rows)
     if same := unchanged(request, current):
@@ -72,7 +72,7 @@ def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str
 @require_safe
 @page
 def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
-    """One allocation; its live part alone where a poll asks, or nothing while nothing is new."""
+    """Show one allocation; for a poll only its live part, or nothing if nothing changed."""
     current = version(selectors.visible(request.user).filter(pk=id_))
     if same := unchanged(request, current):
         return same
@@ -101,7 +101,7 @@ def _card(request: PageRequest, row: Allocation) -> Card:
 
 
 def _use(card: Card) -> dict[str, str]:
-    """The pod and the lines to paste, once there is something to use."""
+    """Return the example pod and the shell commands, once the slices are held."""
     if not card.can_connect:
         return {"pod": "", "lines": ""}
     return {"pod": pod_yaml(card.row), "lines": kubectl(card.row)}
@@ -120,7 +120,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
-    """Ask first, in a dialog or on a page of its own; then give the slices back."""
+    """Ask for confirmation, in a dialog or on a page; then release the slices."""
     row = selectors.one(request.user, id_, "allocation.release")
     if request.method == "POST":
         services.release(request.user, row)
@@ -133,7 +133,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def extend(request: PageRequest, id_: UUID) -> HttpResponse:
-    """Let it end later."""
+    """Extend the allocation."""
     row = selectors.one(request.user, id_, "allocation.extend")
     form = ExtendForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -159,7 +159,7 @@ def retry(request: PageRequest, id_: UUID) -> HttpResponse:
 @require_POST
 @page
 def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
-    """The person's own kubeconfig as a file. A POST, since it mints a token."""
+    """Return the person's own kubeconfig as a file. A POST, since it creates a token."""
     given = connect(request.user, selectors.one(request.user, id_))
     return HttpResponse(
         given.kubeconfig,

@@ -1,4 +1,4 @@
-"""My GPUs: what a person holds and waits for, and what the teams may still get."""
+"""My GPUs: the person's active and queued allocations, and the teams' headroom."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe

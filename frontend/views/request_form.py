@@ -1,4 +1,4 @@
-"""The request form: choose slices, see what they would cost, send."""
+"""The request form: choose slices, preview the cost, send."""
 
 from functools import cache
 from typing import Any
@@ -37,7 +37,7 @@ DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def request_form(request: PageRequest) -> HttpResponse:
-    """The form, filled from the address; or the request itself, which leads to the allocation."""
+    """Show the form, filled from the address; or send the request, and redirect to the allocation."""
     projects = _projects(request)
     if request.method == "POST":
         return _send(request, projects)
@@ -49,7 +49,7 @@ def request_form(request: PageRequest) -> HttpResponse:
 @require_safe
 @page
 def preview(request: PageRequest) -> HttpResponse:
-    """What the form would come to as it stands, by the very rules that decide; a part of the form's page."""
+    """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
         return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
     projects = _projects(request)
@@ -106,7 +106,7 @@ def _page(
 
 
 def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
-    """What the summary says: the preview, or why there is none yet."""
+    """Return the summary's context: the preview, or why there is none yet."""
     if not values.get("offering"):
         return EMPTY_SUMMARY
     form = RequestForm(projects, values)
@@ -124,7 +124,7 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
-    """The fields of an own claim, from what the chosen flavor publishes; None where none is chosen."""
+    """Return the context of a custom claim, from what the chosen flavor publishes; None if none is chosen."""
     if not claim_form.is_claim(values.get("offering", "")):
         return None
     key = values.get("offering", "").replace("\x00", "")
@@ -152,7 +152,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
 
 
 def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
-    """The panel above the form, which names the limits, so that the summary need not."""
+    """Return the context of the panel above the form, which names the exceeded limits."""
     return {
         "refusal": problem,
         "refusal_violations": refusals.violations(problem.violations),
@@ -163,14 +163,14 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
 
 
 def _projects(request: PageRequest) -> list[Project]:
-    """The projects in which the person may request slices, in the order of their names."""
+    """Return the projects in which the person may request slices, by name."""
     permissions = access.permissions_of(request.user)
     rows = access.visible_projects(request.user).filter(archived_at=None)
     return [project for project in rows if permissions.can("allocation.request", project.team_id)]
 
 
 def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
-    """The form's values: the address', else the defaults, in the project of the person's last request."""
+    """Return the form's values: the address', else the defaults, in the project of the person's last request."""
     values = request.GET.copy()
     for name, value in DEFAULTS.items():
         values.setdefault(name, value)
@@ -184,7 +184,7 @@ def _initial(values: QueryDict) -> dict[str, Any]:
 
 
 def _contacts(request: PageRequest) -> list[str]:
-    """Names of the leads of the person's teams, else of the operators."""
+    """Return the names of the leads of the person's teams, else of the operators."""
     leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
     operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)
     for people in (leads, operators):
