@@ -1,4 +1,4 @@
-"""What Prometheus reads of leases (what is used beyond them, what is held and not charged) and of etcd."""
+"""Prometheus metrics of leases (use beyond them, holds that are not charged) and of etcd."""
 
 from collections.abc import Iterator
 

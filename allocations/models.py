@@ -1,5 +1,4 @@
-"""Intent (Allocation), history (Transition), the last seen form of the cluster (MirrorObject, WatchState)
-and what was written to it (AppliedObject)."""
+"""Allocations (intent), transitions (history), the mirror of the cluster, and what was applied to it."""
 
 import uuid
 from typing import ClassVar

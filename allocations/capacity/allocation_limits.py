@@ -1,7 +1,7 @@
-"""How many allocations a project, and each person in it, may have: live ones, and apart from them scheduled ones.
+"""How many allocations a project, and each person in it, may have: live ones, and separately scheduled ones.
 
-A live allocation has a number of the project's. A scheduled one has none before its start, so it takes no live one's
-place.
+A live allocation has a number of the project's. A scheduled one has none before its start, so it does not count as
+live.
 """
 
 from typing import NamedTuple
@@ -24,9 +24,9 @@ class ApplicableLimits(NamedTuple):
 
 
 def applicable_limits(project: Project, user: User) -> ApplicableLimits:
-    """The limits of the project and of the person in it, with what is used of each. One query.
+    """Return the limits of the project and of the person in it, with the use of each. One query.
 
-    Whoever acts upon them holds the advisory lock ``live`` of the project.
+    Callers that act on them hold the advisory lock ``live`` of the project.
     """
     rows = Allocation.objects.filter(project=project, ended_at=None).order_by()
     live, own = Q(number__isnull=False), Q(requested_by=user)

@@ -1,4 +1,4 @@
-"""The devices of a flavor that claims choose from, as mirrored: three queries, however many there are."""
+"""The devices of a flavor that claims choose from, as mirrored, in three queries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from quotas.catalog.models import Flavor, Kind, Node, Offering
 
 @dataclass(frozen=True)
 class DeviceInventory:
-    """``fleet`` is on all nodes of the flavor; ``usable`` are those that take pods now."""
+    """``fleet`` is on all nodes of the flavor; ``usable`` are the nodes that take pods now."""
 
     fleet: Fleet
     usable: frozenset[str]
@@ -29,7 +29,9 @@ class DeviceInventory:
 
 
 def of_flavor(flavor: Flavor) -> DeviceInventory:
-    """What the flavor's nodes publish, what claims have of it, and what each kind of device takes of its pools."""
+    """Return what the flavor's nodes publish, what claims have of it, and what each kind of device takes of
+    its pools.
+    """
     nodes = dict(Node.objects.filter(flavor=flavor, present=True).values_list("name", "ready"))
     slices = MirrorObject.objects.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
     claims = MirrorObject.objects.filter(kind="ResourceClaim").exclude(facts__devices=[])
@@ -40,7 +42,7 @@ def of_flavor(flavor: Flavor) -> DeviceInventory:
 
 
 def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
-    """What the devices given take of the flavor's pools beyond what the lease counts, in words; "" when nothing."""
+    """Return a sentence about what the allocated devices take beyond what the lease counts; "" if nothing."""
     inventory = of_flavor(flavor)
     published = {(device.node, device.name): device for device in inventory.fleet.devices}
     known = [

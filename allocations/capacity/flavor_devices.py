@@ -1,6 +1,6 @@
-"""The cards of flavors by DRA, with what is held of them now, in a fixed number of queries.
+"""The GPUs of DRA flavors with their current use, in a fixed number of queries.
 
-What claims have is read from the mirror, whoever made them; so it is neither late nor blind to others' use.
+Use is read from the claims in the mirror, whoever created them, so foreign use is included.
 """
 
 import json
@@ -57,14 +57,14 @@ STATES = f"""
 
 
 def slice_shape(offering: Offering) -> SliceShape:
-    """A slice of the offering; needs the flavor."""
+    """Return the shape of a slice of the offering; needs the flavor."""
     return SliceShape(offering.kind, offering.profile, offering.replicas)
 
 
 def of_flavors(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
-    """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
+    """Return the cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
 
-    Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.
+    Queries run when needed: one for the number of cards in each state, two more for each card.
     """
     by_id = {flavor.pk: flavor for flavor in flavors}
     states, each = cache(lambda: _states(by_id)), cache(lambda: _each(by_id, cliques=cliques))

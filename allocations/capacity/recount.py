@@ -1,4 +1,4 @@
-"""Counting limits anew that the portal counts itself, from the allocations of their holders."""
+"""Recomputes counted limits from the allocations of their holders."""
 
 from uuid import UUID
 
@@ -17,13 +17,13 @@ RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", 
 
 
 def recount_departments() -> None:
-    """Count anew the limits of departments: a team, or another department, has come or gone."""
+    """Recompute the limits of departments after a team or department moved."""
     counted = Limit.objects.filter(department__isnull=False).exclude(ENFORCED_BY_KUEUE)
     _recount(counted.select_related("department", "pool", "offering", "flavor"))
 
 
 def recount_limits_on(row: Allocation) -> None:
-    """Count anew the limits on an allocation that is there without having been asked for."""
+    """Recompute the limits on an allocation that exists without a request, such as one recovered from its lease."""
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
         _recount(
@@ -41,12 +41,12 @@ def _recount(limits: QuerySet[Limit]) -> None:
 
 
 def demands(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
-    """What each of the holder's allocations takes."""
+    """Return the demand of each of the holder's allocations."""
     return [(row.pk, index.demand_of(row)) for row in live_allocations(holder)]
 
 
 def live_allocations(holder: Holder) -> list[Allocation]:
-    """The holder's allocations that have not ended, the oldest first."""
+    """Return the holder's allocations that have not ended, the oldest first."""
     rows = Allocation.objects.select_related(*RELATIONS).filter(ended_at=None).order_by("created_at")
     match holder:
         case Membership():

@@ -1,4 +1,4 @@
-"""What the fleet has of each offering, and what of it is free."""
+"""The fleet's total and free capacity of each offering."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

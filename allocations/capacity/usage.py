@@ -1,4 +1,4 @@
-"""What allocations and tenants' own Jobs hold and have reserved now; each kind is read once, when first needed."""
+"""What allocations and tenants' own Jobs hold and have reserved now, each read once when needed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""The least of its cards' memory that a claim can be given, which is what its share of CPU and memory follows. Pure.
+"""The least GPU memory that a claim can be given, which determines its share of CPU and memory. Pure.
 
-Nobody knows beforehand which devices the scheduler will choose. The lease counts the largest (``units``); promised of a
-node is what goes with the smallest, since beside a small device others get what goes with the rest of its card.
+The scheduler chooses the devices later. The lease counts the largest (``units``); the node share is that of the
+smallest, since beside a small device others get what goes with the rest of its card.
 """
 
 from collections import defaultdict

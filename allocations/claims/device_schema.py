@@ -95,7 +95,7 @@ def _attribute(type_: str, values: set[Value], kinds: set[str]) -> AttributeInfo
 
 
 def problem(name: str, attributes: Mapping[str, AttributeInfo], what: str) -> str:
-    """Why no device can be asked for the named attribute or capacity; "" when it can."""
+    """Return why no device can be selected by the named attribute or capacity; "" if one can."""
     domain, _, identifier = qualified(name).rpartition("/")
     if not _IDENTIFIER.fullmatch(identifier):
         return (

@@ -1,4 +1,4 @@
-"""Why a claim can never be held, and what could be: in words, from the devices that are published. Pure."""
+"""Diagnoses claims that can never be allocated, with what would work instead. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

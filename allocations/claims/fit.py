@@ -1,8 +1,8 @@
-"""Whether published devices can hold a claim: on some node, by the scheduler's own way of trying. Pure.
+"""Tests whether published devices can satisfy a claim on some node, by the scheduler's own search. Pure.
 
-Devices are tried in published order, requests and alternatives in theirs, going back where it leads nowhere, as the
-allocator of kube-scheduler does (k8s.io/dynamic-resource-allocation, structured). It ends after ``STEPS`` trials:
-then nobody knows, and the scheduler is left to say. An operator's own CEL is not evaluated: a yes may be too kind.
+Devices are tried in published order, requests and alternatives in theirs, with backtracking, as kube-scheduler's
+allocator does (k8s.io/dynamic-resource-allocation, structured). After ``STEPS`` trials the answer is unknown, and the
+scheduler decides. An operator's own CEL is not evaluated, so a yes may be wrong.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
-"""How a person uses what is held: the label, a pod that runs as it is, the lines to paste, and a kubeconfig.
+"""How to use an allocation: label, example pod, shell commands, and a kubeconfig.
 
-The kubeconfig's token is the person's own, lives an hour at most, and is minted anew by each call; it is kept nowhere.
+The kubeconfig has the person's own token, valid for an hour at most, created by each call and never stored.
 """
 
 from dataclasses import dataclass

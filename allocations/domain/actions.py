@@ -1,4 +1,4 @@
-"""What should be on the cluster, the actions that make it so, and whether what should go is gone. Pure."""
+"""The desired state, the actions that reach it, and whether an object is gone. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,8 +47,9 @@ Action = Apply | Delete | SetPodsReady | ReleaseReservation
 
 @dataclass(frozen=True)
 class DesiredState:
-    """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
-    a group is deleted only when all groups before it are known to be gone."""
+    """``objects`` should exist, in the order in which they are created; ``unwanted`` should not, group after group: a
+    group is deleted only after all groups before it are known to be gone.
+    """
 
     objects: Sequence[Manifest] = ()
     unwanted: Sequence[Sequence[Ref]] = ()

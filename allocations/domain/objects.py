@@ -1,4 +1,4 @@
-"""The frozen values that the pure parts speak in: what was asked, and what is seen on the cluster."""
+"""Frozen types of the pure packages: what was requested, and what is observed in the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,10 +61,10 @@ class Applied:
 
 
 class Snapshot:
-    """What the mirror shows, and up to which revision each kind of it is complete.
+    """Objects of the mirror, and the revision up to which each kind is complete.
 
-    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise
-    that they compare within a kind, which is all that is used here).
+    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise that they
+    compare within a kind, which is all that is used here).
     """
 
     def __init__(self, seen: Iterable[ObservedObject] = (), synced: Mapping[str, int] | None = None) -> None:

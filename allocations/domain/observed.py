@@ -1,4 +1,4 @@
-"""An allocation at one moment: what was decided about it, and what is seen of it on the cluster. Pure."""
+"""An allocation at one moment: what was decided about it, and what is observed of it in the cluster. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ class Deadlines:
 
 @dataclass(frozen=True)
 class ObservedAllocation:
-    """The allocation on the cluster, as everything else here needs it."""
+    """The observed state of an allocation in the cluster, with what follows from it."""
 
     facts: Facts
     lease: LeaseFacts
@@ -50,7 +50,7 @@ class ObservedAllocation:
     snapshot: Snapshot
 
     def with_guard_open(self) -> "ObservedAllocation":
-        """The same, once the guard lets its pods in."""
+        """Return the same state, once the guard admits its pods."""
         return replace(self, facts=replace(self.facts, listed=True))
 
     def revision(self, ref: Ref) -> str:

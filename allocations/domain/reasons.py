@@ -1,7 +1,7 @@
-"""Kueue's reasons in plain words, each with what helps. Pure.
+"""Kueue's reasons as sentences, each with a hint. Pure.
 
 Conditions are those of a Workload (facts of ``cluster.kinds``): {type: {status, reason, message, at}}. Kueue writes
-the fine pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
+detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
 """
 
 import re
@@ -12,7 +12,7 @@ Conditions = Mapping[str, Mapping[str, str]]
 
 
 class Cause(NamedTuple):
-    """What is the matter, and what helps; the latter is empty where nothing is to be done."""
+    """What is the matter, and what to do; ``hint`` is empty if nothing has to be done."""
 
     sentence: str
     hint: str = ""
@@ -112,7 +112,7 @@ _CAUSE = re.compile(r"(?P<base>\w+?)DueTo(?P<cause>\w+)")
 
 
 class Reason(NamedTuple):
-    """``reason`` for machines; ``message`` one or two sentences; ``hint`` as in ``Cause``."""
+    """``reason`` for machines; ``message`` one or two sentences; ``hint`` what to do."""
 
     reason: str
     message: str

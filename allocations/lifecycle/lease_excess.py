@@ -1,8 +1,8 @@
-"""Use beyond a lease: what pods and claims use that nothing reserves, from what is seen on the cluster. Pure.
+"""Finds use beyond a lease: what pods and claims use without a reservation. Pure.
 
-Used is what bound pods ask of device plugins, and the devices that claims have, however many pods share them. Reserved
-is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess: Kueue gives
-the quota of a deleted or evicted Job back before its pods have ended.
+Used is what bound pods request of device plugins, and the devices that claims have, however many pods share them.
+Reserved is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess:
+Kueue releases the quota of a deleted or evicted Job before its pods have ended.
 """
 
 from collections import Counter, defaultdict

@@ -1,6 +1,6 @@
-"""The numbers of a project's live allocations: the smallest that is free.
+"""Assigns the numbers of a project's live allocations: the smallest that is free.
 
-What is asked for now gets its number with the request; what is scheduled gets it at its start, or waits for one.
+An allocation gets its number with the request, or at its start if it is scheduled, and may have to wait for one.
 """
 
 import json

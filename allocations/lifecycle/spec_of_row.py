@@ -1,4 +1,4 @@
-"""Rows to what the pure parts read, and what is asked for to the columns of a row."""
+"""Converts between rows and specs."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
 
 
 def resolved_spec(row: Allocation) -> ResolvedSpec:
-    """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
+    """Return the row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
     built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(

@@ -1,7 +1,7 @@
 """The only writer of an allocation's derived columns and of its timeline.
 
-Every function changes the row by compare-and-swap and appends a Transition in the same transaction; one that finds
-the row already changed does nothing and says so.
+Every function changes the row by compare-and-swap and appends a Transition in the same transaction; if the row was
+changed meanwhile, it does nothing and returns False.
 """
 
 from contextlib import nullcontext

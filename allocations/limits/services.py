@@ -1,4 +1,4 @@
-"""Limits as people change them: who may, what the holder's allocations count, and what a change would do."""
+"""Write operations on limits, with permission, and the preview of a change."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

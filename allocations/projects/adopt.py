@@ -1,7 +1,7 @@
-"""A project takes a namespace that is there already, and when its guard may begin to refuse.
+"""Adopts an existing namespace as a project, and sets its guard.
 
-An admin of the cluster lets the portal in by a label on the namespace. The guard then warns: `refused_pods` tells which
-pods it would refuse, and when there are none an operator has it refuse.
+An admin of the cluster permits it by a label on the namespace. The guard then warns: `refused_pods` returns which pods
+it would refuse; without any an operator lets it refuse.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""A project goes out of use: what would end with it, and the door to end it.
+"""Archives and restores projects, with a preview of what would end.
 
-Archiving writes intent alone. The reconciler ends what is held, and takes the namespace down when the last of it has
-ended (`allocations.reconcile.teardown`); who may read the project reads its history on.
+Archiving writes intent only. The reconciler ends what is held, and deletes the namespace after the last allocation has
+ended (`allocations.reconcile.teardown`); the project's history stays readable.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Allocations and tenants' own Jobs as entries of their teams' queues.
+"""Queue entries: allocations and tenants' own Jobs.
 
-Many may wait where few are shown: a `QueueItem` has few columns, enough for places and sums, an `Entry` is shown.
+A `QueueItem` has few columns, enough for positions and sums; an `Entry` is shown in full.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,7 +1,6 @@
 """Tenants' own queued Jobs, as Kueue's workloads and the ledger show them.
 
-The portal makes none of them and keeps no row: what is here is what the mirror has, so a Job that was deleted on the
-cluster is only in the costs.
+The portal creates none of them and stores no row: a Job that was deleted in the cluster is only in the costs.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Kueue's departments and teams as they were last seen, beside what they should be."""
+"""Kueue's Cohorts and ClusterQueues as last observed, compared with the desired ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Who waits, and in which place: each team's queue of allocations and of tenants' own Jobs.
+"""A team's queue of allocations and Jobs, with positions.
 
-Kueue orders it. Where one queue is looked at, Kueue is asked, in one call for all that wait; lists over many teams, and
-whoever asks while Kueue is away, take the order of the portal: by priority, then by age. Of many that wait, one page is
-read whole.
+Kueue decides the order. For one queue Kueue is asked, in one call; lists over many teams, and answers while Kueue is
+unavailable, use the portal's order: by priority, then by age. Of long queues one page is read in full.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""reconcile_allocation: one allocation from what is seen to what is wanted. A second run does nothing."""
+"""The controller of allocations: reconciles one allocation with its observed state. Idempotent."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,8 +1,8 @@
-"""Where an allocation's claims are steered: chosen before they are made, given up when the scheduler cannot follow.
+"""Chooses the GPUs that an allocation's claims request, and drops the choice if the scheduler cannot follow it.
 
-The scheduler takes the first card that fits. A MIG slice is therefore asked of the card on which it does the least
-harm (``allocations.capacity.device_choice``). The choice is a preference: between it and the claim somebody else may
-take the card, so a holder that finds no device has its claim made again without it.
+The scheduler takes the first card that fits. A MIG slice therefore requests the card on which it costs others least
+(``allocations.capacity.device_choice``). The choice is a preference: somebody else may take the card before the claim
+is allocated, so a claim whose holder finds no device is created again without it.
 """
 
 from dataclasses import replace
@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 
 
 def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation) -> bool:
-    """Bring the row's ``device_affinity`` along, a DeviceAffinity; whether it changed.
+    """Update the row's ``device_affinity``; return whether it changed.
 
-    Raises MirrorStale while it cannot be known what an adopted allocation has.
+    Raises MirrorStale while it is unknown what an adopted allocation has.
     """
     if not supports_affinity(row):
         return False
@@ -45,7 +45,7 @@ def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, si
 
 
 def supports_affinity(row: Allocation) -> bool:
-    """MIG slices that are cut on demand, and whatever has to share an NVLink clique."""
+    """Return whether it has MIG slices that are divided on demand, or must share an NVLink clique."""
     flavor = row.offering.flavor
     cuts = row.offering.kind == "mig" and flavor.partitionable
     return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)

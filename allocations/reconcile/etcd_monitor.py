@@ -1,7 +1,7 @@
-"""What the portal knows of etcd: its size as last read, its quota, and whether writes fail for want of space.
+"""Monitors etcd: its size as last read, its quota, and whether writes fail because it is full.
 
-A worker reads the size every ``STORE_READ_S``; that writes fail is derived from the work that failed, so it is over
-once that work has succeeded.
+A worker reads the size every ``STORE_READ_S``; failing writes are derived from failed work items, so the state clears
+once these have succeeded.
 """
 
 from datetime import timedelta

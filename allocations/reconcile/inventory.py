@@ -1,4 +1,4 @@
-"""reconcile_inventory: nodes, slices and foreign use, from the mirror down to the catalogue as plain facts."""
+"""The controller of the catalog: reads nodes, slices and foreign use from the mirror, and writes the catalog."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Reading the mirror: rows of the last seen form of the cluster, as the Snapshot that the pure parts read."""
+"""Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections.abc import Iterable
 from datetime import timedelta

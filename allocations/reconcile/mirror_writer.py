@@ -1,8 +1,8 @@
-"""record_observations: the watcher's one door. Writes the mirror, the ledger, and what has to be looked at.
+"""Records observations of the watcher: writes the mirror, the ledger, and the work queue.
 
-Everything of a batch is one transaction: either the mirror shows an object in its new form and the ledger and the
-due list follow from it, or nothing happened and the list that follows a fault brings it again. Observations carry the
-object's revision, so an old or repeated one changes nothing.
+Each batch is one transaction: the mirror, the ledger and the work queue change together, or nothing does and the list
+after a fault brings the batch again. Observations carry the object's revision, so an old or repeated one changes
+nothing.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

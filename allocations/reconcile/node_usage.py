@@ -1,8 +1,8 @@
-"""What is on each node: units of pools that pods and claims have, and CPU, memory and pods that pods ask for. Pure.
+"""Computes the use of each node: units of pools of pods and claims, and CPU, memory and pods requested. Pure.
 
-Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by the devices they
-were given. Use of what is not offered now, on nodes that take no pods or on unhealthy devices, takes nothing from what
-is. ``metered`` are the uids of pods and claims whose GPUs the ledger has as held, of tenants' queued Jobs.
+Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by their allocated
+devices. Use of what is not offered, on nodes that take no pods or on unhealthy devices, reduces nothing. ``metered``
+are the uids of pods and claims of tenants' queued Jobs whose GPUs the ledger has.
 """
 
 from collections import Counter, defaultdict

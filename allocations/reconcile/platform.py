@@ -1,4 +1,4 @@
-"""reconcile_platform: what belongs to no project: people, hold classes, and limits as Kueue objects."""
+"""The controller of the platform: people, hold classes, and limits as Kueue objects."""
 
 from collections.abc import Iterable
 from datetime import datetime

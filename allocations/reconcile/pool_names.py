@@ -1,8 +1,8 @@
-"""In which resource a pool of devices by DRA is counted, when a DeviceClass gains or loses its extended resource.
+"""Keeps the resource name of a DRA pool while it is in use, when a DeviceClass gains or loses its extended resource.
 
-Leases and admitted Jobs have their usage in Kueue under the name that the pool had. Were it to change under them, the
-team would have its quota a second time under the new name. So the old name stays while anything stands on the flavor,
-and the nodes say so.
+Leases and admitted Jobs have their usage in Kueue under the pool's name. If it changed under them, the team would get
+its quota a second time under the new name. So the old name stays while anything runs on the flavor, and the nodes say
+so.
 """
 
 from collections.abc import Mapping

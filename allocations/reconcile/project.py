@@ -1,4 +1,4 @@
-"""reconcile_project: what a namespace shares, from all the rows of its project, by one writer at a time."""
+"""The controller of projects: the shared objects of a namespace, written by one worker at a time."""
 
 from collections.abc import Iterable
 from datetime import datetime

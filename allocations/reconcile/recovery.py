@@ -1,7 +1,7 @@
-"""reconcile_adoption: a lease of ours without a row becomes a row again.
+"""Recovers allocations whose row was lost: a lease of the portal without a row becomes a row again.
 
-After a restore of the database to an earlier moment the cluster still has what was asked since. Nothing of it is
-deleted blindly: the lease carries the whole request, so the allocation is made again from it, flagged ``recovered``.
+After the database was restored to an earlier moment, the cluster still has what was requested since. Nothing of it is
+deleted: the lease carries the whole request, so the allocation is created again from it, flagged ``recovered``.
 """
 
 from datetime import datetime

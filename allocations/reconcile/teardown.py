@@ -1,8 +1,8 @@
-"""take_down: what is left of an archived project, once its last allocation has ended, goes from the cluster.
+"""Removes what is left of an archived project, once its last allocation has ended.
 
-People lose their way in first. Then their queued Jobs end, which are on the project's quota. A namespace that
-the portal made is deleted with all that is in it; an adopted one loses what the portal keeps there, the guard's data
-last, and then our labels: it is its owners' again.
+First people lose access. Then queued Jobs end, which use the project's quota. A namespace that the portal created is
+deleted with its content; an adopted one loses what the portal keeps there, the guard's parameters last, and then the
+portal's labels: it belongs to its owners again.
 """
 
 from datetime import datetime, timedelta

@@ -1,8 +1,7 @@
-"""One watcher at a time writes the mirror: the one that has the lock, in the epoch that began when it took it.
+"""Watch epochs: only one watcher at a time writes the mirror, the one that took the lock last.
 
-The lock is a session's (PostgreSQL advisory lock), so a process that is gone has lost it. But it is lost without a word
-with its connection, too: taking it begins a new epoch, and every write checks in its own transaction that its epoch is
-the current one.
+The lock is a session's (PostgreSQL advisory lock), so a dead process has lost it. A connection can be lost silently
+too: taking the lock starts a new epoch, and every write checks in its own transaction that its epoch is current.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Other requests that would be accepted, the likeliest first."""
+"""Alternative requests that would be accepted, the most similar first."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

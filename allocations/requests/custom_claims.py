@@ -1,7 +1,7 @@
-"""A person's own DRA request as an allocation: read, permitted, counted, and judged by what could hold it.
+"""Requests with a custom claim: parse, check permission, count, and test whether it can be satisfied.
 
-What was understood is kept beside the words, under ``built``: the spec, which is immutable on the cluster, the units of
-its lease and its part of a node's CPU and memory, which must not follow the fleet when that changes.
+What was parsed is stored beside the document, under ``built``: the spec, which is immutable in the cluster, and the
+units of its lease and its node share, which must not follow later changes of the fleet.
 """
 
 import json

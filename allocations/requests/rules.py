@@ -1,7 +1,7 @@
-"""Rules of a request: an ordered list of pure functions; each returns a Violation or None. All inputs are passed in.
+"""The admission rules of a request: an ordered list of pure functions; each returns a Violation or None.
 
-The first violation gives the refusal; preview and request run the same list, so they cannot disagree.
-Concurrency is not decided here: what fits the empty queue and the fleet is Kueue's to admit, now or later.
+The first violation gives the refusal; preview and request run the same list, so they cannot disagree. Concurrency is
+not decided here: Kueue admits what fits the empty queue and the fleet, now or later.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Reading allocations: what a person may see, with all that an interface shows, in a fixed number of queries."""
+"""Reads allocations with everything that an interface shows, in a fixed number of queries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

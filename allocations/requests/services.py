@@ -1,7 +1,7 @@
-"""Write operations on allocations, and the preview of one: request, release, extend, retry.
+"""Write operations on allocations: request, release, extend, retry; and the preview of a request.
 
-Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
-transaction. Nothing here talks to the cluster, except to try an operator's own CEL
+Each checks permission, decides, writes intent with its Transition, and enqueues what has to be reconciled, in one
+transaction. Nothing here calls the cluster, except to validate an operator's own CEL
 (``allocations.requests.custom_claims``).
 """
 

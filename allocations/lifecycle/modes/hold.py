@@ -1,4 +1,6 @@
-"""What an allocation should have on the cluster at this moment, from what was asked and what is seen. Pure."""
+"""The desired state of a hold: the objects that an allocation should have now, given its spec and the observed state.
+Pure.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -42,6 +44,7 @@ def assess(
     now: datetime,
     deadlines: Deadlines,
 ) -> ObservedAllocation:
+    """Return the observed state of the allocation, given its spec, intent and the mirror."""
     backend = registry.backend_of(request)
     the_lease = lease.read(snapshot.get(lease.ref(request))) or LeaseFacts()
     held, occupied, pods = (
@@ -147,7 +150,9 @@ def status_ref(request: ResolvedSpec) -> Ref:
 def desired_state(
     request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> DesiredState:
-    """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
+    """Return the objects that an allocation should have now, those that it should not have, and the status of its
+    lease.
+    """
     backend = registry.backend_of(request)
     taking_back = [list(situation.users), *backend.leftovers(request)]
     the_lease = lease.build(request)

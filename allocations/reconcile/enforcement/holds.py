@@ -1,4 +1,4 @@
-"""Which holds there are, and what each may use by its lease, as ``allocations.lifecycle.lease_excess`` reads them."""
+"""Lists holds and what each may use by its lease, as ``allocations.lifecycle.lease_excess`` reads them."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,11 +1,11 @@
-"""Whether anything uses more than its lease, and what is done about it: the net under every guard.
+"""Checks whether anything uses more than its lease, and ends it: the last defence behind the guards.
 
-1. What the mirror shows beyond a lease is noted as a sighting (``allocations.lifecycle.lease_excess``).
-2. A sighting that is there still once the mirror of pods, claims and Workloads has moved on past it is asked of the API
-   server itself: the same rule, over objects read live.
+1. What the mirror shows beyond a lease is recorded as a sighting (``allocations.lifecycle.lease_excess``).
+2. If it is still there after the mirror of pods, claims and Workloads has moved on, the API server is asked: the same
+   rule, over objects read live.
 3. What the API server confirms is ended (``termination``), with an event, and an entry in timeline and audit log.
 4. A sighting that is over is closed.
-5. What is reserved and not charged is looked at by whoever charges it.
+5. What is reserved and not charged is enqueued for metering.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""What ends use beyond a lease: the pods that are too many, the queued Job, or what belongs to nobody.
+"""Ends use beyond a lease: the excess pods, the queued Job, or pods that belong to nobody.
 
 Each act has an event on the pods, an entry in the audit log and, for an allocation, in its timeline. Of an allocation
-the newest pods go, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
-deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods are.
+the newest pods end, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
+deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""apply(): perform the actions of a plan, and remember what the API server answered."""
+"""Performs the actions of a plan, and records the API server's answers."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
-"""plan(): the difference between what should be and what is, as a list of actions. Pure and generic.
+"""Computes the difference between desired and observed state, as a list of actions. Pure and generic.
 
-It knows nothing of slices: a slice path says which objects should be and which should not, in which order
-(``allocations.cluster.backends``), and the same difference serves allocations, projects and the platform.
+A backend says which objects should exist and which should not, in which order (``allocations.cluster.backends``); the
+same difference serves allocations, projects and the platform.
 """
 
 from collections.abc import Mapping

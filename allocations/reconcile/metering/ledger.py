@@ -1,8 +1,9 @@
-"""From what is held to the ledger: intervals open when the cluster shows a slice held, and end when it shows it gone.
+"""Records holds in the ledger: opens intervals when the cluster shows a slice held, and ends them when it shows it
+gone.
 
-Called by the watcher in the transaction that writes the mirror, so that no change between two looks is missed, and
-by the reconciler as a repair. Keys are computed from the fact (allocation, slot, and what makes this hold the one it
-is), so the same hold seen twice, by two processes or after a restart, is one interval.
+Called by the watcher in the transaction that writes the mirror, so that no change is missed, and by the reconciler as a
+repair. Keys are computed from the observation (allocation, slot, and the hold's identity), so the same hold seen twice,
+by two processes or after a restart, is one interval.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

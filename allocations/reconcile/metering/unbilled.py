@@ -1,4 +1,6 @@
-"""What is held or reserved and has no open interval in the ledger: nothing, while one transaction writes both."""
+"""Finds what is held or reserved without an open interval in the ledger; normally nothing, since one transaction writes
+both.
+"""
 
 from uuid import UUID
 
