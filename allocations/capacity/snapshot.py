@@ -95,7 +95,7 @@ class Stock:
         self._reserved = _reserved()
         self._claimed = _claimed()
         self._drawn = self._draw(self._held, self._claimed)
-        self._jobs = _jobs()
+        self._jobs = _jobs({(o.flavor.cluster_id, o.flavor.name) for o in self._offerings.values()})
         self._agreed = terms()
         self._usage = self._used_by_queue()
         teams = list(teams)
@@ -346,13 +346,15 @@ def _reserved() -> dict[tuple[str, str], int]:
     return {(team, offering): n for team, offering, n in rows}
 
 
-def _jobs() -> Counter[tuple[str, str, str]]:
-    """What workloads that are no leases of ours have reserved, by queue, flavor and resource."""
+def _jobs(flavors: Collection[tuple[str, str]]) -> Counter[tuple[str, str, str]]:
+    """What workloads that are no leases of ours have reserved, by queue, flavor and resource; of ``flavors``, each
+    with its cluster before it: another cluster may have some of the same name that are not the portal's."""
     rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
     found: Counter[tuple[str, str, str]] = Counter()
-    for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
+    for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
         for flavor, drawn in (usage or {}).items() if queue else ():
-            found.update({(queue, flavor, resource): amount for resource, amount in drawn.items()})
+            if (cluster, flavor) in flavors:
+                found.update({(queue, flavor, resource): amount for resource, amount in drawn.items()})
     return found
 
 

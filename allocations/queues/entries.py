@@ -21,6 +21,7 @@ class Standing(NamedTuple):
 
     order: tuple[int, datetime, UUID]
     team: int
+    cluster: str
     is_job: bool
     is_queued: bool
     workload: tuple[str, str]
@@ -40,28 +41,31 @@ def _allocations(teams: Collection[int]) -> list[Standing]:
     rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
     found = rows.order_by().values_list(
         *("pk", "name", "priority", "created_at", "phase", "count"),
-        *("offering__key", "project__team_id", "project__namespace"),
+        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
     )
     return [
         Standing(
             order=(-PRIORITIES[priority], created_at, pk),
             team=team,
+            cluster=cluster,
             is_job=False,
             is_queued=phase == Phase.QUEUED,
             workload=(namespace, names.lease(name)),
             asks={offering: count},
         )
-        for pk, name, priority, created_at, phase, count, offering, team, namespace in found
+        for pk, name, priority, created_at, phase, count, offering, team, cluster, namespace in found
     ]
 
 
 def _jobs(teams: Collection[int]) -> list[Standing]:
     projects = Project.objects.filter(team__in=teams)
-    team_of = dict(projects.values_list("namespace", "team_id"))
+    found = projects.values_list("cluster", "namespace", "team_id")
+    team_of = {(cluster, namespace): team for cluster, namespace, team in found}
     return [
         Standing(
             order=(-job.priority, job.created_at, job.uid),
-            team=team_of[job.namespace],
+            team=team_of[job.cluster, job.namespace],
+            cluster=job.cluster,
             is_job=True,
             is_queued=job.state is jobs.State.QUEUED,
             workload=(job.namespace, job.workload),

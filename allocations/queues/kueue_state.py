@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from allocations.models import MirrorObject
-from quotas.catalog.models import Cluster
+from portal.clusters import registry
 from quotas.limits import differences, selectors
 from quotas.limits.differences import Difference
 
@@ -19,6 +17,7 @@ class Seen:
     """``problem`` is empty while the object takes part. The counts are of workloads; None for a Cohort, which has none.
     ``differences`` are fields that we set and that are otherwise there (before), or not."""
 
+    cluster: str
     kind: str
     name: str
     problem: str
@@ -29,25 +28,26 @@ class Seen:
 
 
 def objects() -> list[Seen]:
-    """All that should be there, in the order in which it is applied. A fixed number of queries."""
-    cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
-    return list(_compared(cluster)) if cluster else []
+    """All that should be there, by cluster, in the order in which it is applied. A fixed number of queries for each."""
+    return [found for cluster in registry.slugs() for found in _compared(cluster)]
 
 
-def _compared(cluster: Cluster) -> Iterator[Seen]:
-    rows = {(row.kind, row.name): row.facts for row in MirrorObject.objects.filter(kind__in=KINDS)}
+def _compared(cluster: str) -> Iterator[Seen]:
+    seen = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
+    rows = {(row.kind, row.name): row.facts for row in seen}
     for wanted in selectors.manifests(cluster):
         kind, name = wanted["kind"], wanted["metadata"]["name"]
         if kind not in KINDS:
             continue
         facts: dict[str, Any] | None = rows.get((kind, name))
         if facts is None:
-            yield Seen(kind, name, "It is not there; the portal makes it.", None, None, None, ())
+            yield Seen(cluster, kind, name, "It is not there; the portal makes it.", None, None, None, ())
             continue
         there = {**wanted, "spec": facts.get("spec", {})}
         # What Kueue adds by itself, such as its defaults, is its own.
         found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
         yield Seen(
+            cluster,
             kind,
             name,
             f"Kueue admits nothing: {facts['inactive']}" if facts.get("inactive") else "",

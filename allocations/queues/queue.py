@@ -97,47 +97,50 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
     standing = queue_entries.of_teams([team.pk])
     queued = [one for one in standing if one.is_queued]
     holding = [one for one in standing if not one.is_queued]
-    told = _told(team.slug) if queued else {}
-    queued.sort(key=lambda one: (told or {}).get(one.workload, len(standing)))
+    told = {cluster: _told(cluster, team.slug) for cluster in sorted({one.cluster for one in queued})}
+    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(standing))))
+    waiting = Counter(one.cluster for one in queued)
     start = pending_from - 1
     pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
     admitted = holding[holding_from - 1 : holding_from - 1 + size]
     entries = _entries([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
-            (Place(ahead.entries + 1, len(queued)), entries[one.id], ahead)
+            (Place(ahead.entries + 1, waiting[one.cluster]), entries[one.id], ahead)
             for one, ahead in pending
             if one.id in entries
         ],
         admitted=[entries[one.id] for one in admitted if one.id in entries],
         waiting=len(queued),
         holding=len(holding),
-        by="portal" if told is None else "kueue",
+        by="portal" if None in told.values() else "kueue",
         others_waiting=_others_waiting(team),
     )
 
 
 def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
-    """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
+    """The place of each queued one in its team's queue of its cluster as the portal orders it, in a fixed number of
+    queries."""
     queued = [row for row in rows if _is_queued(row)]
     if not queued:
         return {}
     asked = {row.uid if isinstance(row, Job) else row.pk for row in queued}
-    counted: Counter[int] = Counter()
-    found: dict[UUID, tuple[int, int]] = {}
+    counted: Counter[tuple[int, str]] = Counter()
+    found: dict[UUID, tuple[tuple[int, str], int]] = {}
     for one in queue_entries.of_teams({row.project.team_id for row in queued}):
         if one.is_queued:
-            counted[one.team] += 1
+            line = one.team, one.cluster
+            counted[line] += 1
             if one.id in asked:
-                found[one.id] = (one.team, counted[one.team])
-    return {id_: Place(position, counted[team]) for id_, (team, position) in found.items()}
+                found[one.id] = (line, counted[line])
+    return {id_: Place(position, counted[line]) for id_, (line, position) in found.items()}
 
 
 def place(row: Allocation | Job) -> Place | None:
     """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
     if not _is_queued(row):
         return None
-    told = _told(row.project.team.slug) or {}
+    told = _told(row.project.cluster_id, row.project.team.slug) or {}
     lease = row.workload if isinstance(row, Job) else names.lease(row.name)
     if position := told.get((row.project.namespace, lease)):
         return Place(position, len(told))
@@ -145,35 +148,38 @@ def place(row: Allocation | Job) -> Place | None:
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:
-    """Numbers of the teams' ClusterQueues as last seen, by the team's slug; zeros before they are. One query."""
+    """Numbers of the teams' ClusterQueues as last seen, of all clusters together, by the team's slug; zeros before they
+    are. One query."""
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
     seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
-    found = {by_queue[row.name]: row.facts for row in seen}
-    return {
-        slug: Load(*(found.get(slug, {}).get(name, 0) for name in ("pending", "reserving", "admitted")))
-        for slug in by_queue.values()
-    }
+    found: Counter[tuple[str, str]] = Counter()
+    for row in seen:
+        found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
+    return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 
 def _is_queued(row: Allocation | Job) -> bool:
     return (row.state if isinstance(row, Job) else row.phase) == Phase.QUEUED
 
 
-def _told(team: str) -> pending_workloads.Pending | None:
+def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
     """What Kueue says; None when it does not answer."""
     try:
-        return pending_workloads.pending(connect(), queue_names.cluster_queue(team))
+        return pending_workloads.pending(connect(cluster), queue_names.cluster_queue(team))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
 
 def _aheads(queued: Sequence[Standing], start: int, size: int) -> list[Ahead]:
-    """What waits before each of a page, added up in one pass."""
-    asks: Counter[str] = Counter()
+    """What waits in the same cluster before each of a page, added up in one pass; ``queued`` is by cluster."""
+    cluster, entries, asks = "", 0, Counter[str]()
     found = []
     for n, one in enumerate(queued[: start + size]):
+        if one.cluster != cluster:
+            cluster, entries, asks = one.cluster, 0, Counter()
         if n >= start:
-            found.append(Ahead(n, dict(asks)))
+            found.append(Ahead(entries, dict(asks)))
+        entries += 1
         asks.update(one.asks)
     return found
 

@@ -62,7 +62,9 @@ def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situat
             if packing.SAME_CLIQUE not in asked.constraints:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
-            return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
+            return DeviceAffinity(
+                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in situation.occupied})
+            )
         if row.recovered:
             _require_claims_seen(asked, view)
         return _chosen(row, asked)
@@ -115,7 +117,9 @@ def _with_what_is_under_way(row: Allocation, flavor: Flavor, found: packing.Card
         .order_by("created_at")
         .values_list("project__namespace", "name", "offering__profile", "steer")
     )
-    claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
+    claims = MirrorObject.objects.filter(
+        cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted]
+    )
     there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
     return found.expecting(
         (profile, uuid)

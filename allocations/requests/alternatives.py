@@ -100,13 +100,20 @@ def stand_ins(stock: Stock, offering: Offering) -> list[Offering]:
     """The offering itself, smaller and larger slices, and other models; never one that is worse isolated. A claim says
     what it wants by itself, so nothing turns into one."""
     good = AS_GOOD[offering.isolation]
-    others = [o for o in stock.offerings() if o.key != offering.key and o.isolation in good and o.kind != "claim"]
+    others = [
+        o for o in _same_cluster(stock, offering) if o.key != offering.key and o.isolation in good and o.kind != "claim"
+    ]
     return [offering, *others]
 
 
-def isolated(stock: Stock) -> list[Offering]:
-    """What work that must not be disturbed can be given."""
-    return [o for o in stock.offerings() if o.isolation != Isolation.NONE and o.kind != "claim"]
+def isolated(stock: Stock, offering: Offering) -> list[Offering]:
+    """What work that must not be disturbed can be given, where the offering is."""
+    return [o for o in _same_cluster(stock, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
+
+
+def _same_cluster(stock: Stock, offering: Offering) -> list[Offering]:
+    """What is offered in its cluster."""
+    return [other for other in stock.offerings() if other.flavor.cluster_id == offering.flavor.cluster_id]
 
 
 def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> Ask:

@@ -81,7 +81,7 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
     """What the wish would come to, by the very rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
     project = access.project_for(user, wish.project)
     access.require(user, "allocation.request", project.team)
-    offering = _offering(wish.offering)
+    offering = _offering(project, wish.offering)
     now = clock.now()
     span = _period(wish, now)
     _check(user, project, offering, wish)
@@ -105,7 +105,7 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
     warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
     prices = costs.prices_per_hour(stock.offerings(), now)
     near = Near(project, offering, wish.count, hours, applying, wish.constraints.spread, wish.constraints.names)
-    better = alternatives.ranked(stock, near, alternatives.isolated(stock), prices)[:1] if warned else []
+    better = alternatives.ranked(stock, near, alternatives.isolated(stock, offering), prices)[:1] if warned else []
     price = prices.get(offering.key)
     if price is not None:
         price *= wish.count if own is None else own.draw.share
@@ -164,7 +164,7 @@ def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocati
             raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
-        workqueue.mark(targets.allocation(row.pk), at=row.starts_at)
+        workqueue.mark(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
 
@@ -186,7 +186,8 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
             note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
-            workqueue.mark(targets.allocation(row.pk), targets.project(row.project.slug))
+            cluster = row.project.cluster_id
+            workqueue.mark(targets.allocation(cluster, row.pk), targets.project(cluster, row.project.slug))
     return row
 
 
@@ -206,7 +207,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.mark(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
@@ -222,15 +223,17 @@ def retry(user: User, row: Allocation) -> Allocation:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.mark(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
 
-def _offering(key: str) -> Offering:
+def _offering(project: Project, key: str) -> Offering:
     row = Offering.objects.select_related("flavor", "pool__use").filter(key=key).first()
     if row is None:
         raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+    if (there := row.flavor.cluster_id) != project.cluster_id:
+        raise Invalid({"offering": [f"It is in cluster {there}; {project.slug} is in {project.cluster_id}."]})
     return row
 
 

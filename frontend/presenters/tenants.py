@@ -41,7 +41,7 @@ def tree() -> list[Node]:
     for project in found:
         projects.setdefault(project.team_id, []).append(project)
     for team in Team.objects.order_by("slug"):
-        rows = [Row(p, remaining.get(p.namespace, ())) for p in _in_use_first(projects.get(team.pk, []))]
+        rows = [Row(p, remaining.get(p.slug, ())) for p in _in_use_first(projects.get(team.pk, []))]
         nodes[team.department_id].teams.append(Branch(team, rows))
     for node in nodes.values():
         if node.department.parent_id is not None:

@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 
 from portal.audit.entries import audit
+from portal.clusters import registry
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
@@ -46,7 +47,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(*targets.platforms())
     return department
 
 
@@ -54,7 +55,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(*targets.platforms())
     return team
 
 
@@ -63,6 +64,7 @@ def create_project(
     slug: str,
     name: str,
     *,
+    cluster: str = "",
     namespace: str = "",
     pod_security: str = PodSecurity.RESTRICTED,
     egress: str = Egress.NONE,
@@ -73,7 +75,7 @@ def create_project(
     adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
-    """A new project; its namespace is named as the project unless given.
+    """A new project; its namespace is named as the project unless given, and in the environment's cluster.
 
     `adopt` takes a namespace that is there already: it is guarded by warnings at first (`Guard.AUDIT`), and outlives
     the project.
@@ -85,6 +87,7 @@ def create_project(
                 slug=slug,
                 name=name,
                 team=team,
+                cluster_id=cluster or registry.own(),
                 namespace=namespace or slug,
                 pod_security=pod_security,
                 egress=egress,
@@ -106,7 +109,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.mark(targets.project(slug))
+        workqueue.mark(targets.project(project.cluster_id, slug))
     return project
 
 
@@ -266,5 +269,5 @@ def _insert(row: Row) -> Row:
 
 def _mark_people(team: Team) -> None:
     """Service accounts are the platform's, who may enter a namespace is the project's."""
-    slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in slugs))
+    found = team.projects.filter(archived_at=None).values_list("cluster", "slug")
+    workqueue.mark(*targets.platforms(), *(targets.project(*one) for one in found))

@@ -59,23 +59,22 @@ def set_parent(department: Department, parent: Department | None, *, actor: str)
             parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
-            workqueue.mark(targets.PLATFORM)
+            workqueue.mark(*targets.platforms())
 
 
 def move_team(team: Team, department: Department, *, actor: str) -> None:
     """Have the team lend to and borrow from another department from now on; what was used stays where it was."""
     with transaction.atomic():
         if _change(team, "move", {"department": department}, actor):
-            workqueue.mark(
-                targets.PLATFORM, *(targets.project(slug) for slug in team.projects.values_list("slug", flat=True))
-            )
+            found = team.projects.values_list("cluster", "slug")
+            workqueue.mark(*targets.platforms(), *(targets.project(*one) for one in found))
 
 
 def move_project(project: Project, team: Team, *, actor: str) -> None:
     """Give the project, with its namespace, to another team. What it used stays in the books of the old one."""
     with transaction.atomic():
         if _change(project, "move", {"team": team}, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.mark(targets.project(project.cluster_id, project.slug))
 
 
 def configure_project(
@@ -100,7 +99,7 @@ def configure_project(
         changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
         if _change(project, "configure", changes, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.mark(targets.project(project.cluster_id, project.slug))
 
 
 def checked_store(
@@ -129,7 +128,7 @@ def set_guard(project: Project, guard: str, *, actor: str) -> None:
         )
     with transaction.atomic():
         if _change(project, "guard", {"guard": guard}, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.mark(targets.project(project.cluster_id, project.slug))
 
 
 def archive_project(project: Project, *, actor: str) -> bool:
@@ -155,7 +154,7 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
             team, slug = _whose(project)
             values = ({"archived_at": before}, {"archived_at": at})
             audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
-            workqueue.mark(targets.project(project.slug))
+            workqueue.mark(targets.project(project.cluster_id, project.slug))
     return changed
 
 

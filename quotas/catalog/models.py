@@ -1,4 +1,4 @@
-"""What GPUs there are: clusters, flavors, pools and offerings, and the nodes and devices behind them.
+"""What GPUs there are: flavors, pools and offerings, and the nodes and devices behind them.
 
 All but what operators decide (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes it from what
 `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
@@ -11,6 +11,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
+from portal.clusters.models import Cluster
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
 
@@ -48,17 +49,6 @@ class Sharing(models.TextChoices):
     VGPU = "vgpu", "vGPU"
 
 
-class Cluster(models.Model):
-    slug = models.SlugField(max_length=50, unique=True)
-    name = models.CharField(max_length=100)
-
-    class Meta:
-        ordering = ("slug",)
-
-    def __str__(self) -> str:
-        return self.slug
-
-
 class Flavor(models.Model):
     """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
 
@@ -80,7 +70,7 @@ class Flavor(models.Model):
         "memory_mib_per_gpu",
     )
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors", db_index=False)
     name = models.CharField(max_length=shortnames.LONGEST, unique=True, validators=[RegexValidator(shortnames.NAME)])
     product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
     path = models.CharField(max_length=13, choices=Path)
@@ -255,7 +245,7 @@ class Node(models.Model):
     help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes", db_index=False)
     name = models.CharField(max_length=253)
     flavor = models.ForeignKey(Flavor, null=True, blank=True, on_delete=models.PROTECT, related_name="nodes")
     ready = models.BooleanField(help_text="ready and schedulable")

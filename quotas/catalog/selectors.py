@@ -7,15 +7,15 @@ from django.db.models import QuerySet
 
 from quotas.catalog import node_room
 from quotas.catalog.facts import Discovered, Identity
-from quotas.catalog.models import Cluster, Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.models import Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
 
 
-def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
+def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
     """Names for `discovery.discover`: of this cluster's flavors, and those taken by other clusters."""
     known, taken = {}, set()
     for flavor in Flavor.objects.all():
-        if flavor.cluster_id == cluster.pk:
+        if flavor.cluster_id == cluster:
             known[Identity(flavor.product, flavor.path, flavor.strategy)] = flavor.name
         else:
             taken.add(flavor.name)
@@ -35,7 +35,7 @@ def units(pool: Pool) -> int:
     return max(0, use.total - use.foreign - use.blocked) if use else 0
 
 
-def per_card(cluster: Cluster, found: Discovered) -> dict[str, NodeShare]:
+def per_card(cluster: str, found: Discovered) -> dict[str, NodeShare]:
     """What of its node goes with a card of each flavor that was found, as operators decided, whatever is cut from it;
     one query."""
     rows = {row.name: row for row in Flavor.objects.filter(cluster=cluster)}
@@ -59,7 +59,7 @@ def room(
     return max(0, min(rooms, default=0))
 
 
-def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:
+def pools(cluster: str = "") -> QuerySet[Pool]:
     """Pools with flavor and use, of one cluster or all: those no longer found too, since limits may refer
     to them.
     """

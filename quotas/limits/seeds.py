@@ -37,5 +37,5 @@ def halve() -> int:
                     team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
-            workqueue.mark(targets.PLATFORM)
+            workqueue.mark(*targets.platforms())
     return len(missing)

@@ -61,8 +61,8 @@ def set_limit(
         team, project = whose(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
-        if row.kept_by_kueue:
-            workqueue.mark(targets.PLATFORM)
+        if row.pool and row.kept_by_kueue:
+            workqueue.mark(targets.platform(row.pool.flavor.cluster_id))
     return row
 
 
@@ -80,7 +80,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(*targets.platforms())
 
 
 def set_policy(
@@ -121,7 +121,7 @@ def set_policy(
             before=before,
             after={name: str(value) for name, value in terms.items()},
         )
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(*targets.platforms())
     return row
 
 

@@ -33,7 +33,7 @@ def test_an_operator_changes_some_kinds_and_others_stay(operator, project):
 def test_a_change_reaches_the_cluster_and_the_audit_log(operator, project):
     Due.objects.all().delete()
     put(operator, {"object_limits": {"jobs": 900}})
-    assert Due.objects.filter(target="project:vision-train").exists()
+    assert Due.objects.filter(target="local/project:vision-train").exists()
     entry = AuditEntry.objects.filter(action="project.configure").latest("pk")
     assert (entry.before, entry.after) == ({"object_limits": {}}, {"object_limits": {"jobs": 900}})
 

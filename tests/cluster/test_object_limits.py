@@ -16,6 +16,7 @@ from portal.tenants.models import Project, User
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import person_of
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -57,7 +58,7 @@ def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(pro
 
 
 def test_the_api_server_tells_the_size_of_etcd() -> None:
-    etcd_monitor.read(connect())
-    store = etcd_monitor.current()
+    etcd_monitor.read(connect(LOCAL))
+    store = etcd_monitor.current(LOCAL)
     assert store.size_bytes
     assert store.level is Level.NORMAL

@@ -26,6 +26,7 @@ from quotas.catalog.models import Offering
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -74,7 +75,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
         eventually(lambda: clock.now() > starts_at)
-        reconcile_allocation(str(row.pk), connect())
+        reconcile_allocation(str(row.pk), connect(LOCAL))
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
         eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
         Allocation.objects.filter(pk=row.pk).update(steer={"cards": [foreign]})
@@ -172,7 +173,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
     row.refresh_from_db()
     steer, opened = row.steer, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.mark(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
     assert row.steer == steer

@@ -13,6 +13,7 @@ from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
 from portal.core.models import Due
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -24,17 +25,18 @@ class NoCluster(Client):
     """Whoever asks the API server fails: nothing may be ended by what the mirror alone says."""
 
     def __init__(self) -> None:
-        pass
+        self.cluster = LOCAL
 
 
 @pytest.fixture(autouse=True)
 def seen_now() -> None:
     for kind in WATCHED:
-        WatchState.objects.create(kind=kind, resource_version=100, synced_at=clock.now())
+        WatchState.objects.create(cluster_id=LOCAL, kind=kind, resource_version=100, synced_at=clock.now())
 
 
 def mirrored(kind: str, row: Allocation, name: str, **facts: Any) -> None:
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind=kind,
         namespace=row.project.namespace,
         name=name,
@@ -115,7 +117,7 @@ def test_an_allocation_that_is_held_and_not_charged_is_looked_at(team, project) 
     Allocation.objects.update(phase="active")
     Due.objects.all().delete()
     check_leases(NoCluster())
-    assert list(Due.objects.values_list("target", flat=True)) == [f"allocation:{row.pk}"]
+    assert list(Due.objects.values_list("target", flat=True)) == [f"local/allocation:{row.pk}"]
 
 
 def test_it_takes_as_many_queries_for_one_allocation_as_for_ten(team, project) -> None:

@@ -11,6 +11,7 @@ from portal.core.errors import Retryable
 from portal.core.models import Due
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets, wakeups
+from tests.support.clusters import LOCAL
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -40,23 +41,23 @@ def later(minutes):
 
 
 def test_a_mark_never_moves_a_look_further_away():
-    workqueue.mark(targets.PLATFORM, at=later(5))
-    workqueue.mark(targets.PLATFORM, at=later(9))
+    workqueue.mark(targets.platform(LOCAL), at=later(5))
+    workqueue.mark(targets.platform(LOCAL), at=later(9))
     assert Due.objects.get().due_at == later(5)
-    workqueue.mark(targets.PLATFORM, at=later(2))
+    workqueue.mark(targets.platform(LOCAL), at=later(2))
     assert Due.objects.get().due_at == later(2)
 
 
 def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM, targets.INVENTORY, targets.PLATFORM)
+        workqueue.mark(targets.platform(LOCAL), targets.inventory(LOCAL), targets.platform(LOCAL))
         assert sent == []
-    assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
+    assert sent == [("allocations.reconcile", "local/inventory"), ("allocations.reconcile", "local/platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM, at=later(1))
+        workqueue.mark(targets.platform(LOCAL), at=later(1))
     assert sent == []
 
 
@@ -70,7 +71,7 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
         raise OperationalError("no broker")
 
     monkeypatch.setattr(current_app, "send_task", refuse)
-    for target in (targets.PLATFORM, targets.INVENTORY):
+    for target in (targets.platform(LOCAL), targets.inventory(LOCAL)):
         with django_capture_on_commit_callbacks(execute=True):
             workqueue.mark(target)
     assert len(tries) == 1
@@ -78,47 +79,47 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
 
 
 def test_only_one_worker_gets_a_target():
-    workqueue.mark(targets.PLATFORM)
-    assert workqueue.take("platform") is not None
-    assert workqueue.take("platform") is None
+    workqueue.mark(targets.platform(LOCAL))
+    assert workqueue.take("local/platform") is not None
+    assert workqueue.take("local/platform") is None
 
 
 def test_a_target_that_is_not_due_is_not_taken():
-    workqueue.mark(targets.PLATFORM, at=later(1))
-    assert workqueue.take("platform") is None
-    assert workqueue.take("inventory") is None
+    workqueue.mark(targets.platform(LOCAL), at=later(1))
+    assert workqueue.take("local/platform") is None
+    assert workqueue.take("local/inventory") is None
 
 
 def test_a_lease_runs_out_when_its_worker_dies(settings):
-    workqueue.mark(targets.PLATFORM)
-    workqueue.take("platform")
+    workqueue.mark(targets.platform(LOCAL))
+    workqueue.take("local/platform")
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        assert workqueue.take("platform") is not None
+        assert workqueue.take("local/platform") is not None
 
 
 def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
-    workqueue.mark(targets.PLATFORM)
-    late = workqueue.take("platform")
+    workqueue.mark(targets.platform(LOCAL))
+    late = workqueue.take("local/platform")
     assert late is not None
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        taken = workqueue.take("platform")
+        taken = workqueue.take("local/platform")
         assert taken is not None
         assert workqueue.finish(taken)
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(targets.platform(LOCAL))
         assert workqueue.finish(late)
         workqueue.fail(late, Retryable("too late"))
-        assert workqueue.take("platform") is not None
+        assert workqueue.take("local/platform") is not None
 
 
 def test_a_finished_look_leaves_nothing():
-    workqueue.mark(targets.PLATFORM)
-    assert workqueue.work("platform", lambda target: None)
+    workqueue.mark(targets.platform(LOCAL))
+    assert workqueue.work("local/platform", lambda target: None)
     assert not Due.objects.exists()
 
 
 def test_a_finished_look_may_name_the_next_one():
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", lambda target: later(30))
+    workqueue.mark(targets.platform(LOCAL))
+    workqueue.work("local/platform", lambda target: later(30))
     assert Due.objects.get().due_at == later(30)
 
 
@@ -131,8 +132,8 @@ def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
         if len(looks) == 1:
             workqueue.mark(target, at=at)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", look)
+    workqueue.mark(targets.platform(LOCAL))
+    workqueue.work("local/platform", look)
     assert len(looks) == 2
     assert not Due.objects.exists()
 
@@ -144,24 +145,24 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
         looks.append(target)
         workqueue.mark(target)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", look)
+    workqueue.mark(targets.platform(LOCAL))
+    workqueue.work("local/platform", look)
     assert len(looks) == workqueue.LOOKS_IN_A_ROW
-    assert sent == [("allocations.reconcile", "platform")]
-    assert workqueue.take("platform") is not None
+    assert sent == [("allocations.reconcile", "local/platform")]
+    assert workqueue.take("local/platform") is not None
 
 
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
-    workqueue.mark(targets.PLATFORM)
-    taken = workqueue.take("platform")
+    workqueue.mark(targets.platform(LOCAL))
+    taken = workqueue.take("local/platform")
     assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM)
+        workqueue.mark(targets.platform(LOCAL))
     assert sent == []
-    assert workqueue.take("platform") is None
+    assert workqueue.take("local/platform") is None
     assert workqueue.sweep() == 0
     assert not workqueue.finish(taken)
-    assert workqueue.take("platform") is not None
+    assert workqueue.take("local/platform") is not None
 
 
 def fails(target):
@@ -170,10 +171,10 @@ def fails(target):
 
 def test_a_failed_look_comes_back_later_and_later(settings):
     at, waits = NOON, []
-    workqueue.mark(targets.PLATFORM)
+    workqueue.mark(targets.platform(LOCAL))
     for _ in range(12):
         with clock.frozen(at):
-            workqueue.work("platform", fails)
+            workqueue.work("local/platform", fails)
             row = Due.objects.get()
         waits.append((row.due_at - at).total_seconds())
         at = row.due_at
@@ -184,48 +185,48 @@ def test_a_failed_look_comes_back_later_and_later(settings):
 
 
 def test_a_failure_may_say_when_to_try_again():
-    workqueue.mark(targets.PLATFORM)
+    workqueue.mark(targets.platform(LOCAL))
 
     def asked(target):
         raise Retryable("busy", after_s=7)
 
-    workqueue.work("platform", asked)
+    workqueue.work("local/platform", asked)
     assert Due.objects.get().due_at == NOON + timedelta(seconds=7)
 
 
 def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
-    workqueue.mark(targets.PLATFORM)
+    workqueue.mark(targets.platform(LOCAL))
 
     def look(target):
         return 1 / 0
 
-    workqueue.work("platform", look)
+    workqueue.work("local/platform", look)
     assert Due.objects.get().error == "division by zero"
 
 
 def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
-    workqueue.mark(targets.PLATFORM)
+    workqueue.mark(targets.platform(LOCAL))
     Due.objects.update(attempts=10)
 
     def look(target):
         workqueue.mark(target)
         raise Retryable("not yet")
 
-    workqueue.work("platform", look)
+    workqueue.work("local/platform", look)
     assert Due.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
 
 
 def test_a_success_forgets_failures():
-    workqueue.mark(targets.PLATFORM)
+    workqueue.mark(targets.platform(LOCAL))
     Due.objects.update(attempts=3, error="once upon a time")
-    workqueue.work("platform", lambda target: later(1))
+    workqueue.work("local/platform", lambda target: later(1))
     assert (Due.objects.get().attempts, Due.objects.get().error) == (0, "")
 
 
 def test_the_sweep_hints_at_what_is_due_longest_first(sent):
-    workqueue.mark(targets.PLATFORM, at=NOON - timedelta(minutes=1))
-    workqueue.mark(targets.INVENTORY, at=NOON - timedelta(minutes=2))
-    workqueue.mark(targets.project("later"), at=later(1))
+    workqueue.mark(targets.platform(LOCAL), at=NOON - timedelta(minutes=1))
+    workqueue.mark(targets.inventory(LOCAL), at=NOON - timedelta(minutes=2))
+    workqueue.mark(targets.project(LOCAL, "later"), at=later(1))
     assert workqueue.sweep() == 2
-    assert [target for _, target in sent] == ["inventory", "platform"]
+    assert [target for _, target in sent] == ["local/inventory", "local/platform"]
     assert workqueue.lag_s() == 120

@@ -32,7 +32,8 @@ def end(client: Client, sighting: LeaseExcess, excess: Excess) -> bool:
     Where guards only warn, and for what may have stood in an adopted namespace before, nothing is ended: it is told
     only. Raises ClusterUnavailable, ClusterRefused.
     """
-    project = Project.objects.select_related("team").get(namespace=sighting.namespace)
+    found = Project.objects.select_related("team")
+    project = found.get(cluster=sighting.cluster_id, namespace=sighting.namespace)
     is_told = sighting.actions > 0
     if project.adopted and excess.holder.kind is not HolderKind.ALLOCATION:
         if not is_told:
@@ -98,7 +99,7 @@ def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
 
 def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
     """Name of the Job's Workload, if it can still be deactivated."""
-    rows = MirrorObject.objects.filter(kind="Workload", namespace=sighting.namespace)
+    rows = MirrorObject.objects.filter(cluster=sighting.cluster_id, kind="Workload", namespace=sighting.namespace)
     name = rows.filter(facts__job__uid=sighting.holder).values_list("name", flat=True).first()
     live = client.get(Ref("Workload", sighting.namespace, name)) if name else None
     if live is None or live["spec"].get("active") is False:

@@ -20,19 +20,19 @@ def reconcile(target: str) -> bool:
 
 def look(target: str) -> datetime | None:
     """Bring one target to what is wanted; returns when time alone makes the next look necessary."""
-    kind, key = targets.parse(target)
+    cluster, kind, key = targets.parse(target)
     match kind:
         case "allocation":
-            return reconcile_allocation(key, connect())
+            return reconcile_allocation(key, connect(cluster))
         case "project":
-            return reconcile_project(key, connect())
-        case targets.PLATFORM:
-            return reconcile_platform(connect())
-        case targets.INVENTORY:
-            return reconcile_inventory()
-        case targets.ADOPTION:
-            return reconcile_adoption()
-        case targets.LEASES:
-            check_leases(connect())
+            return reconcile_project(key, connect(cluster))
+        case "platform":
+            return reconcile_platform(connect(cluster))
+        case "inventory":
+            return reconcile_inventory(cluster)
+        case "adoption":
+            return reconcile_adoption(cluster)
+        case "leases":
+            check_leases(connect(cluster))
             return None
     raise ValueError(f"nobody looks at {target}")

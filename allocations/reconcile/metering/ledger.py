@@ -10,8 +10,6 @@ from datetime import datetime
 from fractions import Fraction
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.conf import settings
-
 from allocations.cluster.backends import registry
 from allocations.domain.objects import Ref, Slice, View
 from allocations.lifecycle import spec_of_row
@@ -68,7 +66,7 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
     moved: set[UUID] = set()
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
-        occupied = {_slot(s.slot) for s in registry.of(asked).occupied(asked, view)} if already else set()
+        occupied = {_slot(row, s.slot) for s in registry.of(asked).occupied(asked, view)} if already else set()
         for slot in already.keys() - occupied:
             gone = already.pop(slot)
             metering.close_interval(gone.key, at, _evidence(view, gone), estimated=not live)
@@ -88,15 +86,15 @@ def _open_held(
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
         path = registry.of(asked)
-        if {_slot(s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
+        if {_slot(row, s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
             missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
             for s in hold.charged(asked, view):
-                if s.is_charged and _slot(s.slot) not in already:
+                if s.is_charged and _slot(row, s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
-    devices = _devices(s for _, s, _ in begins)
+    devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
     parts = gpu_fraction.of([(row, held) for row, held, _ in begins])
     for (row, held, watched), part in zip(begins, parts, strict=True):
-        slot = _slot(held.slot)
+        slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
         this = _next_key(row.pk, slot, held.identity) if again else first
         found_at = at if before is not None else clock.now()
@@ -107,7 +105,7 @@ def _open_held(
             row.pk,
             slot,
             at if watched else since,
-            _attribution(row, held, part, devices.get((held.node, held.device), "")),
+            _attribution(row, held, part, devices.get((row.project.cluster_id, held.node, held.device), "")),
             held.count,
             _evidence_of(view, held.evidence),
             estimated=not watched,
@@ -122,16 +120,18 @@ def _open(rows: Sequence[Allocation]) -> Open:
     return found
 
 
-def _slot(slot: str) -> str:
-    return f"{settings.CLUSTER_NAME}/{slot}"
+def _slot(row: Allocation, slot: str) -> str:
+    return f"{row.project.cluster_id}/{slot}"
 
 
-def _devices(slices: Iterable[Slice]) -> Mapping[tuple[str, str], str]:
-    wanted = {(s.node, s.device) for s in slices if s.device}
+def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str], str]:
+    """UUIDs by cluster, node and device."""
+    wanted = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
     if not wanted:
         return {}
-    rows = Device.objects.filter(node__name__in={node for node, _ in wanted}).values_list("node__name", "name", "uuid")
-    return {(node, name): uuid for node, name, uuid in rows if (node, name) in wanted}
+    rows = Device.objects.filter(node__name__in={node for _, node, _ in wanted})
+    found = rows.values_list("node__cluster", "node__name", "name", "uuid")
+    return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in wanted}
 
 
 def _attribution(row: Allocation, held: Slice, part: Fraction, uuid: str) -> metering.Attribution:
@@ -141,7 +141,7 @@ def _attribution(row: Allocation, held: Slice, part: Fraction, uuid: str) -> met
         flavor=offering.flavor.name,
         kind=offering.kind,
         gpu_share=part,
-        cluster=settings.CLUSTER_NAME,
+        cluster=project.cluster_id,
         department=project.team.department.slug,
         team=project.team.slug,
         project=project.slug,

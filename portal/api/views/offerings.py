@@ -181,7 +181,7 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
     return [
         {
             "id": row.key,
-            "cluster": row.flavor.cluster.slug,
+            "cluster": row.flavor.cluster_id,
             "flavor": {
                 "name": row.flavor.name,
                 "product": row.flavor.product,

@@ -20,6 +20,7 @@ from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 GUIDE = Path("docs/guide/jobs.md").read_text(encoding="utf-8")
 GPU = "nvidia.com/gpu"
@@ -29,9 +30,9 @@ Submit = Callable[..., str]
 @pytest.fixture
 def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
     """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
-    token = credentials.mint(connect(), member.username, 3600).token
+    token = credentials.mint(connect(LOCAL), member.username, 3600).token
     file = tmp_path / "kubeconfig"
-    words = credentials.kubeconfig(connect(), "", "local", member.username, project.namespace, token)
+    words = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
     file.write_text(words, encoding="utf-8")
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:

@@ -10,6 +10,8 @@ from threading import Barrier
 
 import django
 
+from tests.support.clusters import LOCAL
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 
@@ -20,7 +22,7 @@ def main(count: int) -> int:
     from allocations.cluster.client import connect
     from allocations.reconcile.allocation import reconcile_allocation
 
-    client, together = connect(), Barrier(count)
+    client, together = connect(LOCAL), Barrier(count)
 
     def once(id_: str) -> None:
         together.wait()
