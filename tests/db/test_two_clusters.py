@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from allocations.capacity import device_inventory
+from allocations.capacity import device_inventory, flavor_devices
 from allocations.capacity.snapshot import Stock
 from allocations.cluster import names
 from allocations.cluster.client import connect
@@ -144,8 +144,9 @@ def test_one_object_is_mirrored_for_each_and_goes_for_one_alone(twins: dict[str,
 
 def test_a_list_of_one_tells_nothing_of_what_is_in_the_other(twins: dict[str, Twin]) -> None:
     record_list(LOCAL, KINDS["Pod"], [seen(holder(twins[LOCAL].row, 900), 0)], 900, at(0))
-    record_list(FAR, KINDS["Pod"], [], 12, at(60))  # at an earlier revision, of another etcd
-    assert MirrorObject.objects.filter(cluster=LOCAL, kind="Pod").count() == 1
+    record_list(FAR, KINDS["Pod"], [seen(holder(twins[FAR].row, 11), 0)], 12, at(60))  # by another etcd's revisions
+    record_list(FAR, KINDS["Pod"], [], 13, at(120))
+    assert list(MirrorObject.objects.filter(kind="Pod").values_list("cluster", flat=True)) == [LOCAL]
 
 
 def test_each_has_watch_positions_of_its_own(twins: dict[str, Twin]) -> None:
@@ -172,18 +173,25 @@ def test_the_same_device_is_held_in_both_and_each_hold_is_its_own_interval(twins
     record_observations(FAR, hold(twins[FAR].row))
     assert slots() == {"far/h100-0/gpu-1"}
     assert due() == {f"far/allocation:{twins[FAR].row.pk}"}
+    UsageInterval.objects.update(gpu_share_numerator=3, gpu_share_denominator=7)  # of a card that is cut there
     record_observations(LOCAL, hold(twins[LOCAL].row, revision=3))
     assert slots() == {"far/h100-0/gpu-1", "local/h100-0/gpu-1"}
     record_observations(FAR, [seen(claim(twins[FAR].row, 20, []), 30)])
     assert slots() == {"local/h100-0/gpu-1"}
     (interval,) = UsageInterval.objects.filter(end=None)
     assert (interval.cluster_id, interval.project, interval.flavor) == (LOCAL, "vision-train", "h100")
+    assert interval.gpus == 1
 
 
 def test_a_hold_takes_from_the_capacity_of_its_own_cluster_alone(twins: dict[str, Twin]) -> None:
     record_observations(FAR, hold(twins[FAR].row))
-    free = {cluster: Stock().capacity(twin.offering("h100/whole")).free for cluster, twin in twins.items()}
-    assert free == {LOCAL: 4, FAR: 3}
+    offered = {cluster: twin.offering("h100/whole") for cluster, twin in twins.items()}
+    assert {cluster: Stock().capacity(one).free for cluster, one in offered.items()} == {LOCAL: 4, FAR: 3}
+    cards = flavor_devices.of([one.flavor for one in offered.values()])
+    fits = {c: cards[one.flavor_id].total(flavor_devices.piece(one)) for c, one in offered.items()}
+    assert fits == {LOCAL: 4, FAR: 3}
+    taken = {c: sorted(card.name for card in cards[one.flavor_id].cards if card.taken) for c, one in offered.items()}
+    assert taken == {LOCAL: [], FAR: ["gpu-1"]}
 
 
 def test_a_persons_claim_chooses_among_the_devices_of_its_own_cluster(twins: dict[str, Twin]) -> None:
