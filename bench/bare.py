@@ -96,7 +96,7 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            for manifest in (self._quota(request, held=True), *registry.of(request).objects(request, View())):
+            for manifest in (self._quota(request, held=True), *registry.backend_of(request).objects(request, View())):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
@@ -111,7 +111,7 @@ class Bare:
         """Take everything back, and wait until it is gone."""
         self._apply(shared.guard(self.project))
         self._apply(self._quota(request, held=False))
-        groups = [*registry.of(request).leftovers(request), [lease.ref(request)]]
+        groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):
             path = KINDS[ref.kind].path(ref.namespace, ref.name)
             self.api.call("DELETE", path)
@@ -129,12 +129,12 @@ class Bare:
 
     def _with(self, request: ResolvedSpec) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: registry.of(request).guard(request)}},
+            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard(request)}},
         )
 
     def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
         assert request.number is not None
-        hold = hold_quota.hold(request, registry.of(request).quota(request), View()) if held else None
+        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), View()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
         )

@@ -106,7 +106,7 @@ def _client(what: tuple[int, int]) -> int:
 
     limit_id, requests = what
     limit = Limit.objects.get(pk=limit_id)
-    drawn = counting.draw(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
+    drawn = counting.demand(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
     held: UUID | None = None
     granted = 0
     for _ in range(requests):
@@ -127,7 +127,7 @@ def _client(what: tuple[int, int]) -> int:
 
 def _added_up(limit: int) -> int:
     """The most that was ever granted at once, in units, from the numbered changes; AssertionError for a gap."""
-    from quotas.limits.models import PARTS, Limit, LimitUse
+    from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 
     changes: dict[int, int] = {}
     for taken, given, parts in LimitUse.objects.filter(limit=limit).values_list("taken", "given", "parts"):
@@ -141,18 +141,18 @@ def _added_up(limit: int) -> int:
         used += changes[number]
         highest = max(highest, used)
     assert used == row.used, f"{used} are counted, and the limit says {row.used}"
-    return highest // PARTS
+    return highest // FRACTION_BASE
 
 
 def _pgbench(limit: int, clients: int, seconds: int) -> float:
     """Scripts per second; each takes and gives back under the same lock of the same row."""
     from deploy.local.stores import postgres_binaries
-    from quotas.limits.models import PARTS
+    from quotas.limits.models import FRACTION_BASE
 
     url = urlsplit(os.environ["DATABASE_URL"])
     where = {"PGHOST": url.hostname or parse_qs(url.query)["host"][0], "PGUSER": url.username or ""}
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
-        script.write(SCRIPT.format(parts=PARTS, limit=limit))
+        script.write(SCRIPT.format(parts=FRACTION_BASE, limit=limit))
         script.flush()
         command = ["pgbench", "-n", "-c", str(clients), "-j", "2", "-T", str(seconds), "-f", script.name]
         program = str(postgres_binaries() / command[0])

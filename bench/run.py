@@ -41,15 +41,15 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     server = ApiServer(home)
     paths = {}
     for name, offering in PATHS.items():
-        wish, asked = {"project": project.slug, "offering": offering}, _request(member, project, offering)
+        body, asked = {"project": project.slug, "offering": offering}, _request(member, project, offering)
         for _ in range(WARM_UP):
             _bare(bare, asked)
-            _portal(web, wish)
+            _portal(web, body)
         paths[name] = {
             "offering": offering,
             "noise": _noise(bare, asked, rounds),
-            "post_to_active": _beside(web, wish, bare, asked, rounds),
-            "writes": _writes(server, web, wish),
+            "post_to_active": _beside(web, body, bare, asked, rounds),
+            "writes": _writes(server, web, body),
         }
     return {"paths": paths, "queries": _queries(member, project)}
 
@@ -63,30 +63,30 @@ def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     return compare(*series).document()
 
 
-def _beside(web: Web, wish: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
+def _beside(web: Web, body: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
     ours, beside = [], []
     for n in range(rounds):
         if n % 2:
             beside.append(_bare(bare, asked))
-        ours.append(_portal(web, wish))
+        ours.append(_portal(web, body))
         if not n % 2:
             beside.append(_bare(bare, asked))
     return compare(ours, beside).document()
 
 
-def _writes(server: ApiServer, web: Web, wish: Mapping[str, object]) -> dict[str, int]:
+def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str, int]:
     """Writes of the portal at the API server for one allocation, from asking to held and from there to gone."""
     with server.telling_own():
         start = server.own(OWN_WRITES)
-        id_, _ = web.hold(wish)
+        id_, _ = web.hold(body)
         quiet()
         middle = server.own(OWN_WRITES)
         web.release(id_)
         return {"hold": middle - start, "release": server.own(OWN_WRITES) - middle}
 
 
-def _portal(web: Web, wish: Mapping[str, object]) -> float:
-    id_, seconds = web.hold(wish)
+def _portal(web: Web, body: Mapping[str, object]) -> float:
+    id_, seconds = web.hold(body)
     web.release(id_)
     return seconds
 
@@ -122,10 +122,10 @@ def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
     found = []
     for wanted in (FEW, MANY):
         while len(rows) < wanted:
-            wish = AllocationRequest(
+            spec = AllocationRequest(
                 project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
             )
-            rows.append(services.request(member, wish))
+            rows.append(services.request(member, spec))
         found.append(routes.counted(person))
     for row in rows:
         services.release(member, row)

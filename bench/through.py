@@ -23,14 +23,14 @@ class Web:
         self._url = url
         self._pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"}, retries=False, timeout=30)
 
-    def hold(self, wish: Mapping[str, object], every_s: float = EVERY_S) -> tuple[UUID, float]:
+    def hold(self, body: Mapping[str, object], every_s: float = EVERY_S) -> tuple[UUID, float]:
         """The allocation, and the seconds from the POST until its row says active.
 
         The row is read, not the page: reading over REST every few milliseconds would take the processor from what is
         measured. One GET more is what a person adds.
         """
         start = time.perf_counter()
-        id_ = UUID(self._post("/api/v1/allocations", wish)["id"])
+        id_ = UUID(self._post("/api/v1/allocations", body)["id"])
         _until(id_, Phase.ACTIVE, every_s)
         return id_, time.perf_counter() - start
 

@@ -14,7 +14,7 @@ from allocations.claims.cel import OPERATORS
 from allocations.claims.model import CLASSES
 from allocations.claims.vocabulary import Vocabulary
 
-MOST_ROWS = 8
+MAX_ROWS = 8
 CONDITIONS = 2
 DEVICES = {"gpu": "whole GPU", "mig": "MIG slice"}
 WORDS = {"==": "is", "!=": "is not", ">": "above", ">=": "at least", "<": "below", "<=": "at most", "in": "one of"}
@@ -55,7 +55,7 @@ def rows(values: Values) -> list[Row]:
     given = values.get("rows", "1")
     count = int(given) if given.isascii() and given.isdigit() and len(given) < 3 else 1
     count += ("more" in values) - ("fewer" in values)
-    return [_row(values, index) for index in range(max(1, min(count, MOST_ROWS)))]
+    return [_row(values, index) for index in range(max(1, min(count, MAX_ROWS)))]
 
 
 def _row(values: Values, index: int) -> Row:
@@ -141,7 +141,7 @@ def context(values: Values, words: Vocabulary, *, is_operator: bool) -> dict[str
         "operators": {operator: WORDS[operator] for operator in OPERATORS},
         "shareable": words.shareable,
         "is_operator": is_operator,
-        "has_room": len(rows(values)) < MOST_ROWS,
+        "has_room": len(rows(values)) < MAX_ROWS,
     }
 
 

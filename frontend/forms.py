@@ -10,15 +10,15 @@ from django.forms.renderers import DjangoTemplates
 
 from allocations.cluster import names
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.allocation_spec import LABELLED, AllocationRequest, Constraints, Sharing
+from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
-from allocations.requests.rules import LONGEST, MOST_SLICES
+from allocations.requests.rules import LONGEST
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
 
-MOST_HOURS = LONGEST.days * 24
+MAX_HOURS = LONGEST.days * 24
 LEAST_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
 LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
@@ -32,7 +32,6 @@ TOGETHER = {
     "distinct_gpus": "each on a GPU of its own",
 }
 STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
-INTERVALS = ("Default", "Short", "Medium", "Long")
 
 
 class Renderer(DjangoTemplates):
@@ -57,10 +56,10 @@ class Form(forms.Form):
 def _hours(**options: Any) -> forms.DecimalField:
     return forms.DecimalField(
         min_value=LEAST_HOURS,
-        max_value=MOST_HOURS,
+        max_value=MAX_HOURS,
         max_digits=8,
         decimal_places=2,
-        help_text=f"{LEAST_HOURS} to {MOST_HOURS}.",
+        help_text=f"{LEAST_HOURS} to {MAX_HOURS}.",
         widget=forms.NumberInput(attrs={"inputmode": "decimal", "autocomplete": "off", "step": "any"}),
         **options,
     )
@@ -99,7 +98,7 @@ class RequestForm(LengthForm):
     count = forms.IntegerField(
         label="Slices",
         min_value=1,
-        max_value=MOST_SLICES,
+        max_value=MAX_SLICES,
         initial=1,
         widget=forms.NumberInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
     )
@@ -155,7 +154,7 @@ class RequestForm(LengthForm):
     def labelled(self) -> list[forms.BoundField]:
         return [self[each.name] for each in LABELLED]
 
-    def wish(self) -> AllocationRequest:
+    def spec(self) -> AllocationRequest:
         values = self.cleaned_data
         is_claim = claim_form.is_claim(values["offering"])
         return AllocationRequest(

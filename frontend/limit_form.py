@@ -3,12 +3,12 @@
 from django import forms
 from django.http import QueryDict
 
-from allocations.limits.services import Terms
+from allocations.limits.services import LimitSpec
 from frontend.forms import Form
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
-from quotas.limits.models import MOST_UNITS
+from quotas.limits.models import MAX_UNITS
 from quotas.limits.services import Holder, Scope
 
 ALL = "all"
@@ -22,20 +22,20 @@ class LimitForm(Form):
     nominal = forms.IntegerField(
         label="At once",
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="Units of a pool, slices of an offering; whole GPUs of a flavor, or of all.",
     )
     borrowing = forms.IntegerField(
         required=False,
         initial=0,
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="What may be borrowed beside it, of a pool by a department or team. Empty: as much as others lend.",
     )
     lending = forms.IntegerField(
         required=False,
         min_value=0,
-        max_value=MOST_UNITS,
+        max_value=MAX_UNITS,
         help_text="What of it may be lent while it is not used. Empty: all of it.",
     )
 
@@ -46,13 +46,13 @@ class LimitForm(Form):
         self.fields["holder"].choices = [(key, label) for key, (label, _) in self._holders.items()]  # type: ignore[attr-defined]
         self.fields["scope"].choices = [(key, label) for key, (label, _) in self._scopes.items()]  # type: ignore[attr-defined]
 
-    def limit(self) -> tuple[Holder, Scope, Terms]:
+    def limit(self) -> tuple[Holder, Scope, LimitSpec]:
         values = self.cleaned_data
         holder, scope = self._holders[values["holder"]][1], self._scopes[values["scope"]][1]
         is_lent = isinstance(scope, Pool) and isinstance(holder, Department | Team)
         if not is_lent:
-            return holder, scope, Terms(values["nominal"])
-        return holder, scope, Terms(values["nominal"], values["borrowing"], values["lending"])
+            return holder, scope, LimitSpec(values["nominal"])
+        return holder, scope, LimitSpec(values["nominal"], values["borrowing"], values["lending"])
 
 
 def _holders(user: User) -> dict[str, tuple[str, Holder]]:

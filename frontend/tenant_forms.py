@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 
 from allocations.projects import archive
 from frontend.forms import Form
@@ -30,11 +31,11 @@ def _name(**options: Any) -> forms.CharField:
 
 
 def _within(**options: Any) -> forms.ModelChoiceField:
-    return forms.ModelChoiceField(Department.objects.all(), to_field_name="slug", **options)
+    return forms.ModelChoiceField(Department.objects.none(), to_field_name="slug", **options)
 
 
 def _team(**options: Any) -> forms.ModelChoiceField:
-    return forms.ModelChoiceField(Team.objects.all(), to_field_name="slug", **options)
+    return forms.ModelChoiceField(Team.objects.none(), to_field_name="slug", **options)
 
 
 class MemberForm(Form):
@@ -71,6 +72,10 @@ class DepartmentForm(Form):
         help_text="Teams of one tree lend to each other.",
     )
 
+    def __init__(self, departments: QuerySet[Department], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["parent"].queryset = departments  # type: ignore[attr-defined]
+
 
 class NewDepartmentForm(DepartmentForm):
     slug = _slug()
@@ -80,6 +85,10 @@ class NewDepartmentForm(DepartmentForm):
 class TeamForm(Form):
     name = _name(help_text="For people; it may change.")
     department = _within(empty_label=None, help_text="With which the team lends. Old costs stay where they were.")
+
+    def __init__(self, departments: QuerySet[Department], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["department"].queryset = departments  # type: ignore[attr-defined]
 
 
 class NewTeamForm(TeamForm):
@@ -137,6 +146,10 @@ class NewProjectForm(ProjectForm):
     )
     field_order = ("slug", "name", "team", "namespace", "adopt")
 
+    def __init__(self, teams: QuerySet[Team], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"].queryset = teams  # type: ignore[attr-defined]
+
 
 class ArchiveForm(Form):
     confirm = forms.CharField(required=False, widget=forms.TextInput(attrs={**PLAIN, "required": True}))
@@ -156,6 +169,6 @@ class ArchiveForm(Form):
 class MoveForm(Form):
     team = _team(empty_label=None, label="To team")
 
-    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, project: Project, teams: QuerySet[Team], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["team"].queryset = Team.objects.exclude(pk=project.team_id)  # type: ignore[attr-defined]
+        self.fields["team"].queryset = teams.exclude(pk=project.team_id)  # type: ignore[attr-defined]

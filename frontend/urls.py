@@ -4,7 +4,6 @@ from django.urls import path
 
 from frontend.views import (
     allocations,
-    ask,
     audit,
     costs,
     home,
@@ -14,6 +13,7 @@ from frontend.views import (
     object_limits,
     projects,
     queues,
+    request_form,
     teams,
     tenants,
     theme,
@@ -21,8 +21,8 @@ from frontend.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
-    path("request", ask.ask, name="request"),
-    path("request/preview", ask.preview, name="preview"),
+    path("request", request_form.request_form, name="request"),
+    path("request/preview", request_form.preview, name="preview"),
     path("allocations", allocations.index, name="allocations"),
     path("allocations/<uuid:id_>", allocations.allocation, name="allocation"),
     path("allocations/<uuid:id_>/release", allocations.release, name="release"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from allocations.claims import published, units, vocabulary
 from allocations.claims.fit import Fleet
 from allocations.claims.model import PRODUCT
-from allocations.claims.units import Draw, Draws
+from allocations.claims.units import DeviceDemand, DeviceDemands
 from allocations.claims.vocabulary import Vocabulary
 from allocations.domain.objects import Slice
 from allocations.models import MirrorObject
@@ -15,21 +15,21 @@ from quotas.catalog.models import Flavor, Kind, Node, Offering
 
 
 @dataclass(frozen=True)
-class Site:
+class DeviceInventory:
     """``fleet`` is on all nodes of the flavor; ``usable`` are those that take pods now."""
 
     fleet: Fleet
     usable: frozenset[str]
     words: Vocabulary
-    draws: Draws
+    demands: DeviceDemands
 
     @property
     def now(self) -> Fleet:
         return replace(self.fleet, devices=tuple(d for d in self.fleet.devices if d.node in self.usable))
 
 
-def of(flavor: Flavor) -> Site:
-    """What the flavor's nodes publish, what claims have of it, and what each kind of device draws on its pools."""
+def of(flavor: Flavor) -> DeviceInventory:
+    """What the flavor's nodes publish, what claims have of it, and what each kind of device takes of its pools."""
     nodes = dict(Node.objects.filter(flavor=flavor, present=True).values_list("name", "ready"))
     there = MirrorObject.objects.filter(cluster=flavor.cluster_id)
     slices = there.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
@@ -37,29 +37,29 @@ def of(flavor: Flavor) -> Site:
     found = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
     own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     usable = frozenset(name for name, is_ready in nodes.items() if is_ready)
-    return Site(replace(found, devices=own), usable, vocabulary.of(own), _draws(flavor))
+    return DeviceInventory(replace(found, devices=own), usable, vocabulary.of(own), _demands(flavor))
 
 
-def beyond(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
-    """What the devices given draw on the flavor's pools beyond what the lease counts, in words; "" when nothing."""
-    site = of(flavor)
-    published = {(device.node, device.name): device for device in site.fleet.devices}
+def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
+    """What the devices given take of the flavor's pools beyond what the lease counts, in words; "" when nothing."""
+    inventory = of(flavor)
+    published = {(device.node, device.name): device for device in inventory.fleet.devices}
     known = [
         (published[one.node, one.device], int(one.consumed.get("shares", 1)))
         for one in given
         if one.is_charged and (one.node, one.device) in published
     ]
-    more = units.beyond(counted, known, site.draws)
+    more = units.excess(counted, known, inventory.demands)
     return ", ".join(f"{amount} of {name} where {counted.get(name, 0)} are counted" for name, amount in more.items())
 
 
-def _draws(flavor: Flavor) -> Draws:
+def _demands(flavor: Flavor) -> DeviceDemands:
     by_kind = {
-        (offering.kind, offering.profile): Draw(offering.requests, offering.gpu_share, offering.card_part)
+        (offering.kind, offering.profile): DeviceDemand(offering.requests, offering.gpu_share, offering.card_part)
         for offering in Offering.objects.filter(flavor=flavor)
     }
-    return Draws(
+    return DeviceDemands(
         whole=by_kind.get((Kind.WHOLE, "")),
-        profiles={profile: draw for (kind, profile), draw in by_kind.items() if kind == Kind.MIG},
+        profiles={profile: demand for (kind, profile), demand in by_kind.items() if kind == Kind.MIG},
         share=by_kind.get((Kind.SHARED, "")),
     )

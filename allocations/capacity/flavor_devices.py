@@ -13,12 +13,13 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models.fields.json import KT
 
-from allocations.capacity.packing import Card, Cards, Piece, card_of
+from allocations.capacity.cards import Card, SliceShape, card_of
+from allocations.capacity.packing import FlavorDevices
 from allocations.models import MirrorObject
 from quotas.catalog import geometry, published
 from quotas.catalog.models import Device, Flavor, Offering
+from quotas.catalog.nvidia import DRA_DRIVER
 
-DRIVER = "gpu.nvidia.com"
 CARD = "gpu"
 """Name of a card that stands for others."""
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
@@ -33,7 +34,7 @@ TAKEN = """
 # Names without their card's, so that cards of one state are alike: gpu-3-mig-1g10gb-19-0 is 1g10gb-19-0, gpu-3 is "".
 # What is published and what is taken are put together by grouping: PostgreSQL cannot guess how many devices claims
 # have, and would join them row by row.
-ALIKE = f"""
+STATES = f"""
     WITH taken AS ({TAKEN}), part AS (
         SELECT device.flavor_id, node.cluster_id, node.name AS node, node.blocked_gpus, device.name AS device,
                device.attributes, false AS is_taken
@@ -55,23 +56,23 @@ ALIKE = f"""
 """  # noqa: S608 (put together of constants)
 
 
-def piece(offering: Offering) -> Piece:
+def slice_shape(offering: Offering) -> SliceShape:
     """A slice of the offering; needs the flavor."""
-    return Piece(offering.kind, offering.profile, offering.replicas)
+    return SliceShape(offering.kind, offering.profile, offering.replicas)
 
 
-def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, Cards]:
+def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
     """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
 
     Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.
     """
     by_id = {flavor.pk: flavor for flavor in flavors}
-    alike, each = cache(lambda: _alike(by_id)), cache(lambda: _each(by_id, cliques=cliques))
+    states, each = cache(lambda: _states(by_id)), cache(lambda: _each(by_id, cliques=cliques))
     return {
-        pk: Cards(
+        pk: FlavorDevices(
             lambda pk=pk: each()[pk],  # type: ignore[misc]  # mypy does not take a default for a parameter
             published.from_document(flavor.geometry),
-            alike=lambda pk=pk: alike()[pk],  # type: ignore[misc]
+            states=lambda pk=pk: states()[pk],  # type: ignore[misc]
             part_of=partial(_part_of, flavor),
         )
         for pk, flavor in by_id.items()
@@ -82,11 +83,11 @@ def _part_of(flavor: Flavor, profile: str) -> Fraction:
     return geometry.profile_part(flavor.product, profile, flavor.memory_mib)
 
 
-def _alike(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
+def _states(flavors: Iterable[int]) -> dict[int, list[tuple[Card, int]]]:
     """By flavor id a card for each state, and how many are in it."""
     found: dict[int, list[tuple[Card, int]]] = {pk: [] for pk in flavors}
     with connection.cursor() as cursor:
-        cursor.execute(ALIKE, {"driver": DRIVER, "flavors": list(found)})
+        cursor.execute(STATES, {"driver": DRA_DRIVER, "flavors": list(found)})
         for flavor, parts, taken, node, blocked, count in cursor.fetchall():
             profiles = {_device(name): profile for name, profile in json.loads(parts).items()}
             there = tuple(map(_device, taken))
@@ -146,7 +147,7 @@ def _taken() -> dict[tuple[str, str, str], list[str]]:
     """Devices that claims have, by cluster, node and card."""
     taken: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(TAKEN, {"driver": DRIVER})
+        cursor.execute(TAKEN, {"driver": DRA_DRIVER})
         for cluster, node, device in cursor.fetchall():
             taken[cluster, node, card_of(device)].append(device)
     return taken

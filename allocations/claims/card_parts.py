@@ -10,27 +10,27 @@ from fractions import Fraction
 
 from allocations.claims.matching import matching, shares
 from allocations.claims.model import Choice, Claim, Device
-from allocations.claims.units import Draws
+from allocations.claims.units import DeviceDemands
 
 
-def least(claim: Claim, devices: Sequence[Device], draws: Draws) -> Fraction:
+def least(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
     """Cards' memory that the claim takes at least: 2 for two whole cards, 1/8 for a card or one eighth of one."""
-    return sum((_of_request(request.choices, devices, draws) for request in claim.requests), Fraction(0))
+    return sum((_of_request(request.choices, devices, demands) for request in claim.requests), Fraction(0))
 
 
-def _of_request(choices: Sequence[Choice], devices: Sequence[Device], draws: Draws) -> Fraction:
-    found = [part for choice in choices if (part := _of_choice(choice, devices, draws)) is not None]
+def _of_request(choices: Sequence[Choice], devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
+    found = [part for choice in choices if (part := _of_choice(choice, devices, demands)) is not None]
     return min(found, default=Fraction(0))
 
 
-def _of_choice(choice: Choice, devices: Sequence[Device], draws: Draws) -> Fraction | None:
+def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> Fraction | None:
     """None where no device meets it."""
     if choice.admin_access:
         return Fraction(0)
     by_node: dict[str, list[Fraction]] = defaultdict(list)
     for device in matching(choice, devices):
-        if draw := draws.of(device):
-            by_node[device.node].append(draw.part * (shares(choice) if device.shareable else 1))
+        if demand := demands.of(device):
+            by_node[device.node].append(demand.part * (shares(choice) if device.shareable else 1))
     if choice.count is not None:
         return min((min(parts) * choice.count for parts in by_node.values()), default=None)
     return min((sum(parts, Fraction(0)) for parts in by_node.values()), default=None)

@@ -5,45 +5,27 @@ So it is read here as strictly: no unknown field, no field of the other strategy
 Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1 (sharing.go, validate.go).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from allocations.claims.reading import Errors, Node
 from allocations.cluster.manifests import gpu_config
+from allocations.domain.allocation_spec import INTERVALS, MPS, STRATEGIES, TIME_SLICING, Sharing
+from allocations.domain.documents import fields_of
 from quotas.catalog import quantities
 
-TIME_SLICING, MPS = "TimeSlicing", "MPS"
-STRATEGIES = (TIME_SLICING, MPS)
-INTERVALS = ("Default", "Short", "Medium", "Long")
+FIELDS = tuple(each.name for each in fields_of(Sharing))
 MPS_FIELDS = ("active_thread_percentage", "pinned_memory_limit", "per_device_pinned_memory_limit")
-FIELDS = ("strategy", "interval", *MPS_FIELDS)
-MOST_DEVICES = 128
+MAX_DEVICES = 128
 LEAST_LIMIT = 2**20
 """The driver hands limits on in whole MiB and refuses zero."""
 
 
-@dataclass(frozen=True)
-class Sharing:
-    """``device`` is gpu or mig. Memory limits are quantities; per device they are by its index in the claim."""
-
-    device: str
-    strategy: str
-    interval: str = ""
-    active_thread_percentage: int | None = None
-    pinned_memory_limit: str = ""
-    per_device_pinned_memory_limit: Mapping[str, str] = field(default_factory=dict)
-
-    def document(self) -> dict[str, Any]:
-        """As the REST contract has it: what was given, and nothing else."""
-        return {name: value for name in FIELDS if (value := getattr(self, name)) not in ("", None, {})}
-
-
-def read(document: Any, path: str, errors: Errors, device: str, devices: int = MOST_DEVICES) -> Sharing:
-    """The sharing of so many ``devices``, with all that is wrong added to ``errors`` by field."""
+def read(document: Any, path: str, errors: Errors, device: str, devices: int = MAX_DEVICES) -> Sharing:
+    """How pods share so many ``devices`` of a kind, gpu or mig; what is wrong is added to ``errors`` by field."""
     node = Node(document, path, errors, FIELDS)
     strategy = node.choice("strategy", STRATEGIES)
-    interval = node.choice("interval", INTERVALS) if node.has("interval") else ""
+    interval = node.choice("interval", INTERVALS) if node.has("interval") else None
     if interval and device == "mig":
         node.error(
             "interval", "A MIG device takes no interval (MigDeviceConfig has no timeSlicingConfig); leave it out."
@@ -55,12 +37,11 @@ def read(document: Any, path: str, errors: Errors, device: str, devices: int = M
             if node.has(name):
                 node.error(name, "It is a limit of MPS; leave it out, or choose that strategy.")
     return Sharing(
-        device=device,
         strategy=strategy,
         interval=interval,
         active_thread_percentage=node.whole("active_thread_percentage", 0, 100),
         pinned_memory_limit=_limit(node.fields.get("pinned_memory_limit"), node.at("pinned_memory_limit"), errors),
-        per_device_pinned_memory_limit=_per_device(node, devices),
+        per_device_pinned_memory_limit=_per_device(node, devices) or None,
     )
 
 
@@ -79,21 +60,21 @@ def _per_device(node: Node, devices: int) -> dict[str, str]:
     return limits
 
 
-def _limit(given: Any, path: str, errors: Errors) -> str:
+def _limit(given: Any, path: str, errors: Errors) -> str | None:
     if given is None:
-        return ""
+        return None
     try:
         enough = isinstance(given, str) and quantities.value(given) >= LEAST_LIMIT
     except ValueError as error:
         errors.add(path, f"{error}.")
-        return ""
+        return None
     if not enough:
         errors.add(path, "Give an amount of memory of at least 1Mi as a string, such as 10Gi.")
-        return ""
+        return None
     return str(given)
 
 
-def opaque(sharing: Sharing, requests: Sequence[str] = ()) -> dict[str, Any]:
+def opaque(sharing: Sharing, device: str, requests: Sequence[str] = ()) -> dict[str, Any]:
     """An entry of a claim's ``spec.devices.config``, for the named requests; for all of them where none is named."""
-    built = {"opaque": gpu_config.opaque(sharing.document(), is_mig=sharing.device == "mig")}
+    built = {"opaque": gpu_config.opaque(sharing, is_mig=device == "mig")}
     return {"requests": list(requests), **built} if requests else built

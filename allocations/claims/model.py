@@ -7,15 +7,15 @@ driver's own domain. Source: resource.k8s.io/v1 (DeviceRequest, DeviceConstraint
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allocations.claims.config import Sharing
+from allocations.domain.allocation_spec import Sharing
+from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 
-DRIVER = "gpu.nvidia.com"
-CLASSES = {"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com"}
+CLASSES = {"gpu": WHOLE_GPU_CLASS, "mig": MIG_CLASS}
 """Kinds of device that may be asked for, and NVIDIA's DeviceClass of each."""
-PRODUCT = f"{DRIVER}/productName"
-PROFILE = f"{DRIVER}/profile"
-SHARES = f"{DRIVER}/shares"
-MOST_DEVICES = 32
+PRODUCT = f"{DRA_DRIVER}/productName"
+PROFILE = f"{DRA_DRIVER}/profile"
+SHARES = f"{DRA_DRIVER}/shares"
+MAX_DEVICES = 32
 """A claim's allocation lists at most so many (AllocationResultsMaxSize)."""
 
 Value = str | int | bool
@@ -23,12 +23,12 @@ Value = str | int | bool
 
 def qualified(name: str) -> str:
     """The name with its domain: the driver's where none is said."""
-    return name if "/" in name else f"{DRIVER}/{name}"
+    return name if "/" in name else f"{DRA_DRIVER}/{name}"
 
 
 def short(name: str) -> str:
     """The name as people write it: without the driver's domain."""
-    return name.removeprefix(f"{DRIVER}/")
+    return name.removeprefix(f"{DRA_DRIVER}/")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Config:
+    """How pods share what the named requests get (all where none is named), devices of one kind."""
+
     requests: tuple[str, ...]
+    device: str
     sharing: Sharing
 
 

@@ -8,7 +8,7 @@ from allocations.claims import config, values
 from allocations.claims.cel import OPERATORS
 from allocations.claims.model import (
     CLASSES,
-    MOST_DEVICES,
+    MAX_DEVICES,
     PROFILE,
     SHARES,
     Choice,
@@ -24,12 +24,12 @@ from allocations.claims.reading import Errors, Node
 from allocations.claims.vocabulary import Vocabulary, Word, problem
 from quotas.catalog import quantities
 
-MOST = 32
+MAX_ITEMS = 32
 """Requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
-MOST_CHOICES = 8
-MOST_TOLERATIONS = 16
-MOST_CONDITIONS = 14
-MOST_CEL = 2
+MAX_CHOICES = 8
+MAX_TOLERATIONS = 16
+MAX_CONDITIONS = 14
+MAX_CEL = 2
 LONGEST_CEL = 10 * 1024
 EFFECTS = ("", "NoSchedule", "NoExecute")
 CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
@@ -45,22 +45,22 @@ def parse(document: Any, words: Vocabulary, *, path: str = "claim") -> Claim:
     """The claim of the document; raises Invalid with what is wrong, by path as in ``claim.requests[0].count``."""
     errors = Errors()
     node = Node(document, path, errors, ("requests", "constraints", "config"))
-    requests = node.each("requests", MOST, lambda item, at: _request(item, at, errors, words))
+    requests = node.each("requests", MAX_ITEMS, lambda item, at: _request(item, at, errors, words))
     if node.is_object and not requests and node.at("requests") not in errors.found:
         node.error("requests", "Give at least one request.")
     _check_names(requests, errors)
     claim = Claim(
         requests=tuple(requests),
         constraints=tuple(
-            node.each("constraints", MOST, lambda item, at: _constraint(item, at, errors, words, requests))
+            node.each("constraints", MAX_ITEMS, lambda item, at: _constraint(item, at, errors, words, requests))
         ),
-        config=tuple(node.each("config", MOST, lambda item, at: _config(item, at, errors, requests))),
+        config=tuple(node.each("config", MAX_ITEMS, lambda item, at: _config(item, at, errors, requests))),
     )
     least = sum(min((choice.count or 1 for choice in request.choices), default=0) for request in requests)
-    if least > MOST_DEVICES:
+    if least > MAX_DEVICES:
         node.error(
             "requests",
-            f"A claim gets at most {MOST_DEVICES} devices, and these are {least}; make it several allocations.",
+            f"A claim gets at most {MAX_DEVICES} devices, and these are {least}; make it several allocations.",
         )
     errors.raise_any()
     return claim
@@ -88,7 +88,7 @@ def _request(document: Any, path: str, errors: Errors, words: Vocabulary) -> Req
     node = Node(document, path, errors, ("name", "alternatives"))
     choices = node.each(
         "alternatives",
-        MOST_CHOICES,
+        MAX_CHOICES,
         lambda item, at: _alternative(Node(item, at, errors, ("name", *CHOICE)), words),
     )
     if not choices:
@@ -116,12 +116,12 @@ def _choice(node: Node, name: str, words: Vocabulary) -> Choice:
         *_profile(node, device, words),
         *node.each(
             "attributes",
-            MOST_CONDITIONS,
+            MAX_CONDITIONS,
             lambda item, at: _condition(item, at, node.errors, words.attributes, "attribute"),
         ),
         *node.each(
             "capacities",
-            MOST_CONDITIONS,
+            MAX_CONDITIONS,
             lambda item, at: _condition(item, at, node.errors, words.capacities, "capacity"),
         ),
     ]
@@ -133,7 +133,7 @@ def _choice(node: Node, name: str, words: Vocabulary) -> Choice:
         conditions=tuple(condition for condition in conditions if condition is not None),
         capacity=_capacity(node, words),
         tolerations=tuple(
-            node.each("tolerations", MOST_TOLERATIONS, lambda item, at: _toleration(item, at, node.errors))
+            node.each("tolerations", MAX_TOLERATIONS, lambda item, at: _toleration(item, at, node.errors))
         ),
         cel=_cel(node),
         admin_access=node.flag("admin_access"),
@@ -144,8 +144,8 @@ def _count(node: Node) -> int | None:
     given = node.fields.get("count", 1)
     if given == "all":
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_DEVICES:
-        node.error("count", f'Give a whole number from 1 to {MOST_DEVICES}, or "all" for all of a node.')
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_DEVICES:
+        node.error("count", f'Give a whole number from 1 to {MAX_DEVICES}, or "all" for all of a node.')
         return 1
     return given
 
@@ -174,8 +174,8 @@ def _condition(document: Any, path: str, errors: Errors, words: Mapping[str, Wor
         node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
     given = node.fields.get("value")
     compared = given if operator == "in" else [given]
-    if not isinstance(compared, list) or not 1 <= len(compared) <= MOST:
-        node.error("value", f"Give a list of 1 to {MOST} values.")
+    if not isinstance(compared, list) or not 1 <= len(compared) <= MAX_ITEMS:
+        node.error("value", f"Give a list of 1 to {MAX_ITEMS} values.")
         return None
     for value in compared:
         if wrong := values.problem(value, type_):
@@ -221,7 +221,7 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
 
 
 def _cel(node: Node) -> tuple[str, ...]:
-    found = node.texts("cel", MOST_CEL)
+    found = node.texts("cel", MAX_CEL)
     for index, expression in enumerate(found):
         if not expression.strip() or len(expression) > LONGEST_CEL or not values.is_text(expression):
             node.error(f"cel[{index}]", f"Give 1 to {LONGEST_CEL} characters, all of them real ones.")
@@ -235,7 +235,7 @@ def _named(node: Node, requests: list[Request], *, choices: bool) -> tuple[str, 
         known += [
             f"{request.name}/{choice.name}" for request in requests if request.is_list for choice in request.choices
         ]
-    named = node.texts("requests", MOST)
+    named = node.texts("requests", MAX_ITEMS)
     for index, name in enumerate(named):
         if name in named[:index]:
             node.error(f"requests[{index}]", f"{name} is named twice; once is enough.")
@@ -268,8 +268,7 @@ def _config(document: Any, path: str, errors: Errors, requests: list[Request]) -
     if len(kinds) > 1:
         node.error("requests", "GPUs and MIG devices take different configurations; name requests of one kind.")
     counts = [choice.count for choice in concerned]
-    most = sum(count for count in counts if count is not None) if None not in counts else config.MOST_DEVICES
-    sharing = config.read(
-        node.fields.get("sharing"), node.at("sharing"), errors, kinds[0] if kinds else "gpu", max(1, most)
-    )
-    return Config(named, sharing)
+    most = sum(count for count in counts if count is not None) if None not in counts else config.MAX_DEVICES
+    device = kinds[0] if kinds else "gpu"
+    sharing = config.read(node.fields.get("sharing"), node.at("sharing"), errors, device, max(1, most))
+    return Config(named, device, sharing)

@@ -9,14 +9,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from allocations.claims.fit import Fleet
-from allocations.claims.model import CLASSES, DRIVER, Device, qualified
+from allocations.claims.model import CLASSES, Device, qualified
+from quotas.catalog import resource_pools
+from quotas.catalog.nvidia import DRA_DRIVER
 
 Facts = Mapping[str, Any]
 
 
 def fleet(slices: Iterable[Facts], claims: Iterable[Facts] = ()) -> Fleet:
     """What nodes publish, by the facts of ResourceSlices, and what claims have of it, by those of ResourceClaims."""
-    complete = [one for pool in _newest(slices) for one in pool]
+    newest = resource_pools.newest(slices, lambda one: (one["pool"], one["generation"])).values()
+    complete = [one for pool in newest if len(pool) >= pool[0]["slice_count"] for one in pool]
     return Fleet(
         devices=tuple(
             _device(one["node"], device)
@@ -32,17 +35,6 @@ def fleet(slices: Iterable[Facts], claims: Iterable[Facts] = ()) -> Fleet:
         },
         taken=_taken(claims),
     )
-
-
-def _newest(slices: Iterable[Facts]) -> list[list[Facts]]:
-    pools: dict[str, list[Facts]] = defaultdict(list)
-    for one in slices:
-        pools[one["pool"]].append(one)
-    newest = [
-        [one for one in pool if one["generation"] == max(each["generation"] for each in pool)]
-        for _, pool in sorted(pools.items())
-    ]
-    return [pool for pool in newest if len(pool) >= pool[0]["slice_count"]]
 
 
 def _device(node: str, device: Facts) -> Device:
@@ -63,6 +55,6 @@ def _taken(claims: Iterable[Facts]) -> dict[tuple[str, str], int]:
     taken: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claims:
         for device in claim.get("devices", ()):
-            if device["driver"] == DRIVER:
+            if device["driver"] == DRA_DRIVER:
                 taken[device["pool"], device["device"]] += int(device.get("consumed", {}).get("shares", 1))
     return taken

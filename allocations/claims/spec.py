@@ -15,7 +15,7 @@ def build(claim: Claim, products: Sequence[str]) -> Spec:
     if claim.constraints:
         devices["constraints"] = [_constraint(constraint) for constraint in claim.constraints]
     if claim.config:
-        devices["config"] = [config.opaque(each.sharing, each.requests) for each in claim.config]
+        devices["config"] = [config.opaque(each.sharing, each.device, each.requests) for each in claim.config]
     return {"devices": devices}
 
 

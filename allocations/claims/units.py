@@ -15,7 +15,7 @@ from allocations.claims.model import PROFILE, Choice, Claim, Device
 
 
 @dataclass(frozen=True)
-class Draw:
+class DeviceDemand:
     """What one device takes: units of each of the flavor's resources, its part of a card's price, and of its memory."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
@@ -24,14 +24,14 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Draws:
+class DeviceDemands:
     """By kind of device: of a whole card (None where the flavor has none), of each profile, of one share of a card."""
 
-    whole: Draw | None = None
-    profiles: Mapping[str, Draw] = field(default_factory=dict)
-    share: Draw | None = None
+    whole: DeviceDemand | None = None
+    profiles: Mapping[str, DeviceDemand] = field(default_factory=dict)
+    share: DeviceDemand | None = None
 
-    def of(self, device: Device) -> Draw | None:
+    def of(self, device: Device) -> DeviceDemand | None:
         if device.shareable:
             return self.share
         return self.whole if device.kind == "gpu" else self.profiles.get(str(device.attributes.get(PROFILE, "")))
@@ -45,62 +45,62 @@ class Uncountable(Exception):
         self.path, self.detail, self.hint = path, detail, hint
 
 
-def most(claim: Claim, devices: Sequence[Device], draws: Draws) -> Draw:
+def most(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
     """The most that the claim can take. Raises Uncountable."""
-    parts = [_largest([_of(choice, devices, draws) for choice in request.choices]) for request in claim.requests]
+    parts = [_largest([_of(choice, devices, demands) for choice in request.choices]) for request in claim.requests]
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part.amounts)
-    return Draw(dict(total), sum((part.share for part in parts), Fraction(0)))
+    return DeviceDemand(dict(total), sum((part.share for part in parts), Fraction(0)))
 
 
-def beyond(counted: Mapping[str, int], given: Sequence[tuple[Device, int]], draws: Draws) -> dict[str, int]:
+def excess(counted: Mapping[str, int], given: Sequence[tuple[Device, int]], demands: DeviceDemands) -> dict[str, int]:
     """Units by resource of the devices given, each with the shares taken of it, where they are more than counted."""
-    drawn = [(draws.of(device), shares_taken) for device, shares_taken in given]
-    total = _sum([_times(draw, shares_taken) for draw, shares_taken in drawn if draw is not None]).amounts
+    demanded = [(demands.of(device), shares_taken) for device, shares_taken in given]
+    total = _sum([_times(demand, shares_taken) for demand, shares_taken in demanded if demand is not None]).amounts
     return {resource: amount for resource, amount in total.items() if amount > counted.get(resource, 0)}
 
 
-def _of(choice: Choice, devices: Sequence[Device], draws: Draws) -> Draw:
+def _of(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
     if choice.admin_access:
-        return Draw()
+        return DeviceDemand()
     found = matching(choice, devices)
-    drawn = [_drawn(choice, device, draws) for device in found]
+    demanded = [_demanded(choice, device, demands) for device in found]
     if choice.count is not None:
-        return _times(_largest(drawn), choice.count)
-    by_node: dict[str, list[Draw]] = defaultdict(list)
-    for device, draw in zip(found, drawn, strict=True):
-        by_node[device.node].append(draw)
+        return _times(_largest(demanded), choice.count)
+    by_node: dict[str, list[DeviceDemand]] = defaultdict(list)
+    for device, demand in zip(found, demanded, strict=True):
+        by_node[device.node].append(demand)
     return _largest([_sum(there) for there in by_node.values()])
 
 
-def _drawn(choice: Choice, device: Device, draws: Draws) -> Draw:
-    draw = draws.of(device)
-    if draw is None:
+def _demanded(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:
+    demand = demands.of(device)
+    if demand is None:
         what = str(device.attributes.get(PROFILE) or ("share of a GPU" if device.shareable else "whole GPU"))
         raise Uncountable(
             choice.path,
             f"It could take {device.name} of {device.node} ({what}), which is in no pool of the flavor.",
             "Narrow it, by a profile for example, to what GET /offerings lists of the flavor.",
         )
-    return _times(draw, shares(choice)) if device.shareable else draw
+    return _times(demand, shares(choice)) if device.shareable else demand
 
 
-def _largest(draws: Sequence[Draw]) -> Draw:
+def _largest(demands: Sequence[DeviceDemand]) -> DeviceDemand:
     """The largest amount of each resource, whichever of them it is in."""
-    names = {name for draw in draws for name in draw.amounts}
-    return Draw(
-        {name: max(draw.amounts.get(name, 0) for draw in draws) for name in names},
-        max((draw.share for draw in draws), default=Fraction(0)),
+    names = {name for demand in demands for name in demand.amounts}
+    return DeviceDemand(
+        {name: max(demand.amounts.get(name, 0) for demand in demands) for name in names},
+        max((demand.share for demand in demands), default=Fraction(0)),
     )
 
 
-def _times(draw: Draw, count: int) -> Draw:
-    return Draw({name: amount * count for name, amount in draw.amounts.items()}, draw.share * count)
+def _times(demand: DeviceDemand, count: int) -> DeviceDemand:
+    return DeviceDemand({name: amount * count for name, amount in demand.amounts.items()}, demand.share * count)
 
 
-def _sum(draws: Sequence[Draw]) -> Draw:
+def _sum(demands: Sequence[DeviceDemand]) -> DeviceDemand:
     total: Counter[str] = Counter()
-    for draw in draws:
-        total.update(draw.amounts)
-    return Draw(dict(total), sum((draw.share for draw in draws), Fraction(0)))
+    for demand in demands:
+        total.update(demand.amounts)
+    return DeviceDemand(dict(total), sum((demand.share for demand in demands), Fraction(0)))

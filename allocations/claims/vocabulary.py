@@ -9,7 +9,7 @@ from typing import Any
 from allocations.claims.model import CLASSES, PRODUCT, PROFILE, Device, Value, qualified, short
 from quotas.catalog import quantities
 
-MOST_VALUES = 50
+MAX_VALUES = 50
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 LONGEST_DOMAIN = 63
@@ -91,7 +91,7 @@ def _texts(attributes: Mapping[str, tuple[str, set[Value], set[str]]], name: str
 def _word(type_: str, values: set[Value], kinds: set[str]) -> Word:
     key = (lambda value: quantities.value(str(value))) if type_ == "quantity" else str
     ordered = sorted(values, key=key) if type_ != "int" else sorted(values, key=int)
-    return Word(type_, tuple(ordered[:MOST_VALUES]), tuple(kind for kind in CLASSES if kind in kinds))
+    return Word(type_, tuple(ordered[:MAX_VALUES]), tuple(kind for kind in CLASSES if kind in kinds))
 
 
 def problem(name: str, words: Mapping[str, Word], what: str) -> str:

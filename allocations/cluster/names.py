@@ -9,6 +9,8 @@ adds a dot, which no allocation's name has, and is a DNS subdomain. Kueue names 
 import re
 from hashlib import sha256
 
+from quotas.limits.names import TEAM_LABEL
+
 ALLOCATION_MAX = 48
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -29,7 +31,7 @@ LABEL = "gpu-portal.io/"
 MANAGED = f"{LABEL}managed"
 ALLOCATION = f"{LABEL}allocation"
 PROJECT = f"{LABEL}project"
-TEAM = f"{LABEL}team"
+TEAM = TEAM_LABEL
 DEPARTMENT = f"{LABEL}department"
 HOLDER = f"{LABEL}holder"
 REQUEST = f"{LABEL}request"

@@ -3,7 +3,7 @@
 from allocations.cluster.client import Client
 
 PATIENCE_S = (0.5, 1.5)
-MOST = 100_000
+MAX_ITEMS = 100_000
 """Kueue tells 1,000 unless it is asked for more (pkg/visibility/storage)."""
 
 Pending = dict[tuple[str, str], int]
@@ -16,7 +16,7 @@ def pending(client: Client, cluster_queue: str) -> Pending:
     Raises ClusterUnavailable, soon, and ClusterRefused.
     """
     path = f"/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{cluster_queue}/pendingworkloads"
-    items = client.json("GET", path, query={"limit": MOST}, timeout=PATIENCE_S).get("items") or []
+    items = client.json("GET", path, query={"limit": MAX_ITEMS}, timeout=PATIENCE_S).get("items") or []
     return {
         (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item.get("positionInClusterQueue", 0) + 1
         for item in items

@@ -13,6 +13,7 @@ from typing import Any
 from allocations.cluster import card_selector, names
 from quotas.catalog import quantities
 from quotas.catalog.discovery import GPU_TAINT
+from quotas.catalog.nvidia import DRA_DRIVER
 
 Raw = Mapping[str, Any]
 GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
@@ -309,7 +310,7 @@ def _plain(value: Raw) -> Any:
 
 def resource_slice(raw: Raw) -> Mapping[str, Any] | None:
     spec = raw.get("spec", {})
-    if spec.get("driver") != "gpu.nvidia.com":
+    if spec.get("driver") != DRA_DRIVER:
         return None
     return {
         "driver": spec["driver"],

@@ -12,7 +12,7 @@ from allocations.domain.objects import Manifest, ResolvedSpec
 
 
 def build(request: ResolvedSpec) -> Manifest:
-    annotations = registry.of(request).annotations(request)
+    annotations = registry.backend_of(request).annotations(request)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""What admission decides from, and what it finds: a request beside its limits, and each that is exceeded. Pure."""
+"""What admission decides from: a request beside its limits. Pure."""
 
 from dataclasses import dataclass
 
@@ -33,16 +33,16 @@ class AllocationLimit:
 
 
 @dataclass(frozen=True)
-class Ask:
+class AdmissionInput:
     """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
 
     ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it that is gone,
     ``own`` the team's nominal with what it may borrow (None: without a bound), all in slices of this offering;
     ``counted`` are limits of member, project and others that the portal counts itself. ``allocation_limits``
-    bound how many allocations there may be; ``spread`` lets slices by DRA be on several nodes. ``together`` is the most
-    that its constraints let one request have when nothing is held, and ``free_together`` the most of it now: None where
-    no device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card is
-    refused by the device plugin.
+    bound how many allocations there may be; ``spread`` lets slices by DRA be on several nodes. ``max_colocated`` is the
+    most that its constraints let one request have when nothing is held, and ``free_colocated`` the most of it now: None
+    where no device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card
+    is refused by the device plugin.
     """
 
     offering: str
@@ -61,24 +61,11 @@ class Ask:
     allocation_limits: tuple[AllocationLimit, ...] = ()
     spread: bool = False
     constraints: tuple[str, ...] = ()
-    together: int | None = None
-    free_together: int | None = None
+    max_colocated: int | None = None
+    free_colocated: int | None = None
     one_at_a_time: bool = False
     replicas: int = 1
     sharing: str = ""
     own: int | None = None
     department: str = ""
     counted: tuple[Counted, ...] = ()
-
-
-@dataclass(frozen=True)
-class Binding:
-    """One thing that binds. As ``portal.core.errors.Dimension``, without Django."""
-
-    reason: str
-    dimension: str
-    limit: int
-    used: int
-    requested: int
-    detail: str
-    hint: str

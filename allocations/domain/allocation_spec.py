@@ -18,6 +18,8 @@ from allocations.domain.documents import FieldInfo, fields_of
 MAX_SLICES = 1024
 SPREAD = "spread"
 TIME_SLICING, MPS = "TimeSlicing", "MPS"
+STRATEGIES = (TIME_SLICING, MPS)
+INTERVALS = ("Default", "Short", "Medium", "Long")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ CONSTRAINTS = tuple(each.name for each in fields_of(Constraints) if each.name !=
 class Sharing:
     """How pods share the devices of an allocation; false where they do not. As JSON, only what is given."""
 
-    strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=(TIME_SLICING, MPS), is_required=True)] = ""
+    strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=STRATEGIES, is_required=True)] = ""
     interval: Annotated[str | None, FieldInfo("Of TimeSlicing: Default, Short, Medium or Long.")] = None
     active_thread_percentage: Annotated[int | None, FieldInfo("Of MPS, 0 to 100.")] = None
     pinned_memory_limit: Annotated[str | None, FieldInfo("Of MPS, e.g. 10Gi.")] = None
@@ -96,6 +98,11 @@ class AllocationSpec:
     sharing: Annotated[Sharing, FieldInfo("How pods share its devices; whole and MIG by DRA.")] = Sharing()
     claim: CustomClaim | None = None
 
+    @property
+    def slices(self) -> int:
+        """Slices that it holds in all; ``count`` is what one pod gets of them."""
+        return self.count
+
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """From a JSON object, or from values that were read already; KeyError or ValueError where it is none."""
@@ -122,7 +129,7 @@ class AllocationRequest(AllocationSpec):
             raise ValueError(f"A request has no field {', '.join(unknown)}.")
         return super().from_json(given)
 
-    def spec(self, **changes: Any) -> AllocationSpec:
+    def to_spec(self, **changes: Any) -> AllocationSpec:
         """What is asked for, with what was decided since: its name, its times, its claim as it was read."""
         said = {each.name: getattr(self, each.name) for each in fields_of(AllocationSpec)}
         return AllocationSpec(**{**said, **changes})

@@ -7,6 +7,9 @@ Sources: NVIDIA k8s-device-plugin README (shared access); NVIDIA MPS documentati
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from allocations.domain.allocation_spec import Sharing
+from allocations.domain.custom_claim import CustomClaim
+
 FULL, HARDWARE, NONE = "full", "hardware", "none"
 
 
@@ -24,12 +27,14 @@ def of_slice(level: str, sharing: str, replicas: int, memory_mib: int) -> Isolat
     return Isolation(NONE, {"mps": _mps, "vgpu": _vgpu}.get(sharing, _turns)(replicas, memory_mib))
 
 
-def of_allocation(offered: Isolation, sharing: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Isolation:
+def of_allocation(offered: Isolation, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
     """Of what is held: pods that share its devices are not isolated from each other, whatever the slice is."""
-    configured = [sharing] if sharing else [c["sharing"] for c in (claim or {}).get("config", ()) if c.get("sharing")]
-    if not configured:
-        return offered if claim is None or offered.level == NONE else Isolation(_of_claim(claim), offered.note)
-    strategies = sorted({str(one["strategy"]) for one in configured})
+    document = claim.document if claim else {}
+    configs = [config["sharing"] for config in document.get("config", ()) if config.get("sharing")]
+    chosen = [sharing.strategy] if sharing else [str(config["strategy"]) for config in configs]
+    if not chosen:
+        return offered if claim is None or offered.level == NONE else Isolation(_of_claim(document), offered.note)
+    strategies = sorted(set(chosen))
     return Isolation(NONE, f"Its pods share its devices by {' and '.join(strategies)}: {_SHARED}")
 
 

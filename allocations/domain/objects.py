@@ -6,6 +6,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from allocations.domain.allocation_spec import AllocationSpec
+from allocations.domain.backend_capabilities import CAPABILITIES
 from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
@@ -93,53 +95,34 @@ class View:
         return self.get(applied.ref) is None and self._synced.get(applied.ref.kind, 0) >= applied.resource_version
 
 
-@dataclass(frozen=True)
-class ResolvedSpec:
+@dataclass(frozen=True, kw_only=True)
+class ResolvedSpec(AllocationSpec):
     """An allocation's spec with what its offering, project and affinity add, from which its objects are built.
 
     Quantities are whole numbers of the named resource, per slice.
     """
 
     id: str
-    name: str
-    project: str
     team: str
     department: str
     namespace: str
-    requested_by: str
-    offering: str
     kind: str
     flavor: str
     path: str
-    count: int
-    spread: bool
-    priority: int
     requests: Mapping[str, int]
     resource: str
     device_class: str
     selectors: tuple[str, ...]
     node_selector: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
-    created_at: datetime
-    starts_at: datetime | None
-    ends_at: datetime
     record: str
     """The whole request as JSON, for the lease's annotation: a lease without a row becomes a row again."""
-    profile: str = ""
-    sharing: Mapping[str, Any] = field(default_factory=dict)
-    """How pods share the devices of its claim; empty when each slice is one pod's at a time."""
-    constraints: tuple[str, ...] = ()
-    """What its slices must have in common, or not: names of ``allocations.domain.allocation_spec.CONSTRAINTS``."""
     capacity: Mapping[str, str] = field(default_factory=dict)
     """What one slice takes of a device that serves several claims, e.g. {"shares": "1"}."""
-    is_shared: bool = False
-    """Whether one slice is all that a container has use for, since more of them are of the same card."""
     cards: tuple[str, ...] = ()
     """UUIDs of the cards that its slices are steered to, in their order; empty when the scheduler chooses."""
     clique: str = ""
     """The NVLink clique on whose nodes it is held, where the request wants one."""
-    claim: Mapping[str, Any] | None = None
-    """The spec of its own DRA request, for offerings of kind claim."""
     number: int | None = 0
     """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
     None before it starts."""
@@ -147,14 +130,25 @@ class ResolvedSpec:
     """CPU, memory and pods that go with all its slices; false where no node tells what it has."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether one slice is all that a container has use for, since more of them are of the same card."""
+        return self.kind == "shared"
+
+    @property
+    def claim_spec(self) -> Mapping[str, Any] | None:
+        """The spec of its own DRA request, for offerings of kind claim."""
+        return self.claim.built.spec if self.claim and self.claim.built else None
+
+    @property
     def slice_share(self) -> NodeShare:
         """What goes with each of its slices."""
-        return self.node_share.part(Fraction(1, self.count))
+        return self.node_share.part(Fraction(1, self.slices))
 
     @property
     def pod_share(self) -> NodeShare:
         """What goes with what one pod gets of itself: a slice where each is a claim of its own, else all of them."""
-        return self.slice_share if self.spread and self.path == "dra" else self.node_share
+        is_spread = self.constraints.spread and CAPABILITIES[self.path].spreads_on_request
+        return self.slice_share if is_spread else self.node_share
 
 
 @dataclass(frozen=True)

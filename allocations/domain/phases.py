@@ -27,6 +27,10 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
+RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+"""Phases in which Kueue counts the lease against the team's quota."""
+
+
 class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
     CANCELLED = "cancelled"

@@ -7,7 +7,6 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from allocations.capacity.node_shares import node_share
-from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
 from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.documents import fields_of
@@ -40,38 +39,24 @@ def of(row: Allocation) -> ResolvedSpec:
     project, offering, asked = row.project, row.offering, spec(row)
     built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
     return ResolvedSpec(
+        **vars(asked),
         id=str(row.id),
-        name=row.name,
-        project=project.slug,
         team=project.team.slug,
         department=project.team.department.slug,
         namespace=project.namespace,
-        requested_by=row.requested_by.username,
-        offering=offering.key,
         kind=offering.kind,
         flavor=offering.flavor.name,
         path=offering.flavor.path,
-        count=row.count,
-        spread=asked.constraints.spread,
-        priority=PRIORITIES[row.priority],
         requests=built.units if built else offering.requests,
         resource=offering.resource,
         device_class=offering.device_class,
         selectors=tuple(offering.selectors),
         node_selector=offering.flavor.node_selector,
         tolerations=tuple(offering.flavor.tolerations),
-        created_at=row.created_at,
-        starts_at=row.starts_at,
-        ends_at=row.ends_at,
         record=record(row, asked).to_text(),
-        profile=offering.profile,
-        sharing=asked.sharing.to_json(),
-        constraints=asked.constraints.names,
         capacity=offering.capacity,
-        is_shared=offering.kind == "shared",
         cards=affinity.cards or (),
         clique=affinity.clique or "",
-        claim=built.spec if built else None,
         number=row.number,
         node_share=node_share(row),
     )

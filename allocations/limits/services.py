@@ -1,14 +1,19 @@
 """Limits as people change them: who may, what the holder's allocations count, and what a change would do."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from allocations.capacity import counted as counted_limits
-from allocations.capacity.snapshot import RESERVING, Stock
+from allocations.capacity import recount
+from allocations.capacity.offering_index import OfferingIndex
+from allocations.capacity.quota_usage import QuotaUsage
+from allocations.capacity.usage import CurrentUsage
+from allocations.domain.phases import RESERVING
 from allocations.models import Allocation
 from portal.core.errors import NotVisible
 from portal.core.locks import advisory_lock
@@ -17,11 +22,12 @@ from portal.tenants.models import Department, Membership, Project, Team, User
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import differences, names, selectors, services
 from quotas.limits.models import Limit
+from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
 
 
 @dataclass(frozen=True)
-class Terms:
+class LimitSpec:
     """What a limit is to be: in units of its scope; None of the last two: as much as there is."""
 
     nominal: int
@@ -36,8 +42,8 @@ class Effect:
     what Kueue is told: (kind, name, field, before, after).
     """
 
-    before: Terms | None
-    after: Terms
+    before: LimitSpec | None
+    after: LimitSpec
     unit: str
     in_use: Fraction
     over: Fraction
@@ -55,7 +61,7 @@ def visible(user: User) -> QuerySet[Limit]:
     if access.sees_all(user):
         return rows
     teams = list(access.visible_teams(user))
-    departments = selectors.terms().above(teams)
+    departments = selectors.quota_snapshot().above(teams)
     return rows.filter(team__in=teams) | rows.filter(project__team__in=teams) | rows.filter(department__in=departments)
 
 
@@ -67,7 +73,14 @@ def one(user: User, id_: int) -> Limit:
     return row
 
 
-def require(user: User, holder: Holder) -> None:
+def one_to_change(user: User, id_: int) -> Limit:
+    """The limit, for who may change it; NotVisible or Forbidden else."""
+    row = one(user, id_)
+    _require(user, services.parties(row)[0])
+    return row
+
+
+def _require(user: User, holder: Holder) -> None:
     """Operators set what departments and teams have; leads share it out among projects and members."""
     match holder:
         case Department():
@@ -80,45 +93,57 @@ def require(user: User, holder: Holder) -> None:
             access.require(user, "limit.share", holder.team)
 
 
-def set_limit(user: User, holder: Holder, scope: Scope, terms: Terms) -> Limit:
+def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limit:
     """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
     what is borrowed then may be taken back, with notice, for whose own it is."""
-    require(user, holder)
+    _require(user, holder)
     counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
-        uses = counted_limits.uses(Stock(), holder) if counted else []
-        return services.set_limit(user.username, holder, scope, **vars(terms), uses=uses)
+        uses = recount.uses(OfferingIndex(), holder) if counted else []
+        return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
 
 
 def remove_limit(user: User, limit: Limit) -> None:
-    require(user, services.parties(limit)[0])
+    _require(user, services.parties(limit)[0])
     services.remove_limit(user.username, limit)
 
 
-def effect(user: User, holder: Holder, scope: Scope, terms: Terms) -> Effect:
+def set_policy(
+    user: User, holder: Department | Team, values: Mapping[str, Any], check: Callable[[Policy], None]
+) -> None:
+    """How the holder competes for what others lend. ``check`` raises where the policy is not what was read before.
+
+    Raises NotVisible, Forbidden, Invalid.
+    """
+    _require(user, holder)
+    with transaction.atomic(), advisory_lock("limits"):
+        check(selectors.policy_of(holder))
+        services.set_policy(user.username, holder, **values)
+
+
+def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     """What `set_limit` would do, without doing it; permission as there."""
-    require(user, holder)
-    row = Limit(**services.who(holder), **services.what(scope), **vars(terms))
+    _require(user, holder)
+    row = Limit(**services.who(holder), **services.what(scope), **vars(spec))
     known = Limit.objects.filter(**services.key(row)).first()
-    stock = Stock()
+    usage = CurrentUsage()
     counts = [
-        (one, counted)
-        for one in counted_limits.live_allocations(holder)
-        if (counted := counted_limits.draw_of(stock, one).of(row))
+        (one, counted) for one in recount.live_allocations(holder) if (counted := usage.index.demand_of(one).of(row))
     ]
-    before = Terms(known.nominal, known.borrowing, known.lending) if known else None
+    before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):
         # kept by Kueue: what waits counts once it is admitted, and tenants' own Jobs count too
         counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
-        by_queue = stock.units_by_queue(row.pool)
+        quotas = QuotaUsage(usage)
+        by_queue = quotas.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
-        over, borrowed = stock.beyond(selectors.terms().with_(row), selectors.name_of(holder), row.pool)
+        over, borrowed = quotas.excess(quotas.quotas.with_(row), selectors.name_of(holder), row.pool)
     else:
         in_use = sum((counted for _, counted in counts), Fraction(0))
-        over, borrowed = max(Fraction(0), in_use - terms.nominal), Fraction(0)
+        over, borrowed = max(Fraction(0), in_use - spec.nominal), Fraction(0)
     return Effect(
         before=before,
-        after=terms,
+        after=spec,
         unit=unit(scope),
         in_use=in_use,
         over=over,
@@ -157,11 +182,11 @@ def _told_to_kueue(row: Limit) -> list[differences.Difference]:
     if row.pool is None:
         return []
     cluster = row.pool.flavor.cluster_id
-    agreed = selectors.terms()
-    return differences.between(selectors.manifests(cluster, agreed), selectors.manifests(cluster, agreed.with_(row)))
+    quotas = selectors.quota_snapshot()
+    return differences.between(selectors.manifests(cluster, quotas), selectors.manifests(cluster, quotas.with_(row)))
 
 
-def _sentence(row: Limit, before: Terms | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
+def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
     unit_ = unit(services.parties(row)[1])
     if over and not row.kept_by_kueue:
         return (

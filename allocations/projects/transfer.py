@@ -8,7 +8,7 @@ they began, so old costs stay where they were.
 
 from django.db import transaction
 
-from allocations.capacity.counted import recount_departments
+from allocations.capacity.recount import recount_departments
 from allocations.cluster import namespaces
 from allocations.cluster.client import connect
 from allocations.models import Allocation
@@ -39,17 +39,19 @@ def move(user: User, project: Project, team: Team) -> None:
         structure.move_project(project, team, actor=user.username)
 
 
-def move_team(team: Team, department: Department, *, actor: str) -> None:
+def move_team(user: User, team: Team, department: Department) -> None:
     """Have the team lend to and borrow from another department; limits that the portal counts are counted anew."""
+    access.require(user, "structure.manage", team)
     with transaction.atomic(), advisory_lock("limits"):
-        structure.move_team(team, department, actor=actor)
+        structure.move_team(team, department, actor=user.username)
         recount_departments()
 
 
-def move_department(department: Department, parent: Department | None, *, actor: str) -> None:
-    """Have the department, with all below it, stand in `parent`, or alone. Raises Invalid where it cannot."""
+def move_department(user: User, department: Department, parent: Department | None) -> None:
+    """Put the department, with all below it, within `parent`, or at the top. Raises Invalid where it cannot."""
+    access.require(user, "structure.manage", None)
     with transaction.atomic(), advisory_lock("limits"):
-        structure.set_parent(department, parent, actor=actor)
+        structure.set_parent(department, parent, actor=user.username)
         recount_departments()
 
 

@@ -1,22 +1,49 @@
-"""What stands in the queues of teams, in the portal's order and in few columns: enough for places and sums, since many
-may wait where few are shown."""
+"""Allocations and tenants' own Jobs as entries of their teams' queues.
+
+Many may wait where few are shown: a `QueueItem` has few columns, enough for places and sums, an `Entry` is shown.
+"""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from allocations.cluster import names
+from allocations.domain import reasons
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.phases import Phase
+from allocations.domain.phases import RESERVING, Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import jobs
+from allocations.queues.jobs import Job, Unfinished
 from portal.tenants.models import Project
 
-ADMITTED = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
+PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 
 
-class Standing(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
+    """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
+
+    ``asks``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
+    """
+
+    kind: str
+    id: UUID
+    name: str
+    project: str
+    offering: str
+    count: int
+    asks: Mapping[str, int]
+    priority: str
+    state: str
+    reason: str
+    message: str
+    helps: str
+
+
+class QueueItem(NamedTuple):
     """One that is queued or has quota. They compare in the portal's order: by priority, then by age."""
 
     order: tuple[int, datetime, UUID]
@@ -32,19 +59,46 @@ class Standing(NamedTuple):
         return self.order[2]
 
 
-def of_teams(teams: Collection[int]) -> list[Standing]:
+def of_teams(teams: Collection[int]) -> list[QueueItem]:
     """All that is queued in the teams' queues or has quota of them, in order; a fixed number of queries."""
     return sorted([*_allocations(teams), *_jobs(teams)], key=lambda one: one.order)
 
 
-def _allocations(teams: Collection[int]) -> list[Standing]:
-    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *ADMITTED), ended_at=None)
+def item(row: Allocation | Job) -> QueueItem:
+    """An allocation or a Job as it is in its team's queue; needs its project."""
+    if isinstance(row, Job):
+        return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
+    return QueueItem(
+        order=(-PRIORITIES[row.priority], row.created_at, row.pk),
+        team=row.project.team_id,
+        cluster=row.project.cluster_id,
+        is_job=False,
+        is_queued=row.phase == Phase.QUEUED,
+        workload=(row.project.namespace, names.lease(row.name)),
+        asks={row.offering.key: row.count},
+    )
+
+
+def _of_job(job: Job | Unfinished, team: int, cluster: str, namespace: str) -> QueueItem:
+    return QueueItem(
+        order=(-job.priority, job.created_at, job.uid),
+        team=team,
+        cluster=cluster,
+        is_job=True,
+        is_queued=job.state is jobs.State.QUEUED,
+        workload=(namespace, job.workload),
+        asks=job.asks,
+    )
+
+
+def _allocations(teams: Collection[int]) -> list[QueueItem]:
+    rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
     found = rows.order_by().values_list(
         *("pk", "name", "priority", "created_at", "phase", "count"),
         *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
     )
     return [
-        Standing(
+        QueueItem(
             order=(-PRIORITIES[priority], created_at, pk),
             team=team,
             cluster=cluster,
@@ -57,19 +111,54 @@ def _allocations(teams: Collection[int]) -> list[Standing]:
     ]
 
 
-def _jobs(teams: Collection[int]) -> list[Standing]:
+def _jobs(teams: Collection[int]) -> list[QueueItem]:
     projects = Project.objects.filter(team__in=teams)
     found = projects.values_list("cluster", "namespace", "team_id")
     team_of = {(cluster, namespace): team for cluster, namespace, team in found}
     return [
-        Standing(
-            order=(-job.priority, job.created_at, job.uid),
-            team=team_of[job.cluster, job.namespace],
-            cluster=job.cluster,
-            is_job=True,
-            is_queued=job.state is jobs.State.QUEUED,
-            workload=(job.namespace, job.workload),
-            asks=job.asks,
-        )
+        _of_job(job, team_of[job.cluster, job.namespace], job.cluster, job.namespace)
         for job in jobs.unfinished(projects)
     ]
+
+
+def in_full(shown: Collection[QueueItem]) -> dict[UUID, Entry]:
+    """These in full, by id; without what is gone by now."""
+    rows = spec_of_row.rows().filter(pk__in=[one.id for one in shown if not one.is_job])
+    projects = Project.objects.filter(team__in={one.team for one in shown})
+    seen = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in shown if one.is_job])
+    entries = [*map(_allocation_entry, rows), *map(_job_entry, jobs.read(seen))]
+    return {entry.id: entry for entry in entries}
+
+
+def _allocation_entry(row: Allocation) -> Entry:
+    return Entry(
+        kind="allocation",
+        id=row.pk,
+        name=row.name,
+        project=row.project.slug,
+        offering=row.offering.key,
+        count=row.count,
+        asks={row.offering.key: row.count},
+        priority=row.priority,
+        state=row.phase,
+        reason=row.reason,
+        message=row.message,
+        helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
+    )
+
+
+def _job_entry(job: Job) -> Entry:
+    return Entry(
+        kind="job",
+        id=job.uid,
+        name=job.name,
+        project=job.project.slug,
+        offering=job.offering,
+        count=job.gpus,
+        asks=job.asks,
+        priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
+        state=job.state,
+        reason=job.reason,
+        message=job.message,
+        helps=job.helps,
+    )

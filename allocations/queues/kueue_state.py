@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocations.models import MirrorObject
-from portal.clusters import registry
+from portal.clusters.models import Cluster
+from portal.tenants import access
+from portal.tenants.models import User
 from quotas.limits import differences, selectors
 from quotas.limits.differences import Difference
 
@@ -27,9 +29,11 @@ class Seen:
     differences: tuple[Difference, ...]
 
 
-def objects() -> list[Seen]:
-    """All that should be there, by cluster, in the order in which it is applied. A fixed number of queries for each."""
-    return [found for cluster in registry.slugs() for found in _compared(cluster)]
+def objects(user: User) -> list[Seen]:
+    """All that should be there, by cluster, in the order in which it is applied. A fixed number of queries for each.
+    For operators and auditors."""
+    clusters = access.for_platform(user, Cluster.objects.all())
+    return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
 def _compared(cluster: str) -> Iterator[Seen]:

@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.quota_usage import QuotaUsage
 from portal.core import clock
 from portal.tenants import access
 from portal.tenants.models import Team, User
-from quotas.catalog.models import Pool
 from quotas.catalog.selectors import pools
 from quotas.costs import lending as ledger
 from quotas.costs.rating import Window
 from quotas.limits import lending, names
 from quotas.limits.lending import Debt
-from quotas.limits.selectors import Terms, terms
+from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 
 
 @dataclass(frozen=True)
@@ -39,42 +38,43 @@ class Side:
     lent: Fraction
 
 
-def now(user: User, stock: Stock | None = None) -> list[Loan]:
-    stock, agreed = stock or Stock(), terms()
-    owed = {
-        pool.key: lending.debts(agreed.parents, agreed.of_pool(pool.key), stock.units_by_queue(pool))
-        for pool in _pools()
-    }
-    return _told(user, agreed, owed)
+def now(user: User, usage: QuotaUsage | None = None) -> list[Loan]:
+    """What teams that the person sees borrow and lend at this moment, in the pools' units."""
+    usage = usage or QuotaUsage()
+    return _told(user, usage.quotas, _debts(usage))
 
 
 def over(user: User, window: Window) -> list[Loan]:
     """In unit-hours."""
-    return _told(user, terms(), ledger.borrowed(window, clock.now()))
+    return _told(user, quota_snapshot(), ledger.borrowed(window, clock.now()))
 
 
-def of_team(team: Team, stock: Stock | None = None) -> list[Side]:
+def of_team(team: Team) -> list[Side]:
     """By pool; those where it does neither are absent."""
-    stock, agreed, queue = stock or Stock(), terms(), names.cluster_queue(team.slug)
+    queue = names.cluster_queue(team.slug)
     found = []
-    for pool in _pools():
-        owed = lending.debts(agreed.parents, agreed.of_pool(pool.key), stock.units_by_queue(pool))
+    for pool, owed in _debts(QuotaUsage()).items():
         borrowed = sum((debt.amount for debt in owed if debt.borrower == queue), Fraction(0))
         lent = sum((debt.amount for debt in owed if debt.lender == queue), Fraction(0))
         if borrowed or lent:
-            found.append(Side(pool.key, borrowed, lent))
+            found.append(Side(pool, borrowed, lent))
     return found
 
 
-def _pools() -> Iterable[Pool]:
-    return pools().filter(flavor__accepted=True)
+def _debts(usage: QuotaUsage) -> dict[str, list[Debt]]:
+    """By pool."""
+    quotas = usage.quotas
+    return {
+        pool.key: lending.debts(quotas.parents, quotas.of_pool(pool.key), usage.units_by_queue(pool))
+        for pool in pools().filter(flavor__accepted=True)
+    }
 
 
-def _told(user: User, agreed: Terms, owed: Mapping[str, Iterable[Debt]]) -> list[Loan]:
+def _told(user: User, quotas: QuotaSnapshot, owed: Mapping[str, Iterable[Debt]]) -> list[Loan]:
     """Loans of teams that the person sees; what strangers do among themselves is nothing to tell."""
     sees_all = access.sees_all(user)
     mine = {names.cluster_queue(slug): slug for slug in access.visible_teams(user).values_list("slug", flat=True)}
-    above = {names.cohort(one.slug): one.slug for one in agreed.departments}
+    above = {names.cohort(one.slug): one.slug for one in quotas.departments}
     sums: dict[tuple[str, str, str], Fraction] = defaultdict(Fraction)
     for pool, debts in owed.items():
         for debt in debts:

@@ -6,29 +6,23 @@ read whole.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from allocations.cluster import names, pending_workloads
+from allocations.cluster import pending_workloads
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
-from allocations.domain import reasons
-from allocations.domain.admission import PRIORITIES
-from allocations.domain.phases import Phase
-from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
-from allocations.queues import jobs
-from allocations.queues.entries import Standing
+from allocations.queues.entries import Entry, QueueItem
 from allocations.queues.jobs import Job
-from portal.tenants.models import Project, Team
+from portal.tenants.models import Team
 from quotas.limits import names as queue_names
 from quotas.limits import selectors
 
 PAGE_SIZE = 50
-PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 
 
 class Place(NamedTuple):
@@ -36,27 +30,6 @@ class Place(NamedTuple):
 
     position: int
     of: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
-
-    ``asks``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
-    """
-
-    kind: str
-    id: UUID
-    name: str
-    project: str
-    offering: str
-    count: int
-    asks: Mapping[str, int]
-    priority: str
-    state: str
-    reason: str
-    message: str
-    helps: str
 
 
 class Ahead(NamedTuple):
@@ -94,16 +67,16 @@ class Load(NamedTuple):
 
 def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: int = PAGE_SIZE) -> Queue:
     """The queue of one team, ``size`` entries from these places on, which count from 1; asks Kueue once."""
-    standing = queue_entries.of_teams([team.pk])
-    queued = [one for one in standing if one.is_queued]
-    holding = [one for one in standing if not one.is_queued]
+    items = queue_entries.of_teams([team.pk])
+    queued = [one for one in items if one.is_queued]
+    holding = [one for one in items if not one.is_queued]
     told = {cluster: _told(cluster, team.slug) for cluster in sorted({one.cluster for one in queued})}
-    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(standing))))
+    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(items))))
     waiting = Counter(one.cluster for one in queued)
     start = pending_from - 1
     pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
     admitted = holding[holding_from - 1 : holding_from - 1 + size]
-    entries = _entries([*(one for one, _ in pending), *admitted])
+    entries = queue_entries.in_full([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
             (Place(ahead.entries + 1, waiting[one.cluster]), entries[one.id], ahead)
@@ -121,13 +94,13 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
 def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
     """The place of each queued one in its team's queue of its cluster as the portal orders it, in a fixed number of
     queries."""
-    queued = [row for row in rows if _is_queued(row)]
+    queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
         return {}
-    asked = {row.uid if isinstance(row, Job) else row.pk for row in queued}
+    asked = {item.id for item in queued}
     counted: Counter[tuple[int, str]] = Counter()
     found: dict[UUID, tuple[tuple[int, str], int]] = {}
-    for one in queue_entries.of_teams({row.project.team_id for row in queued}):
+    for one in queue_entries.of_teams({item.team for item in queued}):
         if one.is_queued:
             line = one.team, one.cluster
             counted[line] += 1
@@ -138,13 +111,13 @@ def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
 
 def place(row: Allocation | Job) -> Place | None:
     """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
-    if not _is_queued(row):
+    item = queue_entries.item(row)
+    if not item.is_queued:
         return None
-    told = _told(row.project.cluster_id, row.project.team.slug) or {}
-    lease = row.workload if isinstance(row, Job) else names.lease(row.name)
-    if position := told.get((row.project.namespace, lease)):
+    told = _told(item.cluster, row.project.team.slug) or {}
+    if position := told.get(item.workload):
         return Place(position, len(told))
-    return places([row]).get(row.uid if isinstance(row, Job) else row.pk)
+    return places([row]).get(item.id)
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:
@@ -158,10 +131,6 @@ def loads(teams: Iterable[Team]) -> dict[str, Load]:
     return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 
-def _is_queued(row: Allocation | Job) -> bool:
-    return (row.state if isinstance(row, Job) else row.phase) == Phase.QUEUED
-
-
 def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
     """What Kueue says; None when it does not answer."""
     try:
@@ -170,7 +139,7 @@ def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
         return None
 
 
-def _aheads(queued: Sequence[Standing], start: int, size: int) -> list[Ahead]:
+def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
     """What waits in the same cluster before each of a page, added up in one pass; ``queued`` is by cluster."""
     cluster, entries, asks = "", 0, Counter[str]()
     found = []
@@ -189,46 +158,3 @@ def _others_waiting(team: Team) -> int:
     queues = [queue_names.cluster_queue(slug) for slug in others.values_list("slug", flat=True)]
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=queues).values_list("facts__pending", flat=True)
     return sum(pending or 0 for pending in rows)
-
-
-def _entries(shown: Collection[Standing]) -> dict[UUID, Entry]:
-    """These in full, by id; without what is gone by now."""
-    rows = spec_of_row.rows().filter(pk__in=[one.id for one in shown if not one.is_job])
-    projects = Project.objects.filter(team__in={one.team for one in shown})
-    seen = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in shown if one.is_job])
-    entries = [*map(_of_allocation, rows), *map(_of_job, jobs.read(seen))]
-    return {entry.id: entry for entry in entries}
-
-
-def _of_allocation(row: Allocation) -> Entry:
-    return Entry(
-        kind="allocation",
-        id=row.pk,
-        name=row.name,
-        project=row.project.slug,
-        offering=row.offering.key,
-        count=row.count,
-        asks={row.offering.key: row.count},
-        priority=row.priority,
-        state=row.phase,
-        reason=row.reason,
-        message=row.message,
-        helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
-    )
-
-
-def _of_job(job: Job) -> Entry:
-    return Entry(
-        kind="job",
-        id=job.uid,
-        name=job.name,
-        project=job.project.slug,
-        offering=job.offering,
-        count=job.gpus,
-        asks=job.asks,
-        priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
-        state=job.state,
-        reason=job.reason,
-        message=job.message,
-        helps=job.helps,
-    )

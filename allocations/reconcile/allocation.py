@@ -129,7 +129,7 @@ def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Si
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
         now_there = mirror.of_allocations(row.project.cluster_id, asked.namespace, [row])
-        blocked = registry.of(asked).blocked_by(asked, now_there)
+        blocked = registry.backend_of(asked).blocked_by(asked, now_there)
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 
@@ -140,7 +140,7 @@ def _took_more(row: Allocation, situation: Situation) -> bool:
     claim = CustomClaim.of_column(row.claim)
     if claim is None or claim.built is None or not is_new or not situation.occupied:
         return False
-    words = device_inventory.beyond(row.offering.flavor, claim.built.units, situation.occupied)
+    words = device_inventory.excess(row.offering.flavor, claim.built.units, situation.occupied)
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from allocations.capacity import packing
+from allocations.capacity.cards import card_of
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Seen, View, is_on_node
 from quotas.catalog import dra, layouts, node_room
 from quotas.catalog.facts import Discovered, FoundFlavor, FoundNode
@@ -18,6 +19,7 @@ from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_room import NodeUse, Room, Supplied
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.nvidia import DRA_DRIVER
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def units_used(view: View, found: Discovered) -> Iterator[UnitsUsed]:
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     for pod in bound(view):
         flavor = flavor_of.get(pod.facts["node"])
-        if flavor is None or flavor.identity.path != "device-plugin":  # where the driver gives them, a claim says which
+        if flavor is None or flavor.identity.path in NAMING_PATHS:  # a claim says which it has
             continue
         for resource, amount in pod.facts["gpus"].items():
             if key := pools.get((flavor.name, resource)):
@@ -72,8 +74,8 @@ def _of_claims(
     for claim in view.of("ResourceClaim"):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
-            flavor, card = flavor_of.get(node), packing.card_of(name)
-            if flavor is None or device["driver"] != dra.DRIVER or {(node, name), (node, card)} & unhealthy:
+            flavor, card = flavor_of.get(node), card_of(name)
+            if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, card)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):
                 yield UnitsUsed(claim, node, key, _part(flavor.geometry, name), card)

@@ -8,6 +8,7 @@ and the nodes say so.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.models import Allocation, MirrorObject, WatchState
 from quotas.catalog.facts import Discovered
 from quotas.catalog.models import Pool
@@ -15,7 +16,9 @@ from quotas.catalog.models import Pool
 
 def kept(cluster: str, found: Discovered) -> Discovered:
     """``found``, with the names of before where a pool would change its resource and something stands on its flavor."""
-    known = dict(Pool.objects.filter(flavor__cluster=cluster, flavor__path="dra").values_list("key", "resources"))
+    known = dict(
+        Pool.objects.filter(flavor__cluster=cluster, flavor__path__in=NAMING_PATHS).values_list("key", "resources")
+    )
     renamed = {
         pool.key: known[pool.key] for pool in found.pools if pool.resources != known.get(pool.key, pool.resources)
     }

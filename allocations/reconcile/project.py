@@ -9,6 +9,7 @@ from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
 from allocations.domain.actions import Wanted, is_gone
+from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import Applied, Ref, View
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
@@ -67,11 +68,11 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
         asked = spec_of_row.of(row)
         situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
-        path = registry.of(asked)
+        backend = registry.backend_of(asked)
         if situation.is_usable:
-            guards[asked.name] = path.guard(asked)
+            guards[asked.name] = backend.guard(asked)
         if situation.keeps_quota and asked.number is not None:
-            holds[asked.number] = hold_quota.hold(asked, path.quota(asked), view)
+            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), view)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -92,7 +93,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         flavors=_flavors(project.cluster_id),
         holds=holds,
         former=former_holds.used(view),
-        resources=_device_plugin_resources(project.cluster_id),
+        resources=_counted_resources(project.cluster_id),
     )
 
 
@@ -112,9 +113,9 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _device_plugin_resources(cluster: str) -> tuple[str, ...]:
+def _counted_resources(cluster: str) -> tuple[str, ...]:
     accepted = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
-    offerings = accepted.filter(flavor__path="device-plugin").exclude(resource="")
+    offerings = accepted.filter(flavor__path__in=COUNTING_PATHS).exclude(resource="")
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 

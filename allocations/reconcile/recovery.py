@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from allocations.capacity.counted import recount_those_of
+from allocations.capacity.recount import recount_those_of
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions

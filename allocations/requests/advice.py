@@ -11,7 +11,7 @@ LONG_HOURS = 24
 
 @dataclass(frozen=True)
 class Warned:
-    """As a Binding, but nothing is refused."""
+    """As a Violation, but nothing is refused."""
 
     reason: str
     detail: str

@@ -6,14 +6,16 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from allocations.capacity.snapshot import Stock
-from allocations.domain.admission import AllocationLimit, Ask
+from allocations.capacity.headroom import Availability
+from allocations.capacity.snapshot import CapacitySnapshot
+from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import rules
 from portal.core import money
 from portal.tenants.models import Project
 from quotas.catalog.models import Isolation, Offering
 
-MOST = 5
+MAX_ALTERNATIVES = 5
 AS_GOOD: Mapping[str, frozenset[str]] = {
     Isolation.FULL: frozenset({Isolation.FULL, Isolation.HARDWARE}),
     Isolation.HARDWARE: frozenset({Isolation.FULL, Isolation.HARDWARE}),
@@ -46,8 +48,8 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Near:
-    """What the alternatives are to be near to."""
+class AlternativesQuery:
+    """The request that alternatives are searched for."""
 
     project: Project
     offering: Offering
@@ -59,82 +61,87 @@ class Near:
 
 
 def ranked(
-    stock: Stock, near: Near, among: Iterable[Offering], prices: Mapping[str, Fraction], *, at_once: bool = False
+    availability: Availability,
+    query: AlternativesQuery,
+    among: Iterable[Offering],
+    prices: Mapping[str, Fraction],
+    *,
+    at_once: bool = False,
 ) -> list[Alternative]:
     """Fewer of the same first; then what fits now, of the same flavor, of a like size, most of it. ``at_once`` keeps
     what fits now."""
     found: list[tuple[tuple[Any, ...], Alternative]] = []
     for candidate in among:
-        ask = _ask(stock, near, candidate, near.count)
-        if not (count := min(near.count, rules.most_now(ask) if at_once else rules.most_possible(ask))):
+        request = _request(availability, query, candidate, query.count)
+        if not (count := min(query.count, rules.most_now(request) if at_once else rules.most_possible(request))):
             continue
-        ask = _ask(stock, near, candidate, count)
-        if rules.bindings(ask):
+        request = _request(availability, query, candidate, count)
+        if rules.violations(request):
             continue
         price = prices.get(candidate.key)
         other = Alternative(
             offering=candidate.key,
             count=count,
-            hours=near.hours,
-            fits=rules.fits(ask),
-            price=None if price is None else price * count * near.hours,
+            hours=query.hours,
+            fits=rules.fits(request),
+            price=None if price is None else price * count * query.hours,
         )
-        found.append((_rank(near, candidate, other), other))
-    return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MOST]
+        found.append((_rank(query, candidate, other), other))
+    return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MAX_ALTERNATIVES]
 
 
-def later(near: Near, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
-    """The same at a later time, when it is expected to be free; it is scheduled then, and queues if it is not."""
-    price = prices.get(near.offering.key)
+def scheduled(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
+    """The same request at a later time, when it is expected to be free; it queues then if it is not."""
+    price = prices.get(query.offering.key)
     return Alternative(
-        offering=near.offering.key,
-        count=near.count,
-        hours=near.hours,
+        offering=query.offering.key,
+        count=query.count,
+        hours=query.hours,
         fits="queue",
-        price=None if price is None else price * near.count * near.hours,
+        price=None if price is None else price * query.count * query.hours,
         starts_at=starts_at,
     )
 
 
-def stand_ins(stock: Stock, offering: Offering) -> list[Offering]:
+def stand_ins(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
     """The offering itself, smaller and larger slices, and other models; never one that is worse isolated. A claim says
     what it wants by itself, so nothing turns into one."""
     good = AS_GOOD[offering.isolation]
     others = [
-        o for o in _same_cluster(stock, offering) if o.key != offering.key and o.isolation in good and o.kind != "claim"
+        o for o in _same_cluster(fleet, offering) if o.key != offering.key and o.isolation in good and o.kind != "claim"
     ]
     return [offering, *others]
 
 
-def isolated(stock: Stock, offering: Offering) -> list[Offering]:
+def isolated(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
     """What work that must not be disturbed can be given, where the offering is."""
-    return [o for o in _same_cluster(stock, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
+    return [o for o in _same_cluster(fleet, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
 
 
-def _same_cluster(stock: Stock, offering: Offering) -> list[Offering]:
+def _same_cluster(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
     """What is offered in its cluster."""
-    return [other for other in stock.offerings() if other.flavor.cluster_id == offering.flavor.cluster_id]
+    return [other for other in fleet.offerings() if other.flavor.cluster_id == offering.flavor.cluster_id]
 
 
-def _ask(stock: Stock, near: Near, candidate: Offering, count: int) -> Ask:
-    constraints = near.constraints if candidate.flavor.path == "dra" else ()
-    return stock.ask(
-        near.project,
+def _request(availability: Availability, query: AlternativesQuery, candidate: Offering, count: int) -> AdmissionInput:
+    constraints = query.constraints if CAPABILITIES[candidate.flavor.path].takes_constraints else ()
+    return availability.admission_input(
+        query.project,
         candidate,
         count,
-        allocation_limits=near.allocation_limits,
-        spread=near.spread,
+        allocation_limits=query.allocation_limits,
+        spread=query.spread,
         constraints=constraints,
     )
 
 
-def _rank(near: Near, candidate: Offering, other: Alternative) -> tuple[Any, ...]:
-    wanted = near.offering
+def _rank(query: AlternativesQuery, candidate: Offering, other: Alternative) -> tuple[Any, ...]:
+    wanted = query.offering
     return (
         candidate.key != wanted.key,
         other.fits != "now",
         candidate.flavor_id != wanted.flavor_id,
-        abs(candidate.gpu_share * other.count - wanted.gpu_share * near.count),
+        abs(candidate.gpu_share * other.count - wanted.gpu_share * query.count),
         -other.count,
         candidate.key,
     )

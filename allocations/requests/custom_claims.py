@@ -10,60 +10,60 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocations.capacity import device_inventory
-from allocations.capacity.snapshot import Part, Stock
-from allocations.claims import card_parts, fit, spec, units, why_not
+from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
+from allocations.claims import card_parts, diagnostics, fit, spec, units
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
 from allocations.claims.parse import LONGEST_CEL, parse
-from allocations.claims.units import Draw, Uncountable
+from allocations.claims.units import DeviceDemand, Uncountable
 from allocations.cluster import dry_run
-from allocations.domain.admission import Ask, Binding
+from allocations.domain.admission import AdmissionInput
 from allocations.domain.allocation_spec import AllocationSpec
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.requests import rules
-from portal.core.errors import Forbidden, Invalid, Refused
+from portal.core.errors import Forbidden, Invalid, Refused, Violation
 from portal.tenants import access
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
-MOST_RECORDED = 128 * 1024
+MAX_RECORDED = 128 * 1024
 """Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """``stored`` is for the row; ``draw`` the most it takes; ``now`` whether devices are free for it; ``never`` why it
-    cannot be held even when all are."""
+    """``stored`` is for the row; ``demand`` the most it takes; ``now`` whether devices are free for it;
+    ``infeasible`` why it cannot be held even when all are."""
 
     stored: CustomClaim
-    draw: Draw
+    demand: DeviceDemand
     now: Answer
-    never: why_not.Never | None
+    infeasible: diagnostics.Infeasible | None
 
 
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
     """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
-    site = device_inventory.of(offering.flavor)
-    if not site.words.products:
+    inventory = device_inventory.of(offering.flavor)
+    if not inventory.words.products:
         raise Refused(
             "never_fits",
             f"No device of {offering.flavor.name} is published now.",
             "Ask again when its nodes are back, or choose another flavor.",
         )
-    claim = parse(document, site.words)
+    claim = parse(document, inventory.words)
     _permit(user, project, claim)
-    _check_sharing(claim, offering, site.words.shareable)
+    _check_sharing(claim, offering, inventory.words.shareable)
     try:
-        draw = units.most(claim, site.fleet.devices, site.draws)
+        demand = units.most(claim, inventory.fleet.devices, inventory.demands)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
-    built = spec.build(claim, site.words.products)
+    built = spec.build(claim, inventory.words.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
-    part = card_parts.least(claim, site.fleet.devices, site.draws)
-    stored = CustomClaim(document, BuiltClaim(built, draw.amounts, draw.share, part))
-    return Prepared(stored, draw, fit.fits(claim, site.now), why_not.never(claim, site.fleet))
+    part = card_parts.least(claim, inventory.fleet.devices, inventory.demands)
+    stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
+    return Prepared(stored, demand, fit.fits(claim, inventory.now), diagnostics.infeasible(claim, inventory.fleet))
 
 
 def _permit(user: User, project: Project, claim: Claim) -> None:
@@ -101,8 +101,8 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
         for choice, of in zip(request.choices, chosen, strict=True):
             if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
                 raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
-    if len(json.dumps([document, built])) > MOST_RECORDED:
-        raise Invalid({"claim": [f"It is too long. Say it in less than {MOST_RECORDED // 1024} KiB, CEL included."]})
+    if len(json.dumps([document, built])) > MAX_RECORDED:
+        raise Invalid({"claim": [f"It is too long. Say it in less than {MAX_RECORDED // 1024} KiB, CEL included."]})
 
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
@@ -134,29 +134,31 @@ def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if claim is None else dict(claim.document)
 
 
-def bindings(stock: Stock, project: Project, ask: Ask, offering: Offering, prepared: Prepared) -> list[Binding]:
-    """What keeps the claim from ever being held: cards, or the team's quota of any pool it draws on."""
-    found = rules.bindings(ask, (rules.offering_is_hidden,))
-    if never := prepared.never:
+def violations(
+    quotas: QuotaUsage, project: Project, request: AdmissionInput, offering: Offering, prepared: Prepared
+) -> list[Violation]:
+    """What keeps the claim from ever being held: devices, or the team's quota of any pool that it takes from."""
+    found = rules.violations(request, (rules.offering_is_hidden,))
+    if infeasible := prepared.infeasible:
         found.append(
-            Binding(
+            Violation(
                 "never_fits",
                 f"node:{offering.key}",
-                never.most,
+                infeasible.most,
                 0,
-                never.asked,
-                f"{never.path}: {never.detail}",
-                never.hint,
+                infeasible.asked,
+                f"{infeasible.path}: {infeasible.detail}",
+                infeasible.hint,
             )
         )
-    parts = stock.parts(project.team, offering, prepared.draw.amounts)
+    parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
     return found + [_over_quota(project.team, part) for part in parts if part.asked > part.limit]
 
 
-def _over_quota(team: Team, part: Part) -> Binding:
+def _over_quota(team: Team, part: PoolRequest) -> Violation:
     is_own = part.bound is not None and part.bound < part.asked
     holder, limit = ("team", part.bound or 0) if is_own else ("department", part.limit)
-    return Binding(
+    return Violation(
         "quota_exceeded",
         f"{holder}:{part.pool}",
         limit,
@@ -168,11 +170,11 @@ def _over_quota(team: Team, part: Part) -> Binding:
     )
 
 
-def fits(stock: Stock, project: Project, offering: Offering, prepared: Prepared, found: list[Binding]) -> str:
-    """``never`` when something binds, ``now`` when devices and quota are free, else ``queue``."""
+def fits(quotas: QuotaUsage, project: Project, offering: Offering, prepared: Prepared, found: list[Violation]) -> str:
+    """``never`` when a limit is exceeded, ``now`` when devices and quota are free, else ``queue``."""
     if found:
         return "never"
-    parts = stock.parts(project.team, offering, prepared.draw.amounts)
+    parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
     is_free = prepared.now is Answer.YES and all(part.used + part.asked <= part.limit for part in parts)
     return "now" if is_free else "queue"
 

@@ -1,6 +1,6 @@
-"""Rules of a request: an ordered list of pure functions; each says what binds, or nothing. All inputs are passed in.
+"""Rules of a request: an ordered list of pure functions; each returns a Violation or None. All inputs are passed in.
 
-The first rule that binds gives the refusal; preview and request run the same list, so they cannot disagree.
+The first violation gives the refusal; preview and request run the same list, so they cannot disagree.
 Concurrency is not decided here: what fits the empty queue and the fleet is Kueue's to admit, now or later.
 """
 
@@ -8,70 +8,71 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from allocations.domain.admission import AllocationLimit, Ask, Binding
-from allocations.domain.allocation_spec import MAX_SLICES
+from allocations.domain.admission import AdmissionInput, AllocationLimit
+from allocations.domain.backend_capabilities import CAPABILITIES
+from portal.core.errors import Violation
 
-MOST_SLICES = MAX_SLICES
 LONGEST = timedelta(days=366)
 
 
-def _on_one_node(ask: Ask) -> bool:
-    return ask.path == "dra" and not ask.spread
+def _on_one_node(request: AdmissionInput) -> bool:
+    return CAPABILITIES[request.path].spreads_on_request and not request.spread
 
 
 def _plural(count: int) -> str:
     return f"{count} slice" if count == 1 else f"{count} slices"
 
 
-def _at_most(ask: Ask, otherwise: str = "") -> str:
+def _at_most(request: AdmissionInput, otherwise: str = "") -> str:
     """The largest count that would be accepted, as a hint."""
-    most = most_possible(ask)
+    most = most_possible(request)
     return f"Ask for at most {most}{otherwise}." if most else "Choose another offering; GET /offerings lists them."
 
 
-def offering_is_hidden(ask: Ask) -> Binding | None:
-    if not ask.hidden:
+def offering_is_hidden(request: AdmissionInput) -> Violation | None:
+    if not request.hidden:
         return None
-    return Binding(
+    return Violation(
         "offering_hidden",
-        f"capacity:{ask.offering}",
+        f"capacity:{request.offering}",
         0,
         0,
-        ask.count,
-        f"{ask.offering} is not offered.",
+        request.count,
+        f"{request.offering} is not offered.",
         "GET /offerings lists what is.",
     )
 
 
-def more_than_the_fleet(ask: Ask) -> Binding | None:
-    if ask.count <= ask.total:
+def more_than_the_fleet(request: AdmissionInput) -> Violation | None:
+    if request.count <= request.total:
         return None
-    return Binding(
+    return Violation(
         "never_fits",
-        f"capacity:{ask.offering}",
-        ask.total,
-        ask.total - ask.free,
-        ask.count,
-        f"The fleet has {_plural(ask.total)} of {ask.offering} in all, and {ask.count} were asked.",
-        _at_most(ask),
+        f"capacity:{request.offering}",
+        request.total,
+        request.total - request.free,
+        request.count,
+        f"The fleet has {_plural(request.total)} of {request.offering} in all, and {request.count} were asked.",
+        _at_most(request),
     )
 
 
-def more_than_a_node(ask: Ask) -> Binding | None:
+def more_than_a_node(request: AdmissionInput) -> Violation | None:
     """A claim is allocated on one node. With ``spread`` each slice has a claim of its own; a device plugin hold is a
     count that pods of several nodes may draw on."""
-    if not _on_one_node(ask) or ask.count <= ask.per_node or ask.total == 0:
+    if not _on_one_node(request) or request.count <= request.per_node or request.total == 0:
         return None
-    most = most_possible(replace(ask, spread=True))
-    wider = f", or set constraints.spread for up to {most} on several nodes" if most > most_possible(ask) else ""
-    return Binding(
+    most = most_possible(replace(request, spread=True))
+    wider = f", or set constraints.spread for up to {most} on several nodes" if most > most_possible(request) else ""
+    return Violation(
         "never_fits",
-        f"node:{ask.offering}",
-        ask.per_node,
+        f"node:{request.offering}",
+        request.per_node,
         0,
-        ask.count,
-        f"All slices of one allocation are on one node, and a node has at most {ask.per_node} of {ask.offering}.",
-        _at_most(ask, wider),
+        request.count,
+        f"All slices of one allocation are on one node, and a node has at most {request.per_node} of "
+        f"{request.offering}.",
+        _at_most(request, wider),
     )
 
 
@@ -84,108 +85,112 @@ MEANS = {
 """What the constraints of a request say of its slices."""
 
 
-def constraint_needs_named_devices(ask: Ask) -> Binding | None:
-    if ask.path == "dra" or not ask.constraints:
+def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
+    backend = CAPABILITIES[request.path]
+    if backend.takes_constraints or not request.constraints:
         return None
-    return Binding(
+    return Violation(
         "never_fits",
-        f"node:{ask.offering}",
+        f"node:{request.offering}",
         0,
         0,
-        ask.count,
-        f"By device plugin Kubernetes names no device, so {_listed(ask)} cannot be promised of {ask.offering}.",
+        request.count,
+        f"By {backend.label} Kubernetes names no device, so {_listed(request)} cannot be promised of "
+        f"{request.offering}.",
         "Leave these constraints out, or ask for an offering of a flavor by DRA (path dra in GET /offerings).",
     )
 
 
-def constraint_never_holds(ask: Ask) -> Binding | None:
-    """Even of an idle fleet no ``count`` slices stand to each other as the request wants them."""
-    if not ask.constraints or ask.together is None or ask.count <= ask.together:
+def constraint_never_holds(request: AdmissionInput) -> Violation | None:
+    """No placement on an empty fleet satisfies the constraints."""
+    if not request.constraints or request.max_colocated is None or request.count <= request.max_colocated:
         return None
-    if ask.together == 0:
+    if request.max_colocated == 0:
         lacks = {"same_clique": "node has the label nvidia.com/gpu.clique", "same_pcie_root": "GPU tells its PCIe root"}
-        why = next((f": no {lacks[name]}" for name in ask.constraints if name in lacks), "")
-        detail = f"No slice of {ask.offering} can be {_meant(ask)}{why}."
+        why = next((f": no {lacks[name]}" for name in request.constraints if name in lacks), "")
+        detail = f"No slice of {request.offering} can be {_meant(request)}{why}."
         hint = "Leave this constraint out."
     else:
-        detail = f"{_plural(ask.together)} of {ask.offering} can be {_meant(ask)} at most, and {ask.count} were asked."
-        hint = _at_most(ask, f", or leave out {_listed(ask)}")
-    return Binding("never_fits", f"node:{ask.offering}", ask.together, 0, ask.count, detail, hint)
+        most = f"{_plural(request.max_colocated)} of {request.offering}"
+        detail = f"{most} can be {_meant(request)} at most, and {request.count} were asked."
+        hint = _at_most(request, f", or leave out {_listed(request)}")
+    return Violation("never_fits", f"node:{request.offering}", request.max_colocated, 0, request.count, detail, hint)
 
 
-def _listed(ask: Ask) -> str:
-    return " and ".join(f"constraints.{name}" for name in ask.constraints)
+def _listed(request: AdmissionInput) -> str:
+    return " and ".join(f"constraints.{name}" for name in request.constraints)
 
 
-def _meant(ask: Ask) -> str:
-    return " and ".join(MEANS[name] for name in ask.constraints)
+def _meant(request: AdmissionInput) -> str:
+    return " and ".join(MEANS[name] for name in request.constraints)
 
 
-def more_than_one_at_a_time(ask: Ask) -> Binding | None:
+def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
     """More replicas of a card give no more of it; with failRequestsGreaterThanOne the device plugin refuses them."""
-    if not ask.one_at_a_time or ask.count == 1:
+    if not request.one_at_a_time or request.count == 1:
         return None
-    return Binding(
+    return Violation(
         "count_invalid",
-        f"node:{ask.offering}",
+        f"node:{request.offering}",
         1,
         0,
-        ask.count,
-        f"A slice of {ask.offering} makes one of {ask.replicas} users of a GPU. More of them are no more of the GPU, "
-        "and the device plugin refuses pods that ask for more than one (failRequestsGreaterThanOne).",
+        request.count,
+        f"A slice of {request.offering} makes one of {request.replicas} users of a GPU. More of them are no more of "
+        "the GPU, and the device plugin refuses pods that ask for more than one (failRequestsGreaterThanOne).",
         "Ask for 1 in each allocation, or for a whole GPU or a MIG slice.",
     )
 
 
-def more_than_the_quota(ask: Ask) -> Binding | None:
+def more_than_the_quota(request: AdmissionInput) -> Violation | None:
     """The team's own bound, where that is less than what is asked; else there is not as much to borrow."""
-    if ask.count <= ask.quota:
+    if request.count <= request.quota:
         return None
-    if ask.own is not None and ask.own < ask.count:
-        return Binding(
+    if request.own is not None and request.own < request.count:
+        return Violation(
             "quota_exceeded",
-            f"team:{ask.pool}",
-            ask.own,
-            min(ask.used, ask.own),
-            ask.count,
-            f"Team {ask.team} may hold {_plural(ask.own)} of {ask.offering} at once, and {ask.count} were asked.",
-            _at_most(ask, ", or have an operator raise the team's limit")
-            if ask.quota
+            f"team:{request.pool}",
+            request.own,
+            min(request.used, request.own),
+            request.count,
+            f"Team {request.team} may hold {_plural(request.own)} of {request.offering} at once, and {request.count} "
+            "were asked.",
+            _at_most(request, ", or have an operator raise the team's limit")
+            if request.quota
             else "The team has no quota of it: choose another offering, or ask an operator for a limit.",
         )
-    return Binding(
+    return Violation(
         "quota_exceeded",
-        f"department:{ask.pool}",
-        ask.quota,
-        ask.used,
-        ask.count,
-        f"With all that it can borrow in department {ask.department}, team {ask.team} gets {_plural(ask.quota)} of "
-        f"{ask.offering} at most, and {ask.count} were asked.",
-        _at_most(ask, ", or have an operator raise the department's limit"),
+        f"department:{request.pool}",
+        request.quota,
+        request.used,
+        request.count,
+        f"With all that it can borrow in department {request.department}, team {request.team} gets "
+        f"{_plural(request.quota)} of {request.offering} at most, and {request.count} were asked.",
+        _at_most(request, ", or have an operator raise the department's limit"),
     )
 
 
 WHOSE = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
 
 
-def full_limits(ask: Ask) -> list[Binding]:
+def full_limits(request: AdmissionInput) -> list[Violation]:
     """Limits of member, project, team and department that what is in use leaves too little of."""
     found = []
-    for one in ask.counted:
+    for one in request.counted:
         left = one.limit - one.used
-        if ask.count <= left:
+        if request.count <= left:
             continue
         kind, _, scope = one.dimension.partition(":")
         of = "GPUs in all" if scope == "all" else scope
         found.append(
-            Binding(
+            Violation(
                 "limit_exceeded",
                 one.dimension,
                 one.limit,
                 one.used,
-                ask.count,
-                f"{WHOSE[kind]} may hold {_plural(one.limit)} of {ask.offering} at once by the limit on {of}; "
-                f"{one.used} are in use or asked for, and {ask.count} more were asked.",
+                request.count,
+                f"{WHOSE[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of}; "
+                f"{one.used} are in use or asked for, and {request.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",
@@ -194,12 +199,12 @@ def full_limits(ask: Ask) -> list[Binding]:
     return found
 
 
-def full_allocation_limits(ask: Ask) -> list[Binding]:
+def full_allocation_limits(request: AdmissionInput) -> list[Violation]:
     """Limits of project and member on the number of allocations that leave no room for one more."""
-    return [_too_many(one) for one in ask.allocation_limits if one.is_full]
+    return [_too_many(one) for one in request.allocation_limits if one.is_full]
 
 
-def _too_many(one: AllocationLimit) -> Binding:
+def _too_many(one: AllocationLimit) -> Violation:
     has = "You have" if one.holder == "member" else "The project has"
     where = " in the project" if one.holder == "member" else ""
     if one.is_scheduled:
@@ -209,10 +214,11 @@ def _too_many(one: AllocationLimit) -> Binding:
         dimension, what = "allocations", f"allocations{where} that have not ended"
         hint = "Release one that is no longer needed, or ask for more slices in one allocation."
     detail = f"{has} {one.used} {what}; {one.limit} are the most."
-    return Binding("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
+    return Violation("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 
-RULES: tuple[Callable[[Ask], Binding | None], ...] = (
+Rule = Callable[[AdmissionInput], Violation | None]
+RULES: tuple[Rule, ...] = (
     offering_is_hidden,
     more_than_the_fleet,
     more_than_a_node,
@@ -223,34 +229,34 @@ RULES: tuple[Callable[[Ask], Binding | None], ...] = (
 )
 
 
-def bindings(ask: Ask, rules: Iterable[Callable[[Ask], Binding | None]] = RULES) -> list[Binding]:
-    """All that binds, the first one first."""
-    found = (binding for rule in rules if (binding := rule(ask)) is not None)
-    return [*found, *full_allocation_limits(ask), *full_limits(ask)]
+def violations(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[Violation]:
+    """All limits that the request exceeds, in the order of the rules."""
+    found = (violation for rule in rules if (violation := rule(request)) is not None)
+    return [*found, *full_allocation_limits(request), *full_limits(request)]
 
 
-def fits(ask: Ask) -> str:
-    """``never`` when something binds, ``now`` when it is free in fleet and quota, else ``queue``."""
-    if bindings(ask):
+def fits(request: AdmissionInput) -> str:
+    """``never`` when a rule is violated, ``now`` when it is free in fleet and quota, else ``queue``."""
+    if violations(request):
         return "never"
-    return "now" if ask.count <= most_now(ask) else "queue"
+    return "now" if request.count <= most_now(request) else "queue"
 
 
-def most_possible(ask: Ask) -> int:
+def most_possible(request: AdmissionInput) -> int:
     """The largest count of the same offering that no rule refuses."""
-    node = ask.per_node if _on_one_node(ask) else ask.total
-    bounds = [ask.total, node, ask.quota, *(one.limit - one.used for one in ask.counted)]
-    if ask.constraints:
-        bounds.append(0 if ask.together is None else ask.together)
-    if ask.one_at_a_time:
+    node = request.per_node if _on_one_node(request) else request.total
+    bounds = [request.total, node, request.quota, *(one.limit - one.used for one in request.counted)]
+    if request.constraints:
+        bounds.append(0 if request.max_colocated is None else request.max_colocated)
+    if request.one_at_a_time:
         bounds.append(1)
     return max(0, min(bounds))
 
 
-def most_now(ask: Ask) -> int:
+def most_now(request: AdmissionInput) -> int:
     """The largest count of the same offering that fits at once."""
-    at_once = ask.free if ask.free_together is None else min(ask.free, ask.free_together)
-    return max(0, min(most_possible(ask), at_once, ask.quota - ask.used))
+    at_once = request.free if request.free_colocated is None else min(request.free, request.free_colocated)
+    return max(0, min(most_possible(request), at_once, request.quota - request.used))
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,16 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.packing import card_of
+from allocations.capacity.cards import card_of
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
-from allocations.domain import isolation
+from allocations.domain.allocation_spec import Sharing
+from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
+from allocations.domain.isolation import Isolation
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, Transition
-from allocations.requests import advice
+from allocations.requests import advice, isolation
 from portal.core import clock
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -37,14 +39,16 @@ def visible(user: User) -> QuerySet[Allocation]:
     )
 
 
-def one(user: User, id_: UUID | str) -> Allocation:
-    """The allocation, or NotVisible."""
+def one(user: User, id_: UUID | str, action: str = "") -> Allocation:
+    """The allocation, or NotVisible; Forbidden for who may not do `action` with it."""
     try:
         row = visible(user).filter(pk=UUID(str(id_))).first()
     except ValueError:
         row = None
     if row is None:
         raise NotVisible("The allocation", hint="GET /allocations lists yours.")
+    if action:
+        access.require(user, action, row.project.team, row.requested_by)
     return row
 
 
@@ -137,11 +141,9 @@ def _device(interval: UsageInterval, known: Device | None) -> HeldDevice:
     )
 
 
-def isolated(row: Allocation) -> isolation.Isolation:
+def isolated(row: Allocation) -> Isolation:
     """What stands between the allocation and others on its cards, and between its own pods."""
-    offering = row.offering
-    offered = isolation.of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return isolation.of_allocation(offered, row.sharing, row.claim)
+    return isolation.requested(row.offering, Sharing.from_json(row.sharing), CustomClaim.of_column(row.claim))
 
 
 def warnings(row: Allocation) -> list[advice.Warned]:
@@ -152,8 +154,8 @@ def warnings(row: Allocation) -> list[advice.Warned]:
 
 
 def reservation(row: Allocation) -> str:
-    """What the hold guarantees: the very devices by DRA, a count on the flavor by device plugin."""
-    return "device" if row.offering.flavor.path == "dra" else "count"
+    """What the hold guarantees: its devices, or a count on the flavor."""
+    return "device" if CAPABILITIES[row.offering.flavor.path].names_devices else "count"
 
 
 def timeline(row: Allocation) -> QuerySet[Transition]:
@@ -168,5 +170,5 @@ def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     asked = spec_of_row.of(row)
     target = targets.allocation(row.project.cluster_id, row.pk)
     applied = set(AppliedObject.objects.filter(target=target).values_list("kind", "namespace", "name"))
-    wanted = [lease.build(asked), *registry.of(asked).objects(asked, View())]
+    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, View())]
     return [(manifest, tuple(Ref.of(manifest)) in applied) for manifest in wanted]

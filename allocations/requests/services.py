@@ -1,4 +1,4 @@
-"""The only doors to change an allocation from outside: request, preview, release, extend, retry.
+"""Write operations on allocations, and the preview of one: request, release, extend, retry.
 
 Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
 transaction. Nothing here talks to the cluster, except to try an operator's own CEL
@@ -15,21 +15,21 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from allocations.capacity import allocation_limits
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.cluster import names
-from allocations.domain.admission import PRIORITIES, Binding
-from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.admission import PRIORITIES
+from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
-from allocations.domain.isolation import Isolation, of_allocation, of_slice
+from allocations.domain.isolation import Isolation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
-from allocations.requests import advice, alternatives, custom_claims, forecast, rules, validation
-from allocations.requests.alternatives import Alternative, Near
+from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules, validation
+from allocations.requests.alternatives import Alternative, AlternativesQuery
 from allocations.requests.audit import asked, note
 from portal.core import clock, money
-from portal.core.errors import Busy, Dimension, Forbidden, Invalid, NotVisible, Refused
+from portal.core.errors import Busy, Forbidden, Invalid, NotVisible, Refused, Violation
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Project, User
@@ -55,75 +55,86 @@ class Advised:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a wish would come to. ``price_per_hour`` and ``price_total`` are exact, None without a price; those of a
-    ``claim`` are of the most it can take. The claim is as the row keeps it (``custom_claims``); ``drawn`` is what
+    """What a request would get and cost. ``price_per_hour`` and ``price_total`` are exact, None without a price; those
+    of a ``claim`` are of the most it can take. The claim is as the row keeps it (``custom_claims``); ``demand`` is what
     counts against ``limits``, which the portal keeps itself."""
 
     project: Project
     offering: Offering
-    wish: AllocationRequest
+    spec: AllocationRequest
     starts_at: datetime | None
     ends_at: datetime
     fits: str
-    bindings: list[Binding]
+    violations: list[Violation]
     price_per_hour: Fraction | None
     price_total: Fraction | None
     currency: str
     isolation: Isolation
-    drawn: counting.Draw
+    demand: counting.ResourceDemand
     limits: list[Limit]
     alternatives: list[Alternative] = field(default_factory=list)
     warnings: list[Advised] = field(default_factory=list)
     claim: CustomClaim | None = None
 
 
-def preview(user: User, wish: AllocationRequest) -> Preview:
-    """What the wish would come to, by the very rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
-    project = access.project_for(user, wish.project)
+def preview(user: User, spec: AllocationRequest) -> Preview:
+    """What the request would get and cost, by the rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
+    project = access.project_for(user, spec.project)
     access.require(user, "allocation.request", project.team)
-    offering = _offering(project, wish.offering)
+    offering = _offering(project, spec.offering)
     now = clock.now()
-    span = _period(wish, now)
-    _check(user, project, offering, wish)
-    stock = Stock([project.team], user=user, project=project, cliques=wish.constraints.same_clique)
+    span = _period(spec, now)
+    _check(user, project, offering, spec)
+    availability = Availability([project.team], user=user, project=project, cliques=spec.constraints.same_clique)
     bounds = allocation_limits.applying(project, user)
     applying = bounds.scheduled if span.starts_at else bounds.live
-    own = custom_claims.prepare(user, project, offering, wish.claim.document) if wish.claim is not None else None
-    drawn = stock.draw_of_claim(offering, own.draw.amounts, own.draw.share) if own else None
-    ask = stock.ask(
+    own = custom_claims.prepare(user, project, offering, spec.claim.document) if spec.claim is not None else None
+    of_claim = availability.index.demand_of_claim(offering, own.demand.amounts, own.demand.share) if own else None
+    asked_for = availability.admission_input(
         project,
         offering,
-        wish.count,
+        spec.count,
         allocation_limits=applying,
-        spread=wish.constraints.spread,
-        constraints=wish.constraints.names,
-        drawn=drawn,
+        spread=spec.constraints.spread,
+        constraints=spec.constraints.names,
+        per_slice=of_claim,
     )
-    found = rules.bindings(ask) if own is None else custom_claims.bindings(stock, project, ask, offering, own)
+    if own is None:
+        found = rules.violations(asked_for)
+    else:
+        found = custom_claims.violations(availability.quotas, project, asked_for, offering, own)
     hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
-    apart = _isolation(offering, wish)
-    warned = advice.warnings(offering.key, *apart, wish.count, hours, wish.purpose)
-    prices = costs.prices_per_hour(stock.offerings(), now)
-    near = Near(project, offering, wish.count, hours, applying, wish.constraints.spread, wish.constraints.names)
-    better = alternatives.ranked(stock, near, alternatives.isolated(stock, offering), prices)[:1] if warned else []
+    apart = isolation.requested(offering, spec.sharing, spec.claim)
+    warned = advice.warnings(offering.key, *apart, spec.count, hours, spec.purpose)
+    prices = costs.prices_per_hour(availability.fleet.offerings(), now)
+    query = AlternativesQuery(
+        project, offering, spec.count, hours, applying, spec.constraints.spread, spec.constraints.names
+    )
+    better = (
+        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet, offering), prices)[:1]
+        if warned
+        else []
+    )
     price = prices.get(offering.key)
     if price is not None:
-        price *= wish.count if own is None else own.draw.share
-    fits = rules.fits(ask) if own is None else custom_claims.fits(stock, project, offering, own, found)
-    instead = alternatives.stand_ins(stock, offering) if fits != "now" and own is None else []
-    others = alternatives.ranked(stock, near, instead, prices, at_once=fits == "queue")
+        price *= spec.count if own is None else own.demand.share
+    fits = (
+        rules.fits(asked_for) if own is None else custom_claims.fits(availability.quotas, project, offering, own, found)
+    )
+    instead = alternatives.stand_ins(availability.fleet, offering) if fits != "now" and own is None else []
+    others = alternatives.ranked(availability, query, instead, prices, at_once=fits == "queue")
     is_schedulable = span.starts_at is None and not any(one.is_full for one in bounds.scheduled)
     if fits == "queue" and own is None and is_schedulable:
-        freed = forecast.after(stock, project.team, offering, wish.count, forecast.ends(now))
-        others += [alternatives.later(near, freed.at, prices)] if freed else []
+        freed = forecast.earliest_fit(availability, project.team, offering, spec.count, forecast.expected_releases(now))
+        others += [alternatives.scheduled(query, freed.at, prices)] if freed else []
     return Preview(
         project=project,
         offering=offering,
-        wish=wish,
+        spec=spec,
         starts_at=span.starts_at,
         ends_at=span.ends_at,
         fits=fits,
-        bindings=found,
+        violations=found,
         price_per_hour=price,
         price_total=None if price is None else price * hours,
         currency=costs.currency(),
@@ -131,37 +142,32 @@ def preview(user: User, wish: AllocationRequest) -> Preview:
         warnings=[Advised(**vars(one), alternative=better[0] if better else None) for one in warned],
         isolation=apart,
         claim=None if own is None else own.stored,
-        drawn=drawn or counting.draw(offering, wish.count),
-        limits=stock.limits(),
+        demand=of_claim or counting.demand(offering, spec.count),
+        limits=availability.limits.rows,
     )
 
 
-def _isolation(offering: Offering, wish: AllocationRequest) -> Isolation:
-    offered = of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
-    return of_allocation(offered, wish.sharing.to_json(), wish.claim.document if wish.claim else None)
+def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocation:
+    """Make an allocation of the request, queued or scheduled, and return it.
 
-
-def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocation:
-    """Ask for slices: the only door. Returns the new allocation, queued (or scheduled).
-
-    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with all that binds and what would work).
+    Raises Invalid (400), NotVisible (404), Forbidden (403), Refused (409, with the limits exceeded and alternatives).
     """
     with (
         transaction.atomic(),
         advisory_lock("limits", shared=True),  # a limit that comes meanwhile would miss this allocation
-        advisory_lock("live", wish.project),  # two at once would each find room for one
+        advisory_lock("live", spec.project),  # two at once would each find room for one
     ):
-        seen = preview(user, wish)
+        seen = preview(user, spec)
         if seen.project.archived_at is not None:
-            raise Refused("wrong_phase", f"The project {wish.project} is archived.", "Ask in a project that is in use.")
-        if seen.bindings:
+            raise Refused("wrong_phase", f"The project {spec.project} is archived.", "Ask in a project that is in use.")
+        if seen.violations:
             raise refusal(seen)
         row = _create(user, seen)
         try:
-            counting.take(row.pk, seen.limits, seen.drawn)
+            counting.take(row.pk, seen.limits, seen.demand)
         except counting.NoRoom as error:  # another project of the same member or team was faster
-            again = preview(user, wish)
-            raise refusal(again) if again.bindings else Busy("Others ask for the same just now.") from error
+            again = preview(user, spec)
+            raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
         workqueue.mark(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
@@ -169,12 +175,12 @@ def request(user: User, wish: AllocationRequest, *, actor: str = "") -> Allocati
 
 
 def refusal(seen: Preview) -> Refused:
-    first = seen.bindings[0]
+    first = seen.violations[0]
     return Refused(
         first.reason,
         first.detail,
         first.hint,
-        dimensions=[Dimension(**vars(binding)) for binding in seen.bindings],
+        violations=seen.violations,
         alternatives=[alternative.document() for alternative in seen.alternatives],
     )
 
@@ -237,40 +243,40 @@ def _offering(project: Project, key: str) -> Offering:
     return row
 
 
-def _period(wish: AllocationRequest, now: datetime) -> rules.Period:
-    span = rules.period(now, settings.DEFAULT_HOURS, hours=wish.hours, starts_at=wish.starts_at, ends_at=wish.ends_at)
+def _period(spec: AllocationRequest, now: datetime) -> rules.Period:
+    span = rules.period(now, settings.DEFAULT_HOURS, hours=spec.hours, starts_at=spec.starts_at, ends_at=spec.ends_at)
     if isinstance(span, dict):
         raise Invalid(span, reason="time_invalid")
     return span
 
 
-def _check(user: User, project: Project, offering: Offering, wish: AllocationRequest) -> None:
-    errors: dict[str, list[str]] = validation.problems(offering, wish)
-    errors |= custom_claims.problems(offering, wish)
-    if not 1 <= wish.count <= rules.MOST_SLICES:
-        errors["count"] = [f"Give a whole number from 1 to {rules.MOST_SLICES}."]
-    if wish.mode != "hold":
-        errors["mode"] = [f"'{wish.mode}' is not offered; use 'hold'."]
-    if wish.priority not in PRIORITIES:
+def _check(user: User, project: Project, offering: Offering, spec: AllocationRequest) -> None:
+    errors: dict[str, list[str]] = validation.problems(offering, spec)
+    errors |= custom_claims.problems(offering, spec)
+    if not 1 <= spec.count <= MAX_SLICES:
+        errors["count"] = [f"Give a whole number from 1 to {MAX_SLICES}."]
+    if spec.mode != "hold":
+        errors["mode"] = [f"'{spec.mode}' is not offered; use 'hold'."]
+    if spec.priority not in PRIORITIES:
         errors["priority"] = [f"Use one of {', '.join(PRIORITIES)}."]
-    if wish.name and not names.is_allocation_name(wish.name):
+    if spec.name and not names.is_allocation_name(spec.name):
         errors["name"] = [
             f"Use lower-case letters, digits and hyphens, at most {names.ALLOCATION_MAX}, no hyphen at either end."
         ]
     for each in fields_of(AllocationRequest):
-        if each.info.max_length is not None and len(getattr(wish, each.name)) > each.info.max_length:
+        if each.info.max_length is not None and len(getattr(spec, each.name)) > each.info.max_length:
             errors[each.name] = [f"Use at most {each.info.max_length} characters."]
     if errors:
         raise Invalid(errors, reason="count_invalid" if "count" in errors else "invalid")
-    if wish.priority == "critical" and not access.can(user, "allocation.approve", project.team):
+    if spec.priority == "critical" and not access.can(user, "allocation.approve", project.team):
         raise Forbidden("lead", detail="Priority critical needs the role lead in the team.", hint="Use normal.")
 
 
 def draft(user: User, seen: Preview) -> Allocation:
-    """The row that the wish would become, not written; named as given, or with a name made for it."""
-    wish, now = seen.wish, clock.now()
-    name = wish.name or names.suggest(wish.offering, secrets.token_hex(3))
-    spec = wish.spec(name=name, starts_at=seen.starts_at, ends_at=seen.ends_at, claim=seen.claim)
+    """The row that the request would become, not written; named as given, or with a name made for it."""
+    now = clock.now()
+    name = seen.spec.name or names.suggest(seen.spec.offering, secrets.token_hex(3))
+    spec = seen.spec.to_spec(name=name, starts_at=seen.starts_at, ends_at=seen.ends_at, claim=seen.claim)
     return Allocation(
         project=seen.project,
         offering=seen.offering,
@@ -294,14 +300,14 @@ def _create(user: User, seen: Preview) -> Allocation:
             raise
         raise Refused(
             "name_taken",
-            f"The project {seen.wish.project} has, or had, an allocation named {row.name}.",
+            f"The project {seen.spec.project} has, or had, an allocation named {row.name}.",
             "Choose another name, or leave it out and one is made.",
         ) from error
     return row
 
 
 def _sentence(seen: Preview) -> str:
-    wish = seen.wish
-    return f"{wish.count} × {wish.offering} until {seen.ends_at:%Y-%m-%d %H:%M} UTC" + (
-        f": {wish.purpose}" if wish.purpose else "."
+    spec = seen.spec
+    return f"{spec.count} × {spec.offering} until {seen.ends_at:%Y-%m-%d %H:%M} UTC" + (
+        f": {spec.purpose}" if spec.purpose else "."
     )

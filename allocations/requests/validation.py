@@ -3,7 +3,8 @@
 from allocations.claims import config
 from allocations.claims.reading import Errors
 from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
-from quotas.catalog.models import Kind, Offering, Path
+from allocations.domain.backend_capabilities import CAPABILITIES
+from quotas.catalog.models import Kind, Offering
 
 
 def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
@@ -33,8 +34,9 @@ def _of_sharing(offering: Offering, sharing: Sharing) -> str:
     """Why pods cannot share a claim of the offering so; empty when they can."""
     if not sharing:
         return ""
-    if offering.flavor.path != Path.DRA:
-        return "How slices by device plugin are shared is set on the node: leave sharing out."
+    backend = CAPABILITIES[offering.flavor.path]
+    if not backend.configures_sharing:
+        return f"How slices by {backend.label} are shared is set on the node: leave sharing out."
     if offering.kind not in (Kind.WHOLE, Kind.MIG):
         words = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
         return f"sharing is for whole GPUs and MIG slices. {words}"

@@ -29,7 +29,6 @@ def listen(root: Path) -> socket.socket:
         server.bind(address)
     (root / NAME).chmod(0o600)
     server.listen()
-    server.settimeout(0)
     return server
 
 

@@ -1,12 +1,14 @@
 """Whether a process really serves: each probe asks it, none is content with a pid."""
 
-import http.client
 import socket
-import ssl
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from deploy.local.home import Home
 from deploy.local.kueue import folder as kueue_folder
@@ -98,23 +100,19 @@ def fresh(path: Path, within_s: float) -> Probe:
 
 
 def _http(home: Home, port: str, path: str) -> bool:
-    return _answers(http.client.HTTPConnection("127.0.0.1", home.ports[port], timeout=TIMEOUT_S), path)
+    return _answers(f"http://127.0.0.1:{home.ports[port]}{path}")
 
 
 def _https(home: Home, port: str, path: str, *, trust: Path, client: str = "") -> bool:
     """`client` names a certificate of the home."""
-    context = ssl.create_default_context(cafile=str(trust))
-    if client:
-        context.load_cert_chain(home.certs / f"{client}.crt", home.certs / f"{client}.key")
-    address = ("127.0.0.1", home.ports[port])
-    return _answers(http.client.HTTPSConnection(*address, timeout=TIMEOUT_S, context=context), path)
+    own = home.certs / client
+    pair = {"cert_file": f"{own}.crt", "key_file": f"{own}.key"} if client else {}
+    return _answers(f"https://127.0.0.1:{home.ports[port]}{path}", ca_certs=str(trust), **pair)
 
 
-def _answers(connection: http.client.HTTPConnection, path: str) -> bool:
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+def _answers(url: str, **tls: Any) -> bool:
+    with urllib3.PoolManager(timeout=TIMEOUT_S, retries=False, **tls) as pool:
+        try:
+            return pool.request("GET", url).status == 200
+        except HTTPError:
+            return False

@@ -3,8 +3,6 @@
 import contextlib
 import fcntl
 import json
-import os
-import select
 import signal
 import socket
 import time
@@ -19,7 +17,7 @@ from deploy.local.errors import LocalError
 from deploy.local.home import Home, claims, open_home
 from deploy.local.kubeconfigs import write_kubeconfigs
 from deploy.local.processes import table
-from deploy.local.supervisor import Supervisor
+from deploy.local.supervisor import STEP_EVERY_S, Supervisor
 
 LOCK = "supervisor.lock"
 REQUEST_TIMEOUT_S = 1.0
@@ -35,7 +33,6 @@ def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -
     with _lock(root) as mine:
         if not mine:
             return
-        (root / LOCK).write_text(str(os.getpid()))
         if ended := leftovers.end(root):
             say(f"ended {len(ended)} processes of an earlier run")
         with claims(cache_root() / "ports") as claim:
@@ -51,11 +48,6 @@ def is_running(root: Path) -> bool:
         return False
     with _lock(root) as free:
         return not free
-
-
-def supervisor_pid(root: Path) -> int:
-    """Of the supervisor that holds, or last held, this home."""
-    return int((root / LOCK).read_text())
 
 
 def describe(home: Home, groups: Iterable[str]) -> str:
@@ -88,15 +80,14 @@ class _Server:
         self.supervisor = Supervisor(home, table(home, groups), say)
 
     def run(self) -> None:
-        with contextlib.closing(control.listen(self.home.root)) as server, _wakeups(self._stop) as wakeup:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop())
+        with contextlib.closing(control.listen(self.home.root)) as server:
+            server.settimeout(STEP_EVERY_S)
             while not self.stopping:
-                pause = self.supervisor.step()
+                self.supervisor.step()
                 self._announce()
-                readable, _, _ = select.select([server, wakeup], [], [], pause)
-                if wakeup in readable:
-                    wakeup.recv(4096)
-                if server in readable:
-                    self._serve(server)
+                self._serve(server)
             self.supervisor.stop_all()
 
     def _announce(self) -> None:
@@ -110,6 +101,7 @@ class _Server:
         self.stopping = True
 
     def _serve(self, server: socket.socket) -> None:
+        """Answer one request; return after STEP_EVERY_S without one."""
         with contextlib.suppress(OSError), contextlib.closing(server.accept()[0]) as connection:
             connection.settimeout(REQUEST_TIMEOUT_S)
             try:
@@ -127,38 +119,10 @@ class _Server:
                 rows = table(self.home, tuple(request["groups"]))
                 supervisor.add(rows)
                 return [row.name for row in rows]
-            case "start":
-                supervisor.start(request["name"])
-            case "stop":
-                supervisor.stop(request["name"])
-            case "hold":
-                supervisor.stop(request["name"], kill=True)
-            case "kill":
-                supervisor.kill(request["name"])
+            case "start" | "stop" | "hold" | "kill" as action:
+                getattr(supervisor, action)(request["name"])
             case "down":
                 self._stop()
             case unknown:
                 raise LocalError(f"unknown request {unknown}")
         return None
-
-
-@contextlib.contextmanager
-def _wakeups(stop: Callable[[], None]) -> Iterator[socket.socket]:
-    """A socket that becomes readable on SIGCHLD, SIGTERM and SIGINT; the last two also call `stop`."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    theirs.setblocking(False)
-    before = {
-        signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: stop()),
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: stop()),
-    }
-    previous = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    try:
-        yield ours
-    finally:
-        signal.set_wakeup_fd(previous)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        ours.close()
-        theirs.close()

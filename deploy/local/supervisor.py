@@ -1,6 +1,6 @@
 """The loop over the process table: starts what is due, restarts what exits, stops in order.
 
-One thread, woken by a child's exit, a request on the control socket, or the next look. State per row:
+One thread takes a step every `STEP_EVERY_S`, and at once after a request on the control socket. State per row:
 `waiting` (for its needs) → `starting` → `ready` (`done` for a step) → after an exit `backing off` →
 `waiting` again; `stopped` stays so until started by command.
 """
@@ -23,7 +23,7 @@ from deploy.local.processes import Row
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 10.0
 STEADY_S = 30.0  # ready for so long: the next exit starts with the first back-off again
-PROBE_EVERY_S = 0.2
+STEP_EVERY_S = 0.2
 PR_SET_PDEATHSIG = 1
 
 
@@ -42,10 +42,6 @@ class Run:
     def is_up(self) -> bool:
         return self.phase in ("ready", "done")
 
-    def is_settled(self) -> bool:
-        """Nothing will change but by an event."""
-        return self.is_up() or (self.phase == "stopped" and self.process is None)
-
 
 class Supervisor:
     """Owns the child processes of one home. `say` is told each change of phase."""
@@ -55,8 +51,8 @@ class Supervisor:
         self.runs = {row.name: Run(row) for row in rows}
         self.say = say
 
-    def step(self) -> float:
-        """Do what is due now; seconds until something may be due again."""
+    def step(self) -> None:
+        """Do what is due now."""
         now = time.monotonic()
         for run in self.runs.values():
             if run.process is not None and run.process.poll() is not None:
@@ -67,7 +63,6 @@ class Supervisor:
                 self._probe(run)
             elif run.phase == "stopped" and run.process is not None and now >= run.due:
                 _kill_group(run.process)
-        return 5.0 if all(run.is_settled() for run in self.runs.values()) else PROBE_EVERY_S
 
     def is_up(self) -> bool:
         """Every row is ready, every step done."""
@@ -85,15 +80,19 @@ class Supervisor:
             self._end_now(run)
             run.phase, run.due, run.failures = "waiting", 0.0, 0
 
-    def stop(self, name: str, *, kill: bool = False) -> None:
-        """End it, politely or by SIGKILL, and keep it down until `start`."""
+    def stop(self, name: str) -> None:
+        """End it by its stop signal and keep it down until `start`."""
         run = self._named(name)
         run.phase = "stopped"
-        if kill:
-            self._end_now(run)
-        elif run.process is not None:
+        if run.process is not None:
             run.process.send_signal(run.row.stop_signal)
             run.due = time.monotonic() + run.row.stop_within_s
+
+    def hold(self, name: str) -> None:
+        """SIGKILL to the whole process group; keep it down until `start`."""
+        run = self._named(name)
+        run.phase = "stopped"
+        self._end_now(run)
 
     def kill(self, name: str) -> None:
         """SIGKILL to the whole process group; it is restarted as after any other exit."""
@@ -156,7 +155,7 @@ class Supervisor:
                 start_new_session=True,
                 preexec_fn=lambda: _die_with(parent),
             )
-        run.phase, run.since, run.due = "starting", now, now + PROBE_EVERY_S / 2
+        run.phase, run.since, run.due = "starting", now, now + STEP_EVERY_S / 2
         run.starts += 1
 
     def _probe(self, run: Run) -> None:
@@ -169,7 +168,7 @@ class Supervisor:
             self.say(f"{run.row.name} is not ready after {run.row.start_within_s:.0f} s: restarted")
             self.kill(run.row.name)
         else:
-            run.due = time.monotonic() + PROBE_EVERY_S
+            run.due = time.monotonic() + STEP_EVERY_S
 
     def _exited(self, run: Run, now: float) -> None:
         assert run.process is not None

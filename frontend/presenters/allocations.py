@@ -57,7 +57,7 @@ def _line(device: HeldDevice) -> DeviceLine:
     return DeviceLine(device.node, device.device, device.uuid, part)
 
 
-def _wishes(row: Allocation) -> str:
+def _constraints(row: Allocation) -> str:
     """Constraints and sharing in words; empty when nothing was said."""
     words = [name.replace("_", " ") for name in sorted(Constraints.from_json(row.constraints).to_json())]
     if sharing := Sharing.from_json(row.sharing).to_json():
@@ -83,7 +83,7 @@ class Card:
     devices: list[DeviceLine]
     isolation: str
     isolation_note: str
-    wishes: str
+    constraints: str
     labelled: list[tuple[str, str]]
     node_share: str
     pods: str
@@ -129,7 +129,7 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         devices=[_line(device) for device in detail.devices],
         isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
         isolation_note=isolated(row).note,
-        wishes=_wishes(row),
+        constraints=_constraints(row),
         labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",

@@ -1,4 +1,4 @@
-"""Limits as tables: each pool beside the fleet's real capacity, each team's terms, and what is lent."""
+"""Limits as tables: each pool beside the fleet's real capacity, each team's quotas, and what is lent."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.quota_usage import QuotaUsage
 from allocations.limits import services as limit_services
 from allocations.queues.lending import Loan
 from frontend.limit_form import ALL
@@ -17,7 +17,7 @@ from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
 from quotas.limits.models import Limit
 from quotas.limits.projection import FAIR, Policy
-from quotas.limits.selectors import Terms, name_of
+from quotas.limits.selectors import QuotaSnapshot, name_of
 from quotas.limits.services import parties
 
 
@@ -64,22 +64,22 @@ class CountedLine:
 
 
 def tables(
-    agreed: Terms, stock: Stock, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
+    usage: QuotaUsage, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
 ) -> list[PoolTable]:
     """Pools in their order, with the holders that the reader sees."""
     known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.kept_by_kueue}
     holders = list(shown)
     found = []
     for pool in pools:
-        used = stock.units_by_queue(pool)
-        promised = sum(quota.nominal for (_, key), quota in agreed.quotas.items() if key == pool.key)
-        lines = [_line(agreed, used, pool, holder, known) for holder in holders]
+        used = usage.units_by_queue(pool)
+        promised = sum(quota.nominal for (_, key), quota in usage.quotas.quotas.items() if key == pool.key)
+        lines = [_line(usage.quotas, used, pool, holder, known) for holder in holders]
         found.append(PoolTable(pool, limit_services.unit(pool), units(pool), promised, lines))
     return found
 
 
 def _line(
-    agreed: Terms,
+    quotas: QuotaSnapshot,
     used: dict[str, Fraction],
     pool: Pool,
     holder: Department | Team,
@@ -87,10 +87,10 @@ def _line(
 ) -> Line:
     is_team = isinstance(holder, Team)
     name = name_of(holder)
-    quota = agreed.quota(name, pool.key)
+    quota = quotas.quota(name, pool.key)
     held = used.get(name, Fraction(0))
     kind = "team" if is_team else "department"
-    stands_alone = agreed.parents[name] is None
+    stands_alone = quotas.parents[name] is None
     return Line(
         holder=holder.slug,
         kind=kind,

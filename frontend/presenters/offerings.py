@@ -5,32 +5,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from allocations.capacity.snapshot import Capacity, Mine, Stock
-from allocations.domain.isolation import of_slice
-from allocations.requests import forecast
-from allocations.requests.forecast import Freed
+from allocations.capacity.headroom import Availability, TeamHeadroom
+from allocations.capacity.snapshot import Capacity
+from allocations.domain.backend_capabilities import CAPABILITIES, BackendCapabilities
+from allocations.requests import forecast, isolation
+from allocations.requests.forecast import ExpectedRelease
 from frontend.presenters import amounts
 from portal.tenants.models import Team
-from quotas.catalog.models import Isolation, Kind, Offering, Path, Sharing
+from quotas.catalog.models import Isolation, Kind, Offering, Sharing
 
 ISOLATION = {
     Isolation.FULL: "a card of its own",
     Isolation.HARDWARE: "isolated in hardware",
     Isolation.NONE: "shared, not isolated",
 }
-PATHS = {
-    Path.DRA: "by DRA: you see which devices",
-    Path.DEVICE_PLUGIN: "by device plugin: a count, no device is named",
-}
 
 
-Ends = Callable[[], Sequence[Freed]]
+Releases = Callable[[], Sequence[ExpectedRelease]]
 """Asked for only where something cannot be had now."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One slice to choose. ``why_not`` is empty when it can be asked for; ``after`` is the end after which one can be
+    """One slice to choose. ``unavailable`` is empty when it can be asked for; ``available_at`` is when one can be
     had, where none can now and an end suffices."""
 
     key: str
@@ -41,9 +38,9 @@ class Offer:
     node_share: str
     price: str
     capacity: Capacity
-    mine: Mine
-    after: datetime | None
-    why_not: str
+    headroom: TeamHeadroom
+    available_at: datetime | None
+    unavailable: str
 
 
 @dataclass(frozen=True)
@@ -60,26 +57,28 @@ class Choice:
 
     @property
     def is_out_of_reach(self) -> bool:
-        return all(offer.why_not for offer in self.offers)
+        return all(offer.unavailable for offer in self.offers)
 
 
-def choices(team: Team, stock: Stock, prices: Mapping[str, Fraction], currency: str, ends: Ends) -> list[Choice]:
-    """Every flavor and what ``team`` may have of it, now or after one of ``ends``; flavors it may have nothing of come
-    last."""
+def choices(
+    team: Team, availability: Availability, prices: Mapping[str, Fraction], currency: str, releases: Releases
+) -> list[Choice]:
+    """Every flavor and what ``team`` may have of it, now or after one of ``releases``; flavors it may have nothing of
+    come last."""
     flavors: dict[str, list[Offering]] = {}
-    for offering in stock.offerings():
+    for offering in availability.fleet.offerings():
         flavors.setdefault(offering.flavor.name, []).append(offering)
-    found = [_choice(team, stock, rows, prices, currency, ends) for rows in flavors.values()]
+    found = [_choice(team, availability, rows, prices, currency, releases) for rows in flavors.values()]
     return sorted(found, key=lambda choice: (choice.group, choice.is_out_of_reach))
 
 
 def _choice(
     team: Team,
-    stock: Stock,
+    availability: Availability,
     rows: list[Offering],
     prices: Mapping[str, Fraction],
     currency: str,
-    ends: Ends,
+    releases: Releases,
 ) -> Choice:
     largest_first = sorted(
         rows, key=lambda row: (row.kind == Kind.CLAIM, -row.gpu_share, row.kind != Kind.WHOLE, row.key)
@@ -90,22 +89,36 @@ def _choice(
         name=flavor.name,
         product=product(rows[0]),
         memory=_gib(flavor.memory_mib),
-        path=PATHS[Path(flavor.path)],
-        offers=[_offer(team, stock, row, prices.get(row.key), currency, ends) for row in largest_first],
+        path=_path(CAPABILITIES[flavor.path]),
+        offers=[_offer(team, availability, row, prices.get(row.key), currency, releases) for row in largest_first],
         notes=_notes(largest_first),
     )
 
 
+def _path(backend: BackendCapabilities) -> str:
+    words = "you see which devices" if backend.names_devices else "a count, no device is named"
+    return f"by {backend.label}: {words}"
+
+
 def _notes(rows: Iterable[Offering]) -> list[str]:
     """Why slices are not isolated, and what an operator allows only one by one; each sentence once."""
-    found = [of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note for row in rows]
+    found = [isolation.offered(row).note for row in rows]
     found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
     return [note for note in dict.fromkeys(found) if note]
 
 
-def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None, currency: str, ends: Ends) -> Offer:
-    capacity, mine = stock.capacity(offering), stock.mine(team, offering)
-    freed = forecast.after(stock, team, offering, 1, ends()) if not mine.can_get_now else None
+def _offer(
+    team: Team,
+    availability: Availability,
+    offering: Offering,
+    price: Fraction | None,
+    currency: str,
+    releases: Releases,
+) -> Offer:
+    capacity, headroom = availability.fleet.capacity(offering), availability.headroom(team, offering)
+    release = None
+    if not headroom.can_get_now:
+        release = forecast.earliest_fit(availability, team, offering, 1, releases())
     return Offer(
         key=offering.key,
         kind=_sentence_case(kind(offering)),
@@ -115,9 +128,9 @@ def _offer(team: Team, stock: Stock, offering: Offering, price: Fraction | None,
         node_share=_node_share(offering),
         price=amounts.NO_PRICE if price is None else f"{amounts.money(price, currency)} per hour",
         capacity=capacity,
-        mine=mine,
-        after=freed.at if freed else None,
-        why_not=_why_not(team, capacity, mine),
+        headroom=headroom,
+        available_at=release.at if release else None,
+        unavailable=_unavailable(team, capacity, headroom),
     )
 
 
@@ -168,16 +181,16 @@ def _gib(mib: int) -> str:
     return f"{round(mib / 1024)} GiB" if mib else ""
 
 
-def _why_not(team: Team, capacity: Capacity, mine: Mine) -> str:
+def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
     if not capacity.total:
         return "No healthy device offers it now."
-    if not mine.most:
+    if not headroom.most:
         return f"Team {team.slug} has no quota of it; an operator can give it a limit."
     return ""
 
 
 @dataclass(frozen=True)
-class Headroom:
+class HeadroomLine:
     """One offering beside a team's limit, in slices; ``left`` is what the team can get at this moment, ``borrowed`` the
     part of it that others would lend."""
 
@@ -190,15 +203,15 @@ class Headroom:
     borrowed: int
 
 
-def headroom(teams: Iterable[Team], stock: Stock) -> list[tuple[Team, list[Headroom]]]:
+def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[HeadroomLine]]]:
     """What each team has of each offering that it has a limit for, by the function that admits requests."""
     found = []
     for team in teams:
-        sides = [(offering, stock.mine(team, offering)) for offering in stock.offerings()]
+        sides = [(offering, availability.headroom(team, offering)) for offering in availability.fleet.offerings()]
         rows = [
-            Headroom(o.key, product(o), kind(o), mine.used, mine.limit, mine.can_get_now, mine.can_borrow)
-            for o, mine in sides
-            if mine.most
+            HeadroomLine(o.key, product(o), kind(o), side.used, side.limit, side.can_get_now, side.can_borrow)
+            for o, side in sides
+            if side.most
         ]
         found.append((team, rows))
     return found

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from allocations.domain.phases import Phase
+from allocations.queues.entries import Entry
 from allocations.queues.jobs import State
-from allocations.queues.queue import Ahead, Entry, Place
+from allocations.queues.queue import Ahead, Place
 from frontend.presenters.phases import LOOKS, Look
 
 JOB_LOOKS = {

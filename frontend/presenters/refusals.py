@@ -1,11 +1,11 @@
-"""What binds a request, as a panel, and what would work instead, as links that fill the form."""
+"""The limits that a request exceeds, as a panel, and what would work instead, as links that fill the form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -14,37 +14,19 @@ from allocations.domain.allocation_spec import LABELLED
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
 from frontend.presenters.phases import Look
+from portal.core.errors import Violation
 
 KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
 """Fields that an alternative leaves as they are."""
 SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "capacity": "the fleet", "node": "a node"}
 
 
-class Binding(Protocol):
-    """As ``allocations.requests.rules.Binding`` and ``portal.core.errors.Dimension`` have it; amounts in slices."""
-
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def limit(self) -> int: ...
-    @property
-    def used(self) -> int: ...
-    @property
-    def requested(self) -> int: ...
-    @property
-    def detail(self) -> str: ...
-    @property
-    def hint(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-
-
 @dataclass(frozen=True)
-class Bound:
-    """One thing that binds."""
+class ShownViolation:
+    """``who`` has the limit that is exceeded, as pages name them."""
 
     who: str
-    binding: Binding
+    violation: Violation
 
 
 @dataclass(frozen=True)
@@ -57,8 +39,8 @@ class Chip:
     url: str
 
 
-def bounds(found: Iterable[Binding]) -> list[Bound]:
-    return [Bound(SUBJECTS.get(b.dimension.partition(":")[0], b.dimension), b) for b in found]
+def violations(found: Iterable[Violation]) -> list[ShownViolation]:
+    return [ShownViolation(SUBJECTS.get(one.dimension.partition(":")[0], one.dimension), one) for one in found]
 
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from allocations.models import Allocation
 from allocations.projects import archive
-from portal.tenants.models import Department, Membership, Project, Team
+from portal.tenants import access
+from portal.tenants.models import Department, Membership, Project, Team, User
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Node:
     below: list["Node"] = field(default_factory=list)
 
 
-def tree() -> list[Node]:
-    """All departments, those within others below them; four queries."""
-    nodes = {row.pk: Node(row) for row in Department.objects.order_by("slug")}
+def tree(user: User) -> list[Node]:
+    """All departments, those within others below them; four queries. For operators and auditors."""
+    nodes = {row.pk: Node(row) for row in access.for_platform(user, Department.objects.order_by("slug"))}
     projects: dict[int, list[Project]] = {}
     found = list(Project.objects.order_by("archived_at", "slug"))
     remaining = archive.remaining(found)

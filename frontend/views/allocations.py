@@ -119,8 +119,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 @page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
     """Ask first, in a dialog or on a page of its own; then give the slices back."""
-    row = selectors.one(request.user, id_)
-    access.require(request.user, "allocation.release", row.project.team, row.requested_by)
+    row = selectors.one(request.user, id_, "allocation.release")
     if request.method == "POST":
         services.release(request.user, row)
         messages.success(request, f"{row.name} is being released.")
@@ -133,8 +132,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def extend(request: PageRequest, id_: UUID) -> HttpResponse:
     """Let it end later."""
-    row = selectors.one(request.user, id_)
-    access.require(request.user, "allocation.extend", row.project.team, row.requested_by)
+    row = selectors.one(request.user, id_, "allocation.extend")
     form = ExtendForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:

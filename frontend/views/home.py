@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.queues import queue
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
@@ -14,7 +14,7 @@ from portal.core import clock
 from portal.tenants import access, invitations
 from portal.tenants.models import Team
 
-MOST = 100
+MAX_ROWS = 100
 
 
 @require_safe
@@ -24,7 +24,7 @@ def home(request: PageRequest) -> HttpResponse:
     current = version(own)
     if same := unchanged(request, current):
         return same
-    rows = list(own[:MOST])
+    rows = list(own[:MAX_ROWS])
     found = cards(
         rows,
         selectors.details(rows),
@@ -37,7 +37,7 @@ def home(request: PageRequest) -> HttpResponse:
         "running": [card for card in found if card.is_running],
         "waiting": [card for card in found if not card.is_running],
         "version": current,
-        "teams": headroom(teams, Stock(teams, user=request.user)),
+        "teams": headroom(teams, Availability(teams, user=request.user)),
         "invitations": invitations.received(request.user),
         "is_member": bool(teams),
     }

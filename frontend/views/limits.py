@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.quota_usage import QuotaUsage
 from allocations.limits import services as limit_services
 from allocations.queues import lending
 from frontend.limit_form import LimitForm
@@ -19,8 +19,7 @@ from portal.tenants import access
 from portal.tenants.models import Department, Team
 from quotas.catalog.selectors import pools
 from quotas.costs import windows
-from quotas.limits.selectors import policies, terms
-from quotas.limits.services import parties
+from quotas.limits.selectors import policies
 
 SPAN = "7d"
 
@@ -29,17 +28,17 @@ SPAN = "7d"
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Limits of the teams that the person sees. Operators see all of them, beside what the fleet really has."""
-    user, agreed, stock = request.user, terms(), Stock()
+    user, usage = request.user, QuotaUsage()
     teams = list(access.visible_teams(user).select_related("department"))
     sees_all = access.sees_all(user)
-    departments = list(agreed.departments) if sees_all else []
+    departments = list(usage.quotas.departments) if sees_all else []
     rows = list(limit_services.visible(user).order_by("id"))
     holders: list[Department | Team] = [*departments, *teams]
     context = {
-        "tables": shown.tables(agreed, stock, pools().filter(flavor__accepted=True), rows, holders),
+        "tables": shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders),
         "counted": shown.counted(rows, access.standing(user)),
         "competing": shown.competing(holders, policies()),
-        "loans": shown.loans(lending.now(user, stock)),
+        "loans": shown.loans(lending.now(user, usage)),
         "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),
         "sees_all": sees_all,
         "may_set": access.can(user, "limit.manage", None),
@@ -52,8 +51,7 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
     """Ask first; then take the limit away."""
-    row = limit_services.one(request.user, id_)
-    limit_services.require(request.user, parties(row)[0])
+    row = limit_services.one_to_change(request.user, id_)
     if request.method == "POST":
         limit_services.remove_limit(request.user, row)
         messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")

@@ -4,15 +4,16 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
+from allocations.projects import organization
+from allocations.projects.organization import ACTION
 from frontend.object_limits_form import ObjectLimitsForm
 from frontend.pages import PageRequest, page, show
 from portal.core.errors import Invalid
-from portal.tenants import access, structure
+from portal.tenants import access
 from portal.tenants import object_limits as limits
 from portal.tenants.models import Project
 
@@ -21,23 +22,25 @@ from portal.tenants.models import Project
 @page
 def object_limits(request: PageRequest, slug: str) -> HttpResponse:
     """The table of kinds, and for operators the form that changes it."""
-    row = access.project_for(request.user, slug)
-    may_change = access.can(request.user, "structure.manage", row.team)
     if request.method != "POST":
+        row = access.project_for(request.user, slug)
+        may_change = access.can(request.user, ACTION, row.team)
         return _show(request, row, ObjectLimitsForm(initial=_known(row)) if may_change else None)
-    access.require(request.user, "structure.manage", row.team)
+    row = access.project_for(request.user, slug, ACTION)
     form = ObjectLimitsForm(request.POST)
     if form.is_valid():
         try:
-            with transaction.atomic():
-                locked = Project.objects.select_for_update().get(pk=row.pk)
-                structure.configure_project(locked, actor=request.user.username, **form.settings())
+            organization.change_project(request.user, row, lock=_locked, **form.settings())
         except Invalid as problem:
             form.refuse(problem)
         else:
             messages.success(request, f"Object limits of {row.slug} saved.")
             return redirect("object-limits", row.slug)
     return _show(request, row, form, status=400)
+
+
+def _locked(row: Project) -> Project:
+    return Project.objects.select_for_update().get(pk=row.pk)
 
 
 def _known(row: Project) -> dict[str, int]:

@@ -8,45 +8,42 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from allocations.projects import adopt, transfer
+from allocations.projects import adopt, organization, transfer
 from allocations.projects import archive as project_archive
+from allocations.projects.organization import ACTION
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.amounts import money
 from frontend.tenant_forms import ArchiveForm, MoveForm, ProjectForm, ProjectNameForm
 from frontend.views.tenants import form_page
-from portal.tenants import access, structure
+from portal.tenants import access
 from portal.tenants.models import Guard, Project
 
 SETTINGS = ("name", "pod_security", "egress", "exposure", "admin_access")
 
 
 def _managed(request: PageRequest, slug: str) -> Project:
-    row = access.project_for(request.user, slug)
-    access.require(request.user, "structure.manage", row.team)
-    return row
+    return access.project_for(request.user, slug, ACTION)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def project(request: PageRequest, slug: str) -> HttpResponse:
     """Its name; for operators also what its namespace allows."""
-    row = access.project_for(request.user, slug)
-    access.require(request.user, "project.rename", row.team)
-    actor, known = request.user.username, {name: getattr(row, name) for name in SETTINGS}
+    row = access.project_for(request.user, slug, "project.rename")
+    known = {name: getattr(row, name) for name in SETTINGS}
     back = reverse("team", args=[row.team.slug])
     words = {"title": f"Project {row.slug}", "button": "Save", "back": back}
-    if not access.can(request.user, "structure.manage", row.team):
+    if not access.can(request.user, ACTION, row.team):
 
         def rename(values: dict[str, Any]) -> str:
-            structure.rename(row, values["name"], actor=actor)
+            organization.change_project(request.user, row, name=values["name"])
             return f"{row.slug} is called {row.name}."
 
         return form_page(request, ProjectNameForm(request.POST or None, initial=known), rename, words)
     form = ProjectForm(request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
-        structure.rename(row, values["name"], actor=actor)
-        structure.configure_project(row, actor=actor, **form.settings())
+        organization.change_project(request.user, row, name=values["name"], **form.settings())
         return f"The project {row.slug} is as you said."
 
     return form_page(request, form, change, words)
@@ -69,7 +66,7 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
         "lead": f"The people of {row.team.slug} leave the namespace, and the new team's come in. Nothing may be held "
         "or queued in it. What it used stays in the books of the old team.",
     }
-    return form_page(request, MoveForm(row, request.POST or None), act, words)
+    return form_page(request, MoveForm(row, access.teams_to(request.user, ACTION), request.POST or None), act, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

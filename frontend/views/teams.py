@@ -28,9 +28,7 @@ def teams(request: PageRequest) -> HttpResponse:
 @page
 def team(request: PageRequest, slug: str) -> HttpResponse:
     """Members, invitations and projects. A POST of leads changes a member's role or invites; of operators, adds."""
-    row = access.team_for(request.user, slug)
-    if request.method == "POST":
-        access.require(request.user, "member.manage", row)
+    row = access.team_for(request.user, slug, "member.manage" if request.method == "POST" else "")
     may_add = access.can(request.user, "member.add", row)
     form, status = (MemberForm if may_add else InvitationForm)(request.POST or None), 200
     if request.method == "POST":
@@ -74,8 +72,7 @@ def _bring_in(user: User, row: Team, username: str, role: str, may_add: bool) ->
 @page
 def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpResponse:
     """Take an invitation back."""
-    row = access.team_for(request.user, slug)
-    access.require(request.user, "member.manage", row)
+    row = access.team_for(request.user, slug, "member.manage")
     found = invitations.pending(request.user).filter(team=row, pk=invitation_id).first()
     if found is None:
         raise NotVisible("The invitation")
@@ -88,8 +85,7 @@ def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpRespons
 @page
 def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
     """Ask first; then take the person out of the team."""
-    row = access.team_for(request.user, slug)
-    access.require(request.user, "member.manage", row)
+    row = access.team_for(request.user, slug, "member.manage")
     membership = members.member(row, username)
     if membership is None:
         raise NotVisible(f"The member {username} of {slug}")

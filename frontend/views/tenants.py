@@ -9,20 +9,20 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from allocations.projects import adopt, transfer
+from allocations.projects import organization
+from allocations.projects.organization import ACTION
 from frontend.forms import Form
 from frontend.pages import PageRequest, page, show
 from frontend.presenters.tenants import tree
 from frontend.tenant_forms import DepartmentForm, NewDepartmentForm, NewProjectForm, NewTeamForm, TeamForm
 from portal.core.errors import Invalid, Refused
-from portal.tenants import access, services, structure
+from portal.tenants import access
 
 
 @require_safe
 @page
 def tenants(request: PageRequest) -> HttpResponse:
-    access.require(request.user, "platform.view", None)
-    context = {"tree": tree(), "may_manage": access.can(request.user, "structure.manage", None)}
+    context = {"tree": tree(request.user), "may_manage": access.can(request.user, ACTION, None)}
     return show(request, "frontend/tenants.html", context)
 
 
@@ -49,44 +49,41 @@ def form_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_department(request: PageRequest) -> HttpResponse:
-    access.require(request.user, "structure.manage", None)
+    form = NewDepartmentForm(access.departments_to(request.user, ACTION), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        made = services.create_department(
-            values["slug"], values["name"], parent=values["parent"], actor=request.user.username
-        )
+        made = organization.create_department(request.user, values["slug"], values["name"], values["parent"])
         return f"The department {made.slug} is there."
 
     words = {"title": "New department", "button": "Make it", "back": "/tenants"}
-    return form_page(request, NewDepartmentForm(request.POST or None), make, words)
+    return form_page(request, form, make, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_team(request: PageRequest) -> HttpResponse:
-    access.require(request.user, "structure.manage", None)
+    form = NewTeamForm(access.departments_to(request.user, ACTION), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        made = services.create_team(values["department"], values["slug"], values["name"], actor=request.user.username)
+        made = organization.create_team(request.user, values["department"], values["slug"], values["name"])
         return f"The team {made.slug} is there. Give it a lead, and limits."
 
     words = {"title": "New team", "button": "Make it", "back": "/tenants"}
-    return form_page(request, NewTeamForm(request.POST or None), make, words)
+    return form_page(request, form, make, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_project(request: PageRequest) -> HttpResponse:
     """A project in a namespace of its own, or in one that is there already."""
-    access.require(request.user, "structure.manage", None)
-    form = NewProjectForm(request.POST or None)
+    form = NewProjectForm(access.teams_to(request.user, ACTION), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
-        team, slug, name, namespace = (values[key] for key in ("team", "slug", "name", "namespace"))
-        if values["adopt"]:
-            adopt.adopt(request.user, team, slug, name, namespace or slug, **form.settings())
-            return f"The project {slug} adopts {namespace or slug}. Its guard warns until you have it refuse."
-        services.create_project(team, slug, name, namespace=namespace, actor=request.user.username, **form.settings())
+        user, team, slug, name = request.user, values["team"], values["slug"], values["name"]
+        options = {"namespace": values["namespace"], "is_adopted": values["adopt"], **form.settings()}
+        made = organization.create_project(user, team, slug, name, **options)
+        if made.adopted:
+            return f"The project {slug} adopts {made.namespace}. Its guard warns until you have it refuse."
         return f"The project {slug} is there."
 
     return form_page(request, form, make, {"title": "New project", "button": "Make it", "back": "/tenants"})
@@ -96,31 +93,29 @@ def new_project(request: PageRequest) -> HttpResponse:
 @page
 def department(request: PageRequest, slug: str) -> HttpResponse:
     """Rename a department, or put it within another."""
-    row = access.department_for(request.user, slug)
-    access.require(request.user, "structure.manage", None)
+    row = access.department_for(request.user, slug, ACTION)
     known = {"name": row.name, "parent": row.parent}
+    form = DepartmentForm(access.departments_to(request.user, ACTION), request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
-        structure.rename(row, values["name"], actor=request.user.username)
-        transfer.move_department(row, values["parent"], actor=request.user.username)
+        organization.change_department(request.user, row, values)
         return f"The department {row.slug} is as you said."
 
     words = {"title": f"Department {row.slug}", "button": "Save", "back": "/tenants"}
-    return form_page(request, DepartmentForm(request.POST or None, initial=known), change, words)
+    return form_page(request, form, change, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def team(request: PageRequest, slug: str) -> HttpResponse:
     """Rename a team, or move it to another department."""
-    row = access.team_for(request.user, slug)
-    access.require(request.user, "structure.manage", row)
+    row = access.team_for(request.user, slug, ACTION)
     known = {"name": row.name, "department": row.department}
+    form = TeamForm(access.departments_to(request.user, ACTION), request.POST or None, initial=known)
 
     def change(values: dict[str, Any]) -> str:
-        structure.rename(row, values["name"], actor=request.user.username)
-        transfer.move_team(row, values["department"], actor=request.user.username)
+        organization.change_team(request.user, row, values)
         return f"The team {row.slug} is as you said."
 
     words = {"title": f"Team {row.slug}", "button": "Save", "back": "/tenants"}
-    return form_page(request, TeamForm(request.POST or None, initial=known), change, words)
+    return form_page(request, form, change, words)

@@ -1,7 +1,7 @@
 from django.contrib import admin
 
-from portal.api.models import IdempotentReply
 from portal.core.admin import ReadOnlyAdmin
+from portal.core.models import IdempotentReply
 
 
 @admin.register(IdempotentReply)

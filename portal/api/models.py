@@ -1,25 +1,5 @@
-from typing import ClassVar
+"""The table of this app: its model is in `portal.core.models`, since pages use it as well as REST."""
 
-from django.conf import settings
-from django.db import models
+from portal.core.models import IdempotentReply
 
-
-class IdempotentReply(models.Model):
-    """The answer to one request with an `Idempotency-Key`, written in the transaction of its effect."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    route = models.CharField(max_length=200, help_text="Method and path.")
-    key = models.CharField(max_length=255)
-    body_digest = models.CharField(max_length=64)
-    status = models.PositiveSmallIntegerField()
-    body = models.JSONField()
-    created_at = models.DateTimeField(db_index=True)
-
-    class Meta:
-        verbose_name_plural = "idempotent replies"
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.route} {self.key}"
+__all__ = ["IdempotentReply"]

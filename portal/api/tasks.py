@@ -1,6 +1,6 @@
 from celery import shared_task
 
-from portal.api.http import idempotency
+from portal.http import idempotency
 
 
 @shared_task(name="api.purge_replies")

@@ -11,8 +11,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Dimension:
-    """One reason why a request does not fit: what binds, how much of it there is, and what would work.
+class Violation:
+    """A limit that a request exceeds: which, how much of it there is, and what would work.
 
     `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or
     `node:<offering>`; amounts are integers in slices.
@@ -97,7 +97,7 @@ class Forbidden(Problem):
 
 
 class Refused(Problem):
-    """409: quota, policy or phase says no. `dimensions` are all that bind, the first one first."""
+    """409: quota, policy or phase says no. `violations` are all limits that are exceeded, the first one first."""
 
     status = 409
     title = "Refused"
@@ -108,21 +108,21 @@ class Refused(Problem):
         detail: str,
         hint: str = "",
         *,
-        dimensions: Sequence[Dimension] = (),
+        violations: Sequence[Violation] = (),
         alternatives: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(detail, reason=reason, hint=hint)
-        self.dimensions = tuple(dimensions)
+        self.violations = tuple(violations)
         self.alternatives = tuple(alternatives)
 
     def document(self) -> dict[str, Any]:
         document = super().document()
-        if self.dimensions:
-            first = self.dimensions[0]
+        if self.violations:
+            first = self.violations[0]
             document |= {name: getattr(first, name) for name in ("dimension", "limit", "used", "requested")}
         return {
             **document,
-            "dimensions": [asdict(dimension) for dimension in self.dimensions],
+            "dimensions": [asdict(violation) for violation in self.violations],
             "alternatives": [dict(alternative) for alternative in self.alternatives],
         }
 

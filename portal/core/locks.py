@@ -1,13 +1,23 @@
-"""PostgreSQL advisory locks named by words."""
+"""PostgreSQL advisory locks named by words, and the type of functions that lock one row."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import LockNotAvailable
 
 from portal.core.errors import Retryable
+
+RowT = TypeVar("RowT")
+RowLock = Callable[[RowT], RowT]
+"""Returns the row as it is now, kept from others until the transaction ends; raises where that is not what was read."""
+
+
+def unlocked(row: RowT) -> RowT:
+    """A RowLock for who has read nothing before."""
+    return row
 
 
 def lock_id(*key: str) -> int:

@@ -1,5 +1,7 @@
 """Log lines: one event each, with request id and person from the context; JSON or, for people, plain."""
 
+import logging
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -10,6 +12,13 @@ SHARED = (
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
+
+
+def busy_is_a_warning(record: logging.LogRecord) -> bool:
+    """A logging filter: Django logs every 5xx as an error, and 503 is a refusal that says when to come again."""
+    if getattr(record, "status_code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+    return True
 
 
 def configure(*, level: str, json: bool) -> dict[str, Any]:
@@ -35,9 +44,11 @@ def configure(*, level: str, json: bool) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
             },
         },
+        "filters": {"busy": {"()": lambda: busy_is_a_warning}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
+            "django.request": {"filters": ["busy"]},
             "django.server": {"handlers": [], "propagate": True},
             "kombu": {"level": "WARNING"},
         },

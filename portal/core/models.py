@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
@@ -72,3 +73,26 @@ class AuditSeal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}: {self.digest}"
+
+
+class IdempotentReply(models.Model):
+    """The reply to one request that may be sent again. Written by `portal.http.idempotency` only, in the transaction
+    of its effect. Its table is that of the app `api`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    route = models.CharField(max_length=200, help_text="Method and path.")
+    key = models.CharField(max_length=255)
+    body_digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    body = models.JSONField()
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        app_label = "api"
+        verbose_name_plural = "idempotent replies"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("user", "route", "key"), name="one_reply_per_person_route_and_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.key}"

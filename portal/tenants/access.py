@@ -10,18 +10,20 @@ A team that a person has no role in is not visible to that person: the answer is
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from portal.core.errors import Forbidden, NotVisible
-from portal.tenants.models import MOST_DEEP, Department, Membership, PlatformRole, Project, Role, Team, User
+from portal.tenants.models import MAX_DEPTH, Department, Membership, PlatformRole, Project, Role, Team, User
 
 READERS = frozenset({"viewer", "member", "lead", "operator", "auditor"})
 USERS = frozenset({"member", "lead", "operator"})
 OWN_OR_LEAD = frozenset({"owner", "lead", "operator"})
 LEADS = frozenset({"lead", "operator"})
 OPERATORS = frozenset({"operator"})
+TEAM_ROLES = frozenset({"viewer", "member", "lead", "owner"})
 
 PERMISSIONS: dict[str, frozenset[str]] = {
     "project.view": READERS,
@@ -46,6 +48,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
 }
 
 Person = User | AnonymousUser
+RowT = TypeVar("RowT", bound=Model)
 
 
 def roles(user: Person, team: Team | None, owner: User | None = None) -> frozenset[str]:
@@ -63,11 +66,19 @@ def _held(user: User, role: str, owner_id: int | None) -> frozenset[str]:
 
 def can(user: Person, action: str, team: Team | None, owner: User | None = None) -> bool:
     """Whether `user` may do `action` in `team` (None: platform-wide) on a thing that `owner` made."""
-    return bool(PERMISSIONS[action] & roles(user, team, owner))
+    enough = PERMISSIONS[action]
+    if enough & roles(user, None) or not enough & TEAM_ROLES:
+        return bool(enough & roles(user, None))
+    return bool(enough & roles(user, team, owner))
 
 
 def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
-    """Return if `can`; else NotVisible for a team unknown to `user`, Forbidden naming the missing role."""
+    """Return if `can`; else NotVisible for a team unknown to `user`, Forbidden naming the missing role.
+
+    Functions that change something call this first; a view does not. A platform role that suffices takes no query.
+    """
+    if PERMISSIONS[action] & roles(user, None):
+        return
     held = roles(user, team, owner)
     if PERMISSIONS[action] & held:
         return
@@ -114,7 +125,7 @@ def visible_departments(user: Person) -> QuerySet[Department]:
     if sees_all(user):
         return Department.objects.all()
     within = Q()
-    for below in range(MOST_DEEP):
+    for below in range(MAX_DEPTH):
         within |= Q(**{f"{'children__' * below}teams__in": visible_teams(user)})
     return Department.objects.filter(pk__in=Department.objects.filter(within).values("pk"))
 
@@ -124,25 +135,49 @@ def visible_projects(user: Person) -> QuerySet[Project]:
     return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
 
 
-def team_for(user: Person, slug: str) -> Team:
-    """The team named `slug` with its department, or NotVisible."""
+def team_for(user: Person, slug: str, action: str = "") -> Team:
+    """The team named `slug` with its department, or NotVisible; Forbidden for who may not do `action` in it."""
     team = None if "\x00" in slug else visible_teams(user).select_related("department").filter(slug=slug).first()
     if team is None:
         raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
+    if action:
+        require(user, action, team)
     return team
 
 
-def department_for(user: Person, slug: str) -> Department:
-    """The department named `slug` with the one above it, or NotVisible."""
+def department_for(user: Person, slug: str, action: str = "") -> Department:
+    """The department named `slug` with the one above it, or NotVisible; Forbidden for who may not do `action`."""
     found = None if "\x00" in slug else visible_departments(user).select_related("parent").filter(slug=slug).first()
     if found is None:
         raise NotVisible(f"The department {slug}", hint="GET /departments lists those of your teams.")
+    if action:
+        require(user, action, None)
     return found
 
 
-def project_for(user: Person, slug: str) -> Project:
-    """The project named `slug`, or NotVisible."""
+def project_for(user: Person, slug: str, action: str = "") -> Project:
+    """The project named `slug`, or NotVisible; Forbidden for who may not do `action` in its team."""
     project = None if "\x00" in slug else visible_projects(user).filter(slug=slug).first()
     if project is None:
         raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
+    if action:
+        require(user, action, project.team)
     return project
+
+
+def teams_to(user: Person, action: str) -> QuerySet[Team]:
+    """All teams, for who may do `action` on the platform; Forbidden else."""
+    require(user, action, None)
+    return Team.objects.all()
+
+
+def departments_to(user: Person, action: str) -> QuerySet[Department]:
+    """All departments, for who may do `action` on the platform; Forbidden else."""
+    require(user, action, None)
+    return Department.objects.all()
+
+
+def for_platform(user: Person, rows: QuerySet[RowT]) -> QuerySet[RowT]:
+    """Rows of the platform itself, for operators and auditors; Forbidden else."""
+    require(user, "platform.view", None)
+    return rows

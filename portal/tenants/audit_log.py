@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from portal.audit import heads as audit_heads
 from portal.audit.entries import audit
+from portal.audit.heads import Head
 from portal.core.errors import Forbidden
 from portal.core.models import AuditEntry
 from portal.tenants import access
@@ -47,6 +49,12 @@ def visible(user: User) -> QuerySet[AuditEntry]:
     if not teams:
         raise Forbidden("lead", hint="The audit log is for leads, of their team, and for operators and auditors.")
     return AuditEntry.objects.filter(team__in=teams)
+
+
+def heads(user: User, since: date | None) -> Iterator[Head]:
+    """The chain's heads as `portal.audit.heads.heads` has them, for operators and auditors. Raises Forbidden."""
+    access.require(user, "platform.view", None)
+    return audit_heads.heads(since)
 
 
 def found(user: User, search: Search) -> QuerySet[AuditEntry]:

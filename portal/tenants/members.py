@@ -8,6 +8,7 @@ operators, who can name another, take the last one away.
 from django.db import transaction
 
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
+from portal.core.locks import RowLock
 from portal.tenants import access, services
 from portal.tenants.models import Membership, Role, Team, User
 
@@ -38,7 +39,7 @@ def add(user: User, team: Team, username: str, role: str) -> Membership:
     return services.add_member(team, person, role, actor=user.username)
 
 
-def set_role(user: User, team: Team, username: str, role: str) -> Membership:
+def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Membership] | None = None) -> Membership:
     """Give the member `username` another role in the team.
 
     Raises NotVisible (also for who is no member, existing or not), Forbidden; Invalid for who is not active or no
@@ -49,9 +50,12 @@ def set_role(user: User, team: Team, username: str, role: str) -> Membership:
     if known is None:
         raise NotVisible(f"The member {username} of {team.slug}", hint="GET /members lists them.")
     person = known.user
-    if not person.is_active:
-        raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
     with transaction.atomic():
+        if lock is not None:
+            lock_leads(team)  # before the row, in the order in which all who change a role do
+            lock(known)
+        if not person.is_active:
+            raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
         if role != Role.LEAD:
             _keep_a_lead(user, team, person)
         return services.add_member(team, person, role, actor=user.username)

@@ -23,7 +23,7 @@ is_free_namespace = RegexValidator(
 )
 
 
-MOST_DEEP = 4
+MAX_DEPTH = 4
 """Departments below one another, at most."""
 
 

@@ -2,7 +2,8 @@
 
 What becomes of a structure later is `portal.tenants.structure`, and what leads may do `portal.tenants.members`.
 Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is
-marked due. Permission is the caller's question (`portal.tenants.access`); tokens are always one's own.
+marked due. What people do goes through `portal.tenants.members`, `portal.tenants.invitations` and
+`allocations.projects.organization`, which ask for permission; tokens are always one's own.
 """
 
 from collections.abc import Mapping, Sequence

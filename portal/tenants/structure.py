@@ -1,8 +1,8 @@
 """What becomes of departments, teams and projects once they are there: renamed, moved, archived, guarded otherwise.
 
 Slugs stay for good, since objects on the cluster and rows of the ledger carry them; a name is for people alone. Each
-function writes in one transaction and leaves an audit line. Permission is the caller's question; so is what lives in a
-project that is moved or archived (`allocations.projects.transfer`, `allocations.projects.archive`).
+function writes in one transaction and leaves an audit line. What people do goes through `allocations.projects`, which
+asks for permission, and for what lives in a project that is moved or archived.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from portal.core import clock
 from portal.core.errors import Invalid, Refused
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits as limits
-from portal.tenants.models import MOST_DEEP, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
+from portal.tenants.models import MAX_DEPTH, Department, Egress, Exposure, Guard, PodSecurity, Project, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
@@ -32,15 +32,15 @@ def rename(row: Department | Team | Project, name: str, *, actor: str) -> None:
 
 def check_place(department: Department, parent: Department | None) -> None:
     """Return if `department`, with all below it, may be within `parent`; Invalid where it would be within itself, or
-    more than `MOST_DEEP` deep."""
+    more than `MAX_DEPTH` deep."""
     above = 0
     while parent is not None:
         above += 1
         if parent == department:
             raise Invalid({"parent": ["A department cannot be within itself. Choose one that is not below it."]})
         parent = parent.parent
-    if above + _height(department) > MOST_DEEP:
-        raise Invalid({"parent": [f"Departments go at most {MOST_DEEP} deep. Choose one that is higher up."]})
+    if above + _height(department) > MAX_DEPTH:
+        raise Invalid({"parent": [f"Departments go at most {MAX_DEPTH} deep. Choose one that is higher up."]})
 
 
 def _height(department: Department) -> int:

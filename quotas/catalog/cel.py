@@ -4,6 +4,8 @@ A missing attribute would abort the whole allocation (Kubernetes resource.k8s.io
 Source: CEL language definition, lexis.
 """
 
+from quotas.catalog.nvidia import DRA_DRIVER
+
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.:/+@=,;()[]{}<>!#$%&*?^|~")
 
 
@@ -21,5 +23,5 @@ def _escaped(character: str) -> str:
 
 def equals(attribute: str, value: str) -> str:
     """CEL that is true of devices of NVIDIA's driver whose attribute is that text."""
-    attributes = 'device.attributes["gpu.nvidia.com"]'
+    attributes = f'device.attributes["{DRA_DRIVER}"]'
     return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {text(value)}'

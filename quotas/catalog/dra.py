@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from quotas.catalog import published
+from quotas.catalog import published, resource_pools
 from quotas.catalog.cel import equals
 from quotas.catalog.facts import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import (
@@ -30,11 +30,9 @@ from quotas.catalog.geometry import (
     profile_slices,
 )
 from quotas.catalog.mig_tables import Geometry, Profile
+from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 from quotas.catalog.quantities import count, mib
 
-DRIVER = "gpu.nvidia.com"
-WHOLE_GPU_CLASS = "gpu.nvidia.com"
-MIG_CLASS = "mig.nvidia.com"
 GPU_SHARES = "gpu-portal.io/gpu-shares"
 VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"
 _PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
@@ -44,7 +42,7 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
     """The driver's slices, by node."""
     nodes: dict[str, list[SliceFact]] = defaultdict(list)
     for piece in slices:
-        if piece.driver == DRIVER and piece.node:
+        if piece.driver == DRA_DRIVER and piece.node:
             nodes[piece.node].append(piece)
     return nodes
 
@@ -69,7 +67,7 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
     """
     devices: list[DeviceFact] = []
     problems: list[str] = []
-    for pool, pieces in sorted(_newest(slices).items()):
+    for pool, pieces in resource_pools.newest(slices, lambda one: (one.pool, one.generation)).items():
         if len(pieces) < pieces[0].slice_count:
             problems.append(
                 f"DRA pool {pool} is incomplete: {len(pieces)} of {pieces[0].slice_count} ResourceSlices "
@@ -132,16 +130,6 @@ def product_selector(product_name: str) -> str:
 def profile_selector(profile: str) -> str:
     """CEL for the MIG devices of one profile."""
     return equals("profile", profile)
-
-
-def _newest(slices: Sequence[SliceFact]) -> dict[str, list[SliceFact]]:
-    pools: dict[str, list[SliceFact]] = defaultdict(list)
-    for piece in slices:
-        pools[piece.pool].append(piece)
-    return {
-        pool: [piece for piece in pieces if piece.generation == max(each.generation for each in pieces)]
-        for pool, pieces in pools.items()
-    }
 
 
 def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supply:

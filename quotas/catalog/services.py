@@ -1,4 +1,5 @@
-"""The only writer of the catalogue."""
+"""The only writer of the catalogue. What people decide goes through `quotas.catalog.decisions`, which asks for
+permission."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal

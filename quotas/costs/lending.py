@@ -12,7 +12,7 @@ from quotas.costs.rating import Window
 from quotas.limits import counting, lending, names
 from quotas.limits.lending import Change, Debt
 from quotas.limits.models import Limit
-from quotas.limits.selectors import Terms, terms
+from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 from quotas.limits.tree import Quota
 from quotas.metering.models import UsageInterval
 
@@ -22,7 +22,7 @@ def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
 
     Pools of which nobody borrowed are absent.
     """
-    agreed, until = terms(), min(window.end, now)
+    agreed, until = quota_snapshot(), min(window.end, now)
     changes = _of_limits(window, agreed)
     for pool, found in _of_usage(window, until).items():
         changes[pool] += found
@@ -30,7 +30,7 @@ def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
     return {pool: found for pool, found in sorted(owed.items()) if found}
 
 
-def _of_limits(window: Window, agreed: Terms) -> dict[str, list[Change]]:
+def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]:
     """What each limit was at the window's start, and how it changed in it."""
     known = {team.pk: names.cluster_queue(team.slug) for team in agreed.teams}
     above = {one.pk: names.cohort(one.slug) for one in agreed.departments}
@@ -68,6 +68,6 @@ def _draws() -> Mapping[str, tuple[str, Fraction | None]]:
     rows = Offering.objects.select_related("pool")
     keys = dict(Pool.objects.values_list("pk", "key"))
     return {
-        row.key: (keys[row.pool_id], None if row.kind == "claim" else counting.draw(row, 1).pools[row.pool_id])
+        row.key: (keys[row.pool_id], None if row.kind == "claim" else counting.demand(row, 1).pools[row.pool_id])
         for row in rows
     }

@@ -1,6 +1,4 @@
-"""The only writer of prices. Permission is the caller's question (`portal.tenants.access`, action
-`price.manage`).
-"""
+"""The only writer of prices. What people set goes through `quotas.costs.pricing`, which asks for permission."""
 
 from datetime import datetime
 from decimal import Decimal, InvalidOperation

@@ -12,7 +12,7 @@ from portal.core.errors import Invalid
 from quotas.costs.rating import Window
 
 DAY = timedelta(days=1)
-MOST_DAYS = 3660
+MAX_DAYS = 3660
 WORKS = (
     "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, "
     "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
@@ -26,8 +26,8 @@ def parse(text: str, now: datetime) -> Window:
     window = named or _pair(text)
     if window.end <= window.start:
         raise _invalid("It ends before it starts.")
-    if window.end - window.start > MOST_DAYS * DAY:
-        raise _invalid(f"It is longer than {MOST_DAYS} days.")
+    if window.end - window.start > MAX_DAYS * DAY:
+        raise _invalid(f"It is longer than {MAX_DAYS} days.")
     return window
 
 
@@ -56,7 +56,7 @@ def _named(text: str, today: datetime) -> Window | None:
         case "lastmonth":
             return Window((month - DAY).replace(day=1), month)
     if re.fullmatch(r"[1-9]\d{0,3}d", text):
-        count = min(int(text[:-1]), MOST_DAYS + 1)
+        count = min(int(text[:-1]), MAX_DAYS + 1)
         return Window(today + DAY - count * DAY, today + DAY)
     return None
 

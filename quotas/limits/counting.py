@@ -16,12 +16,12 @@ from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
-from quotas.limits.models import KEPT_BY_KUEUE, PARTS, Limit, LimitUse
+from quotas.limits.models import FRACTION_BASE, KEPT_BY_KUEUE, Limit, LimitUse
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What an allocation draws: slices of its offering, units of pools (by id), whole-GPU equivalents."""
+class ResourceDemand:
+    """What an allocation takes: slices of its offering, units of pools (by id), whole-GPU equivalents."""
 
     offering: int
     flavor: int
@@ -40,11 +40,11 @@ class Draw:
         return self.gpus
 
 
-def draw(offering: Offering, count: int) -> Draw:
+def demand(offering: Offering, count: int) -> ResourceDemand:
     """Of so many slices; needs the offering's pool."""
     unit = offering.pool.resources
     parts = [Fraction(amount, unit[name]) for name, amount in offering.requests.items() if unit.get(name)]
-    return Draw(
+    return ResourceDemand(
         offering=offering.pk,
         flavor=offering.flavor_id,
         slices=count,
@@ -55,7 +55,7 @@ def draw(offering: Offering, count: int) -> Draw:
 
 def parts(amount: Fraction) -> int:
     """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
-    return ceil(amount * PARTS)
+    return ceil(amount * FRACTION_BASE)
 
 
 def applying(
@@ -80,12 +80,13 @@ class NoRoom(Exception):
         self.limit = limit
 
 
-def take(allocation: UUID, limits: Iterable[Limit], drawn: Draw) -> None:
-    """Count the draw against every limit that it touches, or against none. Raises NoRoom."""
-    wanted = [(limit, parts(drawn.of(limit))) for limit in sorted(limits, key=lambda one: one.pk) if drawn.of(limit)]
+def take(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
+    """Count the demand against every limit that it touches, or against none. Raises NoRoom."""
+    in_order = sorted(limits, key=lambda one: one.pk)
+    wanted = [(limit, parts(demanded.of(limit))) for limit in in_order if demanded.of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
         for limit, amount in wanted:
-            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=PARTS):
+            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
                 raise NoRoom(limit)
 
 
@@ -93,7 +94,7 @@ def give_back(allocation: UUID) -> None:
     """The allocation has ended: what it counted is free again. Said twice, it is done once."""
     uses = LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id").values_list("pk", flat=True)
     for use in uses:
-        _changed(_GIVE_BACK, use=use, unit=PARTS)
+        _changed(_GIVE_BACK, use=use, unit=FRACTION_BASE)
 
 
 # One statement each, so that the row everybody waits for is locked no longer than the database needs.
@@ -125,16 +126,17 @@ def _changed(statement: str, **values: int | UUID) -> bool:
         return bool(cursor.rowcount == 1)
 
 
-def recount(limit: Limit, uses: Iterable[tuple[UUID, Draw]]) -> None:
-    """Begin the count of a limit anew with what its holder's allocations draw. The caller keeps others from taking."""
+def recount(limit: Limit, uses: Iterable[tuple[UUID, ResourceDemand]]) -> None:
+    """Begin the count of a limit anew with what its holder's allocations take. The caller keeps others from taking."""
     LimitUse.objects.filter(limit=limit).delete()
     rows = [
         LimitUse(limit=limit, allocation=id_, parts=amount, taken=number)
         for number, (id_, amount) in enumerate(
-            ((id_, parts(drawn.of(limit))) for id_, drawn in uses if drawn.of(limit)), start=1
+            ((id_, parts(demanded.of(limit))) for id_, demanded in uses if demanded.of(limit)), start=1
         )
     ]
     LimitUse.objects.bulk_create(rows)
     used = sum(row.parts for row in rows)
-    Limit.objects.filter(pk=limit.pk).update(used=used, changes=len(rows), allowance=max(limit.nominal * PARTS, used))
+    allowance = max(limit.nominal * FRACTION_BASE, used)
+    Limit.objects.filter(pk=limit.pk).update(used=used, changes=len(rows), allowance=allowance)
     limit.refresh_from_db()

@@ -12,8 +12,8 @@ from simple_history.models import HistoricalRecords
 from portal.tenants.models import Department, Project, Team
 from quotas.catalog.models import Flavor, Offering, Pool
 
-MOST_UNITS = 1_000_000
-PARTS = 720_720
+MAX_UNITS = 1_000_000
+FRACTION_BASE = 720_720
 """Parts of a unit in which `used` counts: divisible by all numbers up to 16, so that shares of a card stay exact."""
 
 OF_A_TEAM = Q(team__isnull=False, user=None)
@@ -29,8 +29,8 @@ class Limit(models.Model):
     in whole-GPU equivalents).
 
     Kueue keeps a department's or team's limit of a pool, with `borrowing` and `lending` (None: as much as there is).
-    Every other is counted here: `used` (in `PARTS` of a unit) never exceeds `nominal` by a grant; where an operator put
-    `nominal` below what was in use, `allowance` is what may still be held, and shrinks with it.
+    Every other is counted here: `used` (a unit is `FRACTION_BASE`) never exceeds `nominal` by a grant; where an
+    operator put `nominal` below what was in use, `allowance` is what may still be held, and shrinks with it.
     """
 
     department = models.ForeignKey(Department, null=True, blank=True, on_delete=models.PROTECT, related_name="limits")
@@ -42,11 +42,9 @@ class Limit(models.Model):
     pool = models.ForeignKey(Pool, null=True, blank=True, on_delete=models.PROTECT, related_name="limits")
     offering = models.ForeignKey(Offering, null=True, blank=True, on_delete=models.PROTECT, related_name="limits")
     flavor = models.ForeignKey(Flavor, null=True, blank=True, on_delete=models.PROTECT, related_name="limits")
-    nominal = models.PositiveIntegerField(validators=[MaxValueValidator(MOST_UNITS)])
-    borrowing = models.PositiveIntegerField(
-        null=True, blank=True, default=0, validators=[MaxValueValidator(MOST_UNITS)]
-    )
-    lending = models.PositiveIntegerField(null=True, blank=True, validators=[MaxValueValidator(MOST_UNITS)])
+    nominal = models.PositiveIntegerField(validators=[MaxValueValidator(MAX_UNITS)])
+    borrowing = models.PositiveIntegerField(null=True, blank=True, default=0, validators=[MaxValueValidator(MAX_UNITS)])
+    lending = models.PositiveIntegerField(null=True, blank=True, validators=[MaxValueValidator(MAX_UNITS)])
     used = models.BigIntegerField(default=0, editable=False)
     allowance = models.BigIntegerField(default=0, editable=False)
     changes = models.BigIntegerField(default=0, editable=False, help_text="how often `used` changed")
@@ -118,13 +116,14 @@ class Limit(models.Model):
     @property
     def units_used(self) -> Fraction:
         """Of a limit that is counted here."""
-        return Fraction(self.used, PARTS)
+        return Fraction(self.used, FRACTION_BASE)
 
 
 class LimitUse(models.Model):
-    """What one allocation counts against one limit, in `PARTS` of its unit, from the request until it has ended.
+    """What one allocation counts against one limit, from the request until it has ended.
 
-    `taken` and `given` number the changes of the limit's `used` in their order: its history can be added up again.
+    `parts` counts a unit as `FRACTION_BASE`. `taken` and `given` number the changes of the limit's `used` in
+    their order: its history can be added up again.
     """
 
     limit = models.ForeignKey(Limit, on_delete=models.CASCADE, related_name="uses")

@@ -4,6 +4,9 @@ Kueue asks for a DNS subdomain and the portal for at most 63 characters; slugs a
 so the prefixes fit, and names of one kind differ whenever the slugs do.
 """
 
+TEAM_LABEL = "gpu-portal.io/team"
+"""Label of a team's namespaces: from which its queue takes workloads."""
+
 
 def cohort(department: str) -> str:
     return f"dept-{department}"

@@ -18,10 +18,9 @@ from quotas.limits.tree import NOTHING, Quota
 Manifest = dict[str, Any]
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
-TEAM_LABEL = "gpu-portal.io/team"
-MOST_GROUPS = 16
-MOST_RESOURCES = 64
-MOST_FLAVORS = 64
+MAX_GROUPS = 16
+MAX_RESOURCES = 64
+MAX_FLAVORS = 64
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def cluster_queue(
         "metadata": {"name": names.cluster_queue(team)},
         "spec": {
             "cohortName": names.cohort(department),
-            "namespaceSelector": {"matchLabels": {TEAM_LABEL: team}},
+            "namespaceSelector": {"matchLabels": {names.TEAM_LABEL: team}},
             "queueingStrategy": "BestEffortFIFO",
             "preemption": {"reclaimWithinCohort": policy.reclaim, "withinClusterQueue": policy.within},
             "fairSharing": {"weight": _quantity(policy.weight)},
@@ -185,9 +184,9 @@ def _resource(name: str, quota: Quota) -> Manifest:
 
 
 def _check(groups: Sequence[Manifest]) -> None:
-    if len(groups) > MOST_GROUPS:
-        raise NotRepresentable(f"{len(groups)} groups of flavors; Kueue takes {MOST_GROUPS} per ClusterQueue")
+    if len(groups) > MAX_GROUPS:
+        raise NotRepresentable(f"{len(groups)} groups of flavors; Kueue takes {MAX_GROUPS} per ClusterQueue")
     for group in groups:
-        for part, most in (("coveredResources", MOST_RESOURCES), ("flavors", MOST_FLAVORS)):
+        for part, most in (("coveredResources", MAX_RESOURCES), ("flavors", MAX_FLAVORS)):
             if len(group[part]) > most:
                 raise NotRepresentable(f"{len(group[part])} {part} in one group; Kueue takes {most}")

@@ -14,8 +14,8 @@ from quotas.limits.tree import Quota, Tree
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What is agreed with all departments and teams: read at once, in three queries.
+class QuotaSnapshot:
+    """The quotas of all departments and teams that Kueue keeps: read at once, in three queries.
 
     ``quotas`` are of pools, in their units, by (name in Kueue, pool key).
     """
@@ -66,7 +66,7 @@ class Terms:
         """Quotas of all who have one of the pool, in its units."""
         return {name: self.quota(name, pool) for name in self.parents}
 
-    def with_(self, row: Limit) -> "Terms":
+    def with_(self, row: Limit) -> "QuotaSnapshot":
         """As it would be with this limit, which need not be saved."""
         if row.pool is None:
             return self
@@ -79,9 +79,9 @@ class Terms:
         return Tree(self.parents, quotas, usage)
 
 
-def terms() -> Terms:
+def quota_snapshot() -> QuotaSnapshot:
     rows = Limit.objects.filter(KEPT_BY_KUEUE).select_related("department", "team", "pool")
-    return Terms(
+    return QuotaSnapshot(
         departments=tuple(Department.objects.order_by("slug")),
         teams=tuple(Team.objects.select_related("department").order_by("slug")),
         quotas={(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending) for row in rows if row.pool},
@@ -131,14 +131,14 @@ def _name(row: Limit | QueuePolicy) -> str:
     return name_of(holder)
 
 
-def manifests(cluster: str, agreed: Terms | None = None) -> list[projection.Manifest]:
+def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
     """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six queries,
     three when it is given what is agreed.
 
     Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
     (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
     """
-    agreed, competing = agreed or terms(), policies()
+    agreed, competing = agreed or quota_snapshot(), policies()
     accepted = pools(cluster).filter(flavor__accepted=True)
     shapes = [projection.PoolShape(pool.key, pool.flavor.name, pool.resources) for pool in accepted]
     used = {shape.flavor for shape in shapes}

@@ -1,5 +1,5 @@
-"""The only writer of limits and of the way teams compete. Permission is the caller's question
-(`portal.tenants.access`, actions `limit.manage` and `limit.share`).
+"""The only writer of limits and of the way teams compete. What people set goes through
+`allocations.limits.services`, which asks for permission.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import counting
-from quotas.limits.models import MOST_UNITS, PARTS, Limit, LimitUse, QueuePolicy, Reclaim, Within
+from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, QueuePolicy, Reclaim, Within
 
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
@@ -32,7 +32,7 @@ def set_limit(
     *,
     borrowing: int | None = 0,
     lending: int | None = None,
-    uses: Iterable[tuple[UUID, counting.Draw]] = (),
+    uses: Iterable[tuple[UUID, counting.ResourceDemand]] = (),
 ) -> Limit:
     """Let `holder` hold `nominal` units of `scope` (None: of all GPUs) at once; the cluster follows.
 
@@ -48,14 +48,14 @@ def set_limit(
         if before == after and known is not None:
             return known
         if known is None:
-            row.allowance = nominal * PARTS
+            row.allowance = nominal * FRACTION_BASE
             row.save()
             if not row.kept_by_kueue:
                 counting.recount(row, uses)
         else:
             for name in TERMS:
                 setattr(known, name, getattr(row, name))
-            known.allowance = max(nominal * PARTS, known.used)
+            known.allowance = max(nominal * FRACTION_BASE, known.used)
             known.save(update_fields=[*TERMS, "allowance"])
             row = known
         team, project = whose(holder)
@@ -93,8 +93,8 @@ def set_policy(
 ) -> QueuePolicy:
     """How `holder` competes for what others lend. Raises Invalid."""
     errors = {}
-    if not 0 <= weight <= MOST_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
-        errors["weight"] = [f"Give a number from 0 to {MOST_UNITS} with at most three decimals."]
+    if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
+        errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
     if reclaim not in Reclaim.values:
         errors["reclaim"] = [f"Use one of {', '.join(Reclaim.values)}."]
     if within not in Within.values:
@@ -184,8 +184,8 @@ def _check(row: Limit) -> None:
     errors: dict[str, list[str]] = {}
     for name in TERMS:
         value = getattr(row, name)
-        if not (value is None and name != "nominal") and not 0 <= value <= MOST_UNITS:
-            errors[name] = [f"Give a whole number from 0 to {MOST_UNITS}."]
+        if not (value is None and name != "nominal") and not 0 <= value <= MAX_UNITS:
+            errors[name] = [f"Give a whole number from 0 to {MAX_UNITS}."]
     if not row.kept_by_kueue and (row.borrowing, row.lending) != (0, None):
         errors["borrowing"] = ["Only departments and teams lend and borrow, and only of a pool."]
     if errors:

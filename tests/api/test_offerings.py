@@ -164,7 +164,9 @@ def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
 
 def test_what_is_full_by_a_limit_of_ones_own_is_free_after_ones_own_end(api, member, project, team):
     """The fleet and the team have room at once; the member's limit has it when the first of theirs ends."""
-    limit_services.set_limit(person(team, "lead"), Membership.objects.get(user=member), None, limit_services.Terms(2))
+    limit_services.set_limit(
+        person(team, "lead"), Membership.objects.get(user=member), None, limit_services.LimitSpec(2)
+    )
     hold(allocate(member, project, hours=5), "a")
     first = allocate(member, project, hours=1)
     hold(first, "b")

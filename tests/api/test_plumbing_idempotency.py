@@ -7,16 +7,16 @@ from rest_framework.decorators import api_view
 from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory, force_authenticate
 
-from portal.api.http import idempotency
-from portal.api.models import IdempotentReply
+from portal.api.http.idempotency import idempotent
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.core.models import Heartbeat
+from portal.core.models import Heartbeat, IdempotentReply
+from portal.http import idempotency
 from tests.support.people import person
 
 
 @api_view(["POST"])
-@idempotency.idempotent
+@idempotent
 def beat(request, started=None, go_on=None):
     """A route with an effect that counts how often it happened."""
     if started:

@@ -7,7 +7,7 @@ from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/allocations"
-WISH = {"project": "vision-train", "offering": "h100/whole", "count": 2, "name": "wide"}
+BODY = {"project": "vision-train", "offering": "h100/whole", "count": 2, "name": "wide"}
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def api(team, project):
     ],
 )
 def test_what_is_asked_is_shown(api, given, spread):
-    answer = api.post(URL, {**WISH, **given}, format="json")
+    answer = api.post(URL, {**BODY, **given}, format="json")
     assert (answer.status_code, answer.json()["constraints"]["spread"]) == (201, spread)
 
 
 def test_a_preview_shows_a_claim_and_a_holder_of_each_slice(api):
-    answer = api.post(f"{URL}/preview", {**WISH, "constraints": {"spread": True}}, format="json")
+    answer = api.post(f"{URL}/preview", {**BODY, "constraints": {"spread": True}}, format="json")
     assert [(found["kind"], found["name"]) for found in answer.json()["manifests"]] == [
         ("Workload", "wide-lease"),
         ("ResourceClaim", "wide.0"),
@@ -43,6 +43,6 @@ def test_a_preview_shows_a_claim_and_a_holder_of_each_slice(api):
 
 
 def test_by_device_plugin_it_is_accepted_and_changes_nothing(api):
-    wish = {**WISH, "offering": "l40s/whole", "constraints": {"spread": True}}
-    answer = api.post(f"{URL}/preview", wish, format="json")
+    body = {**BODY, "offering": "l40s/whole", "constraints": {"spread": True}}
+    answer = api.post(f"{URL}/preview", body, format="json")
     assert [found["kind"] for found in answer.json()["manifests"]] == ["Workload"]

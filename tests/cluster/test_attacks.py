@@ -185,9 +185,9 @@ def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) 
 @pytest.mark.parametrize(
     ("patch", "guard"),
     [
-        ({"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}, "policies/gpu-needs-allocation.yaml"),
+        ({"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}, "policies/pod-gpus.yaml"),
         ({"labels": {"gpu-portal.io/managed": "true"}}, "policies/kept-objects.yaml"),
-        ({"labels": {"gpu-portal.io/allocation": "wide-1"}}, "policies/allocation-known.yaml"),
+        ({"labels": {"gpu-portal.io/allocation": "wide-1"}}, "policies/allocation-pods.yaml"),
     ],
     ids=["with GPUs and no allocation", "with the portal's label", "with no slice named, where slices are spread"],
 )

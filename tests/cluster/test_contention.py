@@ -42,7 +42,7 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
                 try:
                     granted.append(services.request(member, AllocationRequest(project.slug, OFFERING)))
                 except Refused as error:
-                    assert error.dimensions[0].dimension == f"member:{OFFERING}"
+                    assert error.violations[0].dimension == f"member:{OFFERING}"
                 except (Busy, Retryable):
                     continue
         finally:

@@ -50,7 +50,7 @@ def test_a_slice_is_held_used_and_given_back(
     told: list[Told],
 ) -> None:
     api = client(member)
-    body = {"offering": offering_of(row, nodes), "count": row.count, **row.wish}
+    body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
     began = time.monotonic()
     asked = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
     assert asked.status_code == 201, asked.json()

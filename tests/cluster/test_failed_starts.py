@@ -126,8 +126,8 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
     """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
-    wish = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = ask(member, project, "h100/claim", claim=wish, starts_at=clock.now() + timedelta(seconds=4))
+    claim = {"requests": [{"device": "gpu", "count": "all"}]}
+    row = ask(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None
     half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
     then = {**row.claim, "built": {**row.claim["built"], "units": half}}

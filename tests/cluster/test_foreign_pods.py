@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.snapshot import CapacitySnapshot
 from quotas.catalog.models import Node, Offering
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Apply
@@ -45,7 +45,7 @@ def unblocked() -> Iterator[None]:
 
 
 def free(key: str) -> int:
-    return Stock().capacity(Offering.objects.select_related("flavor", "pool__use").get(key=key)).free
+    return CapacitySnapshot().capacity(Offering.objects.select_related("flavor", "pool__use").get(key=key)).free
 
 
 def free_on(key: str, node: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
@@ -90,15 +90,15 @@ def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, 
 
 def can_get_now(project: Project, user: User, offering: Offering) -> int:
     """As the catalogue says."""
-    return Stock([project.team], user=user, project=project).mine(project.team, offering).can_get_now
+    return Availability([project.team], user=user, project=project).headroom(project.team, offering).can_get_now
 
 
 def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
     """All on one node where there is room, else on several."""
-    wish = AllocationRequest(
+    spec = AllocationRequest(
         project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
     )
-    return services.request(user, wish)
+    return services.request(user, spec)
 
 
 def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:

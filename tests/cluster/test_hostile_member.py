@@ -122,8 +122,8 @@ def attacker(
         [project] = own_projects(vision, 1, kubectl)
         token = _token(user)
         portal = Web(url, token)
-        wishes = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
-        first, *_ = [portal.hold(wish)[0] for wish in wishes]
+        bodies = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
+        first, *_ = [portal.hold(body)[0] for body in bodies]
         given = Given(_kubeconfig(url, token, first), url, token, user.username, password)
         yield Attacker(user, project, given, ApiClient(local.home, token_of(user)))
         project.refresh_from_db()

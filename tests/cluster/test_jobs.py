@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
+from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.queues import queue
 from allocations.queues.jobs import State
 from portal.core import clock
@@ -72,16 +73,16 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
 
 def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, project: Project, vision: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
-    before, left = Stock().capacity(offering), Stock([vision]).mine(vision, offering).can_get_now
+    before, left = CapacitySnapshot().capacity(offering), Availability([vision]).headroom(vision, offering).can_get_now
     uid = submit("train", pods=2)
     eventually(lambda: UsageInterval.objects.filter(allocation=uid, end=None, unused=False).count() == 2)
 
     def counted() -> tuple[int, int, int]:
-        found = Stock().capacity(Offering.objects.get(key="l40s/whole"))
+        found = CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole"))
         return (found.total, found.held, found.free)
 
     eventually(lambda: counted() == (before.total, before.held + 2, before.free - 2))
-    assert Stock([vision]).mine(vision, offering).can_get_now == left - 2
+    assert Availability([vision]).headroom(vision, offering).can_get_now == left - 2
 
 
 def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.cluster import names
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
@@ -49,7 +49,7 @@ def every_l40s(vision: Team) -> Iterator[int]:
     offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
     limits.set_limit("test", vision, offering.pool, 8)
-    yield eventually(lambda: (free := Stock([vision]).capacity(offering).free) > 1 and free)
+    yield eventually(lambda: (free := CapacitySnapshot().capacity(offering).free) > 1 and free)
     limits.set_limit("test", vision, offering.pool, before)
 
 

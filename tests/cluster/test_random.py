@@ -73,24 +73,24 @@ def asked(
     constraints: tuple[str, ...],
 ) -> Allocation | None:
     """Held when the preview said so; what would have to wait is taken back, what never fits is not asked."""
-    if "claim" in kind.wish:
+    if "claim" in kind.body:
         count, constraints = 1, ()
     if not kind.named:
         constraints = ()
-    wish = AllocationRequest.from_json(
+    spec = AllocationRequest.from_json(
         {
             "project": project.slug,
             "offering": offering_of(kind, nodes),
             "count": count,
             "constraints": Constraints.named(constraints),
-            **kind.wish,
+            **kind.body,
         }
     )
-    seen = services.preview(member, wish)
-    note(f"{seen.fits}: {wish}")
+    seen = services.preview(member, spec)
+    note(f"{seen.fits}: {spec}")
     if seen.fits == "never":
         return None
-    row = services.request(member, wish)
+    row = services.request(member, spec)
     if seen.fits == "now":
         return wait_for(row, Phase.ACTIVE)
     ended(member, row)

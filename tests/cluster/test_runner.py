@@ -14,7 +14,6 @@ from deploy.local.control import NotRunning
 from deploy.local.errors import LocalError
 from deploy.local.kubectl import kubectl
 from deploy.local.runner import Local
-from deploy.local.serve import supervisor_pid
 
 pytestmark = pytest.mark.cluster
 START_WITHIN_S = 60.0
@@ -60,6 +59,10 @@ def remembers(local: Local, name: str) -> bool:
     return kubectl(local.home, "get", "configmap", name, "--output=jsonpath={.data.kept}") == "yes"
 
 
+def supervisor_pid(local: Local) -> int:
+    return psutil.Process(next(iter(local.pids().values()))).ppid()
+
+
 def wait_gone(pids: list[int], within_s: float = 10.0) -> list[int]:
     deadline = time.monotonic() + within_s
     while (alive := [pid for pid in pids if psutil.pid_exists(pid)]) and time.monotonic() < deadline:
@@ -91,7 +94,7 @@ def test_all_at_once_come_back_after_kill_9(cluster: Local) -> None:
 def test_children_die_with_a_killed_supervisor_and_the_next_start_has_the_data(cluster: Local) -> None:
     remember(cluster, "before-supervisor")
     pids = list(cluster.pids().values())
-    os.kill(supervisor_pid(cluster.root), signal.SIGKILL)
+    os.kill(supervisor_pid(cluster), signal.SIGKILL)
     assert wait_gone(pids) == []
     with pytest.raises(NotRunning):
         cluster.status()
@@ -124,7 +127,7 @@ def test_the_portal_is_its_service_account_and_no_administrator(cluster: Local) 
 
 
 def test_down_leaves_no_process(cluster: Local) -> None:
-    pids = [*cluster.pids().values(), supervisor_pid(cluster.root)]
+    pids = [*cluster.pids().values(), supervisor_pid(cluster)]
     cluster.down()
     assert wait_gone(pids) == []
     assert leftovers.find(cluster.root) == []
@@ -157,6 +160,6 @@ def test_stores_come_back_with_their_data_after_kill_9(stores: Callable[[str], L
 def test_leftovers_of_a_killed_supervisor_are_ended_by_the_next(stores: Callable[[str], Local]) -> None:
     local = stores("one")
     stray = psutil.Popen(["sleep", "600"], env=leftovers.mark(local.root), start_new_session=True)
-    os.kill(supervisor_pid(local.root), signal.SIGKILL)
+    os.kill(supervisor_pid(local), signal.SIGKILL)
     local.up(("stores",))
     assert stray.wait(timeout=5) == -signal.SIGKILL

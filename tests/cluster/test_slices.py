@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.cluster.client import connect
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
@@ -93,7 +93,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     there = flavor_devices.of([offering.flavor])[offering.flavor_id]
-    eventually(lambda: Stock().capacity(offering).free == len(there.cards) - 1)
+    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.cards) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
 
@@ -101,9 +101,9 @@ def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, membe
 def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
     """A slice on each of two cards: half a card is in use, and two whole GPUs are gone."""
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    before = Stock().capacity(offering).free
+    before = CapacitySnapshot().capacity(offering).free
     held(member, project, "h100/mig-1g.10gb", 2, constraints={"distinct_gpus": True})
-    assert Stock().capacity(offering).free == before - 2
+    assert CapacitySnapshot().capacity(offering).free == before - 2
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_constraint_that_never_holds_is_refused_with_what_would(
 ) -> None:
     with pytest.raises(Refused) as caught:
         ask(member, project, offering, count, constraints={constraint: True})
-    found = next(d for d in caught.value.dimensions if d.dimension == f"node:{offering}")
+    found = next(d for d in caught.value.violations if d.dimension == f"node:{offering}")
     assert (found.reason, found.limit) == ("never_fits", most)
     assert f"constraints.{constraint}" in found.hint + found.detail
 

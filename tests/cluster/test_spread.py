@@ -49,7 +49,7 @@ def row(quota: None, project: Project, member: User) -> Allocation:
 def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, project: Project, member: User) -> None:
     with pytest.raises(Refused) as caught:
         ask(member, project, "h100/whole", COUNT)
-    assert [dimension.dimension for dimension in caught.value.dimensions] == ["node:h100/whole"]
+    assert [violation.dimension for violation in caught.value.violations] == ["node:h100/whole"]
     assert "constraints.spread" in caught.value.hint
 
 

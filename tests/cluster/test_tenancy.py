@@ -234,7 +234,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
 
     def refused() -> bool:
         tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
-        return tried.returncode != 0 and "gpu-portal-gpu-needs-allocation" in tried.stderr
+        return tried.returncode != 0 and "gpu-portal-pod-gpus" in tried.stderr
 
     eventually(refused)
     assert labels(kubectl, adopted.namespace)["pod-security.kubernetes.io/enforce"] == "restricted"

@@ -42,8 +42,8 @@ def small(settings: Any) -> None:
     settings.LIVE_PER_MEMBER, settings.SCHEDULED_PER_MEMBER, settings.SCHEDULED_PER_PROJECT = 2, 2, 3
 
 
-def schedule(user: User, project: Project, **wish: Any) -> Allocation:
-    return allocate(user, project, starts_at=clock.now() + TOMORROW, **wish)
+def schedule(user: User, project: Project, **fields: Any) -> Allocation:
+    return allocate(user, project, starts_at=clock.now() + TOMORROW, **fields)
 
 
 def many(user: User, project: Project, numbered: Iterator[int]) -> list[Allocation]:
@@ -61,9 +61,9 @@ def end(row: Allocation) -> None:
     Allocation.objects.filter(pk=row.pk).update(desired="released", ended_at=clock.now(), outcome="released")
 
 
-def refused(user: User, project: Project, **wish: Any) -> Refused:
+def refused(user: User, project: Project, **fields: Any) -> Refused:
     with pytest.raises(Refused) as caught:
-        allocate(user, project, **wish)
+        allocate(user, project, **fields)
     return caught.value
 
 
@@ -95,7 +95,7 @@ def test_a_member_schedules_up_to_a_limit_of_his_own(team, project, small) -> No
         schedule(member, project)
     problem = refused(member, project, starts_at=clock.now() + TOMORROW)
     assert problem.reason == "limit_exceeded"
-    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("member:scheduled", 2, 2)]
+    assert [(one.dimension, one.limit, one.used) for one in problem.violations] == [("member:scheduled", 2, 2)]
     assert (
         problem.detail == "You have 2 scheduled allocations in the project that wait for their start; 2 are the most."
     )
@@ -107,7 +107,7 @@ def test_a_project_schedules_up_to_a_limit_of_its_own(team, project, small) -> N
     for _ in range(3):
         schedule(person(team), project)
     problem = refused(person(team), project, starts_at=clock.now() + TOMORROW)
-    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("project:scheduled", 3, 3)]
+    assert [(one.dimension, one.limit, one.used) for one in problem.violations] == [("project:scheduled", 3, 3)]
 
 
 def test_cancelling_one_makes_room_for_another(team, project, small) -> None:
@@ -123,7 +123,7 @@ def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
     for _ in range(2):
         allocate(member, project)
     problem = refused(member, project)
-    assert [(one.dimension, one.limit, one.used) for one in problem.dimensions] == [("member:allocations", 2, 2)]
+    assert [(one.dimension, one.limit, one.used) for one in problem.violations] == [("member:allocations", 2, 2)]
     assert problem.detail == "You have 2 allocations in the project that have not ended; 2 are the most."
     assert allocate(person(team), project).number == 2
 
@@ -139,17 +139,17 @@ def test_a_full_project_is_told_its_limit(team, project, settings) -> None:
     settings.LIVE_PER_MEMBER = 1000
     many(person(team), project, iter(range(LIVE_PER_PROJECT)))
     problem = refused(person(team), project)
-    assert [(one.dimension, one.limit) for one in problem.dimensions] == [("project:allocations", LIVE_PER_PROJECT)]
+    assert [(one.dimension, one.limit) for one in problem.violations] == [("project:allocations", LIVE_PER_PROJECT)]
 
 
 def test_the_preview_says_it_before_and_offers_no_later_start_that_would_be_refused(team, project, small) -> None:
     member = person(team)
     for _ in range(2):
         schedule(member, project)
-    wish = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
-    seen = services.preview(member, wish)
-    assert (seen.fits, [one.dimension for one in seen.bindings]) == ("never", ["member:scheduled"])
-    assert not [one for one in services.preview(member, replace(wish, starts_at=None)).alternatives if one.starts_at]
+    spec = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
+    seen = services.preview(member, spec)
+    assert (seen.fits, [one.dimension for one in seen.violations]) == ("never", ["member:scheduled"])
+    assert not [one for one in services.preview(member, replace(spec, starts_at=None)).alternatives if one.starts_at]
 
 
 def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project, settings) -> None:

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.snapshot import Capacity, Stock
+from allocations.capacity.snapshot import Capacity, CapacitySnapshot
 from allocations.cluster import kinds
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
@@ -90,7 +90,7 @@ def watch(*bodies: dict[str, Any], gone: bool = False) -> datetime | None:
 
 
 def free(*offerings: str) -> list[int]:
-    return [Stock().capacity(Offering.objects.get(key=key)).free for key in offerings]
+    return [CapacitySnapshot().capacity(Offering.objects.get(key=key)).free for key in offerings]
 
 
 def due() -> set[str]:
@@ -103,7 +103,7 @@ def due() -> set[str]:
 def test_a_device_plugins_gpus_whose_share_others_ask_for_are_not_free() -> None:
     assert free("l40s/whole") == [8]
     watch(pod("l40s-0", 40))
-    assert Stock().capacity(Offering.objects.get(key="l40s/whole")) == Capacity(total=5, held=0, free=5)
+    assert CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole")) == Capacity(total=5, held=0, free=5)
     assert PoolUse.objects.get(pool__key="l40s/gpu").blocked == 3
     watch(pod("l40s-0", 40), gone=True)
     assert free("l40s/whole") == [8]
@@ -115,7 +115,7 @@ def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> Non
     assert free(*offerings) == [8, 16, 56]
     watch(pod("h100-0", 150))
     assert free(*offerings) == [1, 3, 13]
-    assert Stock().capacity(Offering.objects.get(key="h100/whole")).total == 8
+    assert CapacitySnapshot().capacity(Offering.objects.get(key="h100/whole")).total == 8
     watch(pod("h100-0", 150), gone=True)
     assert free(*offerings) == [8, 16, 56]
 
@@ -125,11 +125,12 @@ def test_by_states_as_much_fits_as_card_by_card() -> None:
     flavor = Flavor.objects.get(name="h100")
     there = flavor_devices.of([flavor])[flavor.pk]
     each = type(there)(there.cards, there.geometry)
-    pieces = [
-        flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")
+    shapes = [
+        flavor_devices.slice_shape(offering)
+        for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")
     ]
-    assert [there.total(piece) for piece in pieces] == [each.total(piece) for piece in pieces]
-    assert there.together(flavor_devices.piece(flavor.offerings.get(kind="whole")), (), spread=True) == 1
+    assert [there.total(shape) for shape in shapes] == [each.total(shape) for shape in shapes]
+    assert there.max_colocated(flavor_devices.slice_shape(flavor.offerings.get(kind="whole")), (), spread=True) == 1
 
 
 def test_operators_read_what_is_wrong_with_a_node_that_stays_offered() -> None:

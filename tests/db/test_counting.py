@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from allocations.capacity.counted import recount_those_of
+from allocations.capacity.recount import recount_those_of
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
 from portal.tenants import services as tenants
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Offering
 from quotas.limits import counting, services
-from quotas.limits.models import PARTS, Limit, LimitUse
+from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 from tests.support.cluster.waiting import eventually
 from tests.support.pages import asked
 from tests.support.people import person
@@ -41,7 +41,7 @@ def used(limit: Limit) -> Fraction:
 
 def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
     allocation = uuid4()
-    counting.take(allocation, [limit], counting.draw(whole, 2))
+    counting.take(allocation, [limit], counting.demand(whole, 2))
     assert used(limit) == 2
     counting.give_back(allocation)
     counting.give_back(allocation)
@@ -52,7 +52,7 @@ def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
 def test_one_too_many_counts_against_nothing(limit, whole, team):
     mine = services.set_limit("lead", team, whole, 9)
     with pytest.raises(counting.NoRoom) as caught:
-        counting.take(uuid4(), [mine, limit], counting.draw(whole, 4))
+        counting.take(uuid4(), [mine, limit], counting.demand(whole, 4))
     assert caught.value.limit == limit
     assert used(limit) == used(mine) == 0
     assert not LimitUse.objects.exists()
@@ -63,30 +63,30 @@ def test_a_seventh_of_a_card_is_counted_exactly(project):
     slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
     limit = services.set_limit("lead", project, None, 1)
     for _ in range(7):
-        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
     assert used(limit) == 7 * slice_.gpu_share <= 1
     with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.draw(slice_, 1))
+        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
 
 
 def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, whole, project):
     first, second = uuid4(), uuid4()
-    counting.take(first, [limit], counting.draw(whole, 2))
-    counting.take(second, [limit], counting.draw(whole, 1))
+    counting.take(first, [limit], counting.demand(whole, 2))
+    counting.take(second, [limit], counting.demand(whole, 1))
     services.set_limit("lead", project, whole.flavor, 1)
     assert used(limit) == 3
     with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.draw(whole, 1))
+        counting.take(uuid4(), [limit], counting.demand(whole, 1))
     counting.give_back(first)
     limit.refresh_from_db()
-    assert (limit.units_used, limit.allowance) == (1, PARTS)
+    assert (limit.units_used, limit.allowance) == (1, FRACTION_BASE)
 
 
 def test_a_new_limit_begins_with_what_is_held(project, whole):
-    held = [(uuid4(), counting.draw(whole, 2)), (uuid4(), counting.draw(whole, 2))]
+    held = [(uuid4(), counting.demand(whole, 2)), (uuid4(), counting.demand(whole, 2))]
     limit = services.set_limit("lead", project, whole, 3, uses=held)
     assert used(limit) == 4
-    assert limit.allowance == 4 * PARTS
+    assert limit.allowance == 4 * FRACTION_BASE
 
 
 def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, other_team, project, whole):
@@ -112,7 +112,7 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
             for _ in range(5):
                 allocation: UUID = uuid4()
                 try:
-                    counting.take(allocation, [limit], counting.draw(whole, 1))
+                    counting.take(allocation, [limit], counting.demand(whole, 1))
                     got.append(allocation)
                 except counting.NoRoom:
                     pass
@@ -134,7 +134,7 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
     services.set_limit("operator", team, whole.pool, 4)
 
     def set_it() -> None:
-        made.append(limit_services.set_limit(lead, project, None, limit_services.Terms(9)))
+        made.append(limit_services.set_limit(lead, project, None, limit_services.LimitSpec(9)))
         connection.close()
 
     setting = Thread(target=set_it)
@@ -167,7 +167,7 @@ def test_a_team_that_moves_counts_where_it_is(team, project, whole):
     asked(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
-    transfer.move_team(team, product, actor="operator")
+    transfer.move_team(person(platform_role="operator"), team, product)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 0, "product": 2}
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.headroom import Availability
 from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.phases import Phase
@@ -32,36 +32,36 @@ def member(team):
     return person(team)
 
 
-def wish(*requests, **parts) -> AllocationRequest:
+def claim_request(*requests, **parts) -> AllocationRequest:
     return AllocationRequest(
         project="vision-train", offering="h100/claim", claim=CustomClaim({"requests": list(requests), **parts})
     )
 
 
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
-    row = services.request(member, wish({"device": "gpu", "count": 2}))
+    row = services.request(member, claim_request({"device": "gpu", "count": 2}))
     assert custom_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
     asked = spec_of_row.of(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
-    assert asked.claim is not None
-    assert asked.claim["devices"]["requests"][0]["exactly"]["count"] == 2
+    assert asked.claim_spec is not None
+    assert asked.claim_spec["devices"]["requests"][0]["exactly"]["count"] == 2
 
 
 def test_its_price_is_that_of_the_most_it_can_take(fleet, member, project):
-    assert services.preview(member, wish({"count": 2})).price_per_hour == Fraction(32, 5)
-    small = services.preview(member, wish({"device": "mig", "profile": "1g.10gb"}))
+    assert services.preview(member, claim_request({"count": 2})).price_per_hour == Fraction(32, 5)
+    small = services.preview(member, claim_request({"device": "mig", "profile": "1g.10gb"}))
     assert small.price_per_hour == Fraction(16, 5) / 7
 
 
 def test_it_costs_that_price_once_asked(fleet, member, project):
-    row = services.request(member, wish({"count": 2}))
+    row = services.request(member, claim_request({"count": 2}))
     detail = selectors.details([row])[row.pk]
     assert detail.per_hour == Fraction(32, 5)
 
 
 def test_mps_is_not_for_cards_that_are_cut_on_demand(fleet, member, project):
     with pytest.raises(Invalid, match="TimeSlicing") as refused:
-        services.preview(member, wish({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
+        services.preview(member, claim_request({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
     assert list(refused.value.errors) == ["claim.config[0].sharing.strategy"]
 
 
@@ -69,39 +69,39 @@ def test_what_kubernetes_would_not_take_for_its_length_is_told_beforehand(fleet,
     values = [f"{number}{'é' * 62}" for number in range(32)]
     long = {"name": "productName", "operator": "in", "value": values}
     with pytest.raises(Invalid) as refused:
-        services.preview(member, wish({"attributes": [long, long, long]}))
+        services.preview(member, claim_request({"attributes": [long, long, long]}))
     assert list(refused.value.errors) == ["claim.requests[0]"]
 
 
 def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member, project, team):
-    row = services.request(member, wish({"count": 3}))
+    row = services.request(member, claim_request({"count": 3}))
     Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE)
-    assert Stock([team]).mine(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
-    assert services.preview(member, wish({"count": 1})).fits == "now"
-    assert services.preview(member, wish({"count": 2})).fits == "queue"
+    assert Availability([team]).headroom(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
+    assert services.preview(member, claim_request({"count": 1})).fits == "now"
+    assert services.preview(member, claim_request({"count": 2})).fits == "queue"
     assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
 
 
 def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
     with pytest.raises(Refused) as refused:
-        services.request(member, wish({"count": 5}))
-    (binding,) = refused.value.dimensions
-    assert (binding.reason, binding.dimension) == ("quota_exceeded", "team:h100/slices")
-    assert (binding.limit, binding.used, binding.requested) == (4, 0, 5)
+        services.request(member, claim_request({"count": 5}))
+    (violation,) = refused.value.violations
+    assert (violation.reason, violation.dimension) == ("quota_exceeded", "team:h100/slices")
+    assert (violation.limit, violation.used, violation.requested) == (4, 0, 5)
 
 
 def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, project):
     with pytest.raises(Refused) as refused:
-        services.request(member, wish({"count": 9}))
-    assert refused.value.dimensions[0].reason == "never_fits"
-    assert refused.value.dimensions[0].hint == "Ask for at most 8."
+        services.request(member, claim_request({"count": 9}))
+    assert refused.value.violations[0].reason == "never_fits"
+    assert refused.value.violations[0].hint == "Ask for at most 8."
 
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
     take(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
-    assert services.preview(member, wish({"count": 1})).fits == "now"
-    assert services.preview(member, wish({"count": 2})).fits == "queue"
-    assert services.preview(member, wish({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
+    assert services.preview(member, claim_request({"count": 1})).fits == "now"
+    assert services.preview(member, claim_request({"count": 2})).fits == "queue"
+    assert services.preview(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_what_does_not_go_together_is_named_by_field(fleet, member, project, wro
 @pytest.mark.parametrize("alone", [{"cel": ["true"]}, {"admin_access": True}])
 def test_operators_alone_may_write_cel_and_look_at_what_others_have(fleet, member, project, alone):
     with pytest.raises(Forbidden):
-        services.preview(member, wish({"device": "gpu", **alone}))
+        services.preview(member, claim_request({"device": "gpu", **alone}))
 
 
 def test_admin_access_needs_a_marked_project_and_draws_nothing(fleet, team, project):
     operator = person(team, platform_role="operator")
-    look = wish({"device": "gpu", "count": "all", "admin_access": True})
+    look = claim_request({"device": "gpu", "count": "all", "admin_access": True})
     with pytest.raises(Refused, match="not marked"):
         services.request(operator, look)
     project.admin_access = True
@@ -145,7 +145,7 @@ def test_admin_access_needs_a_marked_project_and_draws_nothing(fleet, team, proj
 def test_without_published_devices_it_says_so(fleet, member, project):
     MirrorObject.objects.all().delete()
     with pytest.raises(Refused, match="No device"):
-        services.preview(member, wish({"count": 1}))
+        services.preview(member, claim_request({"count": 1}))
 
 
 def test_the_vocabulary_is_served(fleet, member):

@@ -29,8 +29,8 @@ def member(team: Team, project: Project) -> User:
     return member_of(team)
 
 
-def asked(member: User, project: Project, profile: str, count: int = 1, **wish: Any) -> Allocation:
-    row = allocate(member, project, f"h100/mig-{profile}", count, **wish)
+def asked(member: User, project: Project, profile: str, count: int = 1, **fields: Any) -> Allocation:
+    row = allocate(member, project, f"h100/mig-{profile}", count, **fields)
     return spec_of_row.rows().get(pk=row.pk)
 
 

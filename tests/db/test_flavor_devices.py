@@ -4,7 +4,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.packing import Cards
+from allocations.capacity.packing import FlavorDevices
 from portal.tenants.models import Team
 from quotas.catalog.models import Device, Flavor
 from tests.support.claim_rows import h100_node, take
@@ -27,16 +27,16 @@ def flavor(team: Team) -> Flavor:
 @pytest.mark.parametrize("empty", [False, True])
 def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
     there = flavor_devices.of([flavor])[flavor.pk]
-    each = Cards(there.cards, there.geometry)
-    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
-    by_states = [there.total(piece, empty=empty) for piece in pieces]
+    each = FlavorDevices(there.cards, there.geometry)
+    shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]
+    by_states = [there.total(shape, empty=empty) for shape in shapes]
     assert len(each.cards) == 7
-    assert by_states == [each.total(piece, empty=empty) for piece in pieces]
+    assert by_states == [each.total(shape, empty=empty) for shape in shapes]
     assert max(by_states) > 0
 
 
 def test_how_much_fits_is_one_query(flavor: Flavor, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    pieces = [flavor_devices.piece(offering) for offering in flavor.offerings.select_related("flavor")]
+    shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]
     with django_assert_num_queries(1):
         there = flavor_devices.of([flavor])[flavor.pk]
-        assert [there.total(piece) for piece in pieces] == [there.total(piece) for piece in pieces]
+        assert [there.total(shape) for shape in shapes] == [there.total(shape) for shape in shapes]

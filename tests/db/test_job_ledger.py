@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from allocations.capacity.snapshot import Capacity, Stock
+from allocations.capacity.headroom import Availability
+from allocations.capacity.snapshot import Capacity, CapacitySnapshot
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
@@ -102,7 +103,7 @@ def seen(body: dict[str, Any], seconds: float, *, live: bool = True, gone: bool 
 
 
 def capacity() -> Capacity:
-    return Stock().capacity(Offering.objects.get(key="l40s/whole"))
+    return CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole"))
 
 
 def intervals() -> list[tuple[datetime, datetime | None, bool, bool]]:
@@ -455,6 +456,6 @@ def test_gpus_of_a_pod_that_nobody_queued_are_no_part_of_what_is_offered() -> No
 
 def test_a_jobs_use_of_the_teams_quota_leaves_less_to_get(team: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
-    before = Stock([team]).mine(team, offering).can_get_now
+    before = Availability([team]).headroom(team, offering).can_get_now
     record_observations(LOCAL, [seen(workload(), 0)])
-    assert Stock([team]).mine(team, offering).can_get_now == before - 2
+    assert Availability([team]).headroom(team, offering).can_get_now == before - 2

@@ -22,8 +22,8 @@ def member(team):
     return person(team)
 
 
-def requested(member, **wish) -> Allocation:
-    row = services.request(member, AllocationRequest.from_json({"project": "vision-train", **wish}))
+def requested(member, **fields) -> Allocation:
+    row = services.request(member, AllocationRequest.from_json({"project": "vision-train", **fields}))
     return spec_of_row.rows().get(pk=row.pk)
 
 

@@ -77,7 +77,7 @@ def test_the_preview_says_what_of_its_node_goes_with_all_slices(fleet, browser):
 def test_what_cannot_be_had_stays_in_sight_disabled_and_with_the_reason(fleet, browser):
     page = browser.get("/request")
     offer = next(o for choice in page.context["choices"] for o in choice.offers if o.key.startswith("t4/"))
-    assert offer.why_not == "Team vision has no quota of it; an operator can give it a limit."
+    assert offer.unavailable == "Team vision has no quota of it; an operator can give it a limit."
     assert "Shared, not isolated" in text(page)
     assert f'value="{offer.key}" disabled' in text(page)
 

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 
 from allocations.capacity import device_inventory, flavor_devices
-from allocations.capacity.snapshot import Stock
+from allocations.capacity.quota_usage import QuotaUsage
+from allocations.capacity.snapshot import CapacitySnapshot
 from allocations.cluster import names
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterUnavailable
@@ -186,9 +187,9 @@ def test_the_same_device_is_held_in_both_and_each_hold_is_its_own_interval(twins
 def test_a_hold_takes_from_the_capacity_of_its_own_cluster_alone(twins: dict[str, Twin]) -> None:
     record_observations(FAR, hold(twins[FAR].row))
     offered = {cluster: twin.offering("h100/whole") for cluster, twin in twins.items()}
-    assert {cluster: Stock().capacity(one).free for cluster, one in offered.items()} == {LOCAL: 4, FAR: 3}
+    assert {cluster: CapacitySnapshot().capacity(one).free for cluster, one in offered.items()} == {LOCAL: 4, FAR: 3}
     cards = flavor_devices.of([one.flavor for one in offered.values()])
-    fits = {c: cards[one.flavor_id].total(flavor_devices.piece(one)) for c, one in offered.items()}
+    fits = {c: cards[one.flavor_id].total(flavor_devices.slice_shape(one)) for c, one in offered.items()}
     assert fits == {LOCAL: 4, FAR: 3}
     taken = {c: sorted(card.name for card in cards[one.flavor_id].cards if card.taken) for c, one in offered.items()}
     assert taken == {LOCAL: [], FAR: ["gpu-1"]}
@@ -207,7 +208,7 @@ def test_a_job_draws_on_the_quota_of_its_own_cluster_alone(team: Team, twins: di
     workload(FAR, str(uuid4()), twins[FAR].flavors["l40s"])
     workload(LOCAL, str(uuid4()), twins[FAR].flavors["l40s"])  # whoever made a flavor of that name there
     pools = {cluster: Pool.objects.get(flavor__name=twin.flavors["l40s"]) for cluster, twin in twins.items()}
-    used = {cluster: Stock().units_by_queue(pool)["team-vision"] for cluster, pool in pools.items()}
+    used = {cluster: QuotaUsage().units_by_queue(pool)["team-vision"] for cluster, pool in pools.items()}
     assert used == {LOCAL: 0, FAR: 2}
 
 

@@ -67,7 +67,7 @@ def test_etcd_is_restored_from_a_backup(
     """By each path one allocation is held all along, one was released since the backup, and others were made since."""
     epoch = _epoch()
     with under_fault(within_s=RIGHT_WITHIN_S):
-        kept, released = zip(*(_two_held(crowd, path) for path in registry.PATHS), strict=True)
+        kept, released = zip(*(_two_held(crowd, path) for path in registry.BACKENDS), strict=True)
         pods = {row: _running_pod(kubectl, row) for row in (*kept, *released)}
         charged = _charged(kept, released)
         copied = etcd.copy(local, tmp_path / "etcd")
@@ -75,7 +75,9 @@ def test_etcd_is_restored_from_a_backup(
         crowd.release([row for row in crowd.live() if row not in kept])
         crowd.ask(SINCE)
         made = [
-            row for path in registry.PATHS for row in eventually(partial(_held_since, crowd, path, kept), within_s=60)
+            row
+            for path in registry.BACKENDS
+            for row in eventually(partial(_held_since, crowd, path, kept), within_s=60)
         ]
         for row in released:
             wait_for(row, Phase.ENDED, within_s=60)
@@ -157,7 +159,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
 ) -> None:
     """Work that finds no space waits, and what is held stays held; then all of it is done without anyone asking."""
     with under_fault(within_s=RIGHT_WITHIN_S):
-        held, released = zip(*(_two_held(crowd, path) for path in registry.PATHS), strict=True)
+        held, released = zip(*(_two_held(crowd, path) for path in registry.BACKENDS), strict=True)
         charged = _charged(held, released)
         quota_bytes = Etcd(local.home).size_bytes() + ROOM_BYTES
         with etcd.with_quota(local, quota_bytes, tmp_path / "etcd.log"):

@@ -39,18 +39,18 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
     local: Local, crowd: Crowd, under_fault: Fault
 ) -> None:
     """The client sends a request again until it is answered, with the same Idempotency-Key."""
-    wishes, url = crowd.wishes(IN_FLIGHT), f"{local.home.url}/api/v1/allocations"
-    tokens = {user: _token(user) for user in {user for user, _, _ in wishes}}
+    planned, url = crowd.requests(IN_FLIGHT), f"{local.home.url}/api/v1/allocations"
+    tokens = {user: _token(user) for user in {user for user, _, _ in planned}}
 
-    def ask(wish: tuple[User, Project, str]) -> str:
-        user, project, offering = wish
+    def ask(one: tuple[User, Project, str]) -> str:
+        user, project, offering = one
         headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
         body = {"project": project.slug, "offering": offering}
         return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=60)
 
     with under_fault(asked=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()
-        asked = [pool.submit(ask, wish) for wish in wishes]
+        asked = [pool.submit(ask, one) for one in planned]
         asked[len(asked) // 4].result()
         local.kill("web")
         ids = {future.result() for future in asked}

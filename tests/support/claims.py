@@ -7,7 +7,7 @@ from allocations.claims import published, vocabulary
 from allocations.claims.fit import Fleet
 from allocations.claims.model import Claim
 from allocations.claims.parse import parse
-from allocations.claims.units import Draw, Draws
+from allocations.claims.units import DeviceDemand, DeviceDemands
 from allocations.cluster import kinds
 from deploy.local.fleet import slices, spec
 from portal.core.errors import Invalid
@@ -50,16 +50,16 @@ def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
     return {}
 
 
-def draws() -> Draws:
-    """What an H100 with dynamic MIG draws on its pool, as the catalogue has it."""
+def demands() -> DeviceDemands:
+    """What an H100 with dynamic MIG takes of its pool, as the catalogue has it."""
     cut = TABLES["H100-80GB"]
     whole = Slices(cut.compute, cut.memory)
-    return Draws(
-        whole=_draw(whole, whole),
-        profiles={p.name: _draw(Slices(p.compute, p.size), whole) for p in cut.profiles},
+    return DeviceDemands(
+        whole=_demand(whole, whole),
+        profiles={p.name: _demand(Slices(p.compute, p.size), whole) for p in cut.profiles},
     )
 
 
-def _draw(slices_: Slices, whole: Slices) -> Draw:
+def _demand(slices_: Slices, whole: Slices) -> DeviceDemand:
     amounts = {"gpu-portal.io/compute-slices": slices_.compute, "gpu-portal.io/memory-slices": slices_.memory}
-    return Draw(amounts, gpu_share(slices_, whole), memory_part(slices_, whole))
+    return DeviceDemand(amounts, gpu_share(slices_, whole), memory_part(slices_, whole))

@@ -39,9 +39,9 @@ def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
     return cluster
 
 
-def allocate(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **wish: Any) -> Allocation:
+def allocate(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **fields: Any) -> Allocation:
     return services.request(
-        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **wish})
+        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **fields})
     )
 
 

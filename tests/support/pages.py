@@ -30,8 +30,8 @@ def text(response: Any) -> str:
 
 
 def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
-    wish = AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **values})
-    return services.request(user, wish)
+    spec = AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **values})
+    return services.request(user, spec)
 
 
 def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "", **changes: object) -> Allocation:

@@ -130,7 +130,9 @@ def world(team: Team, other: Team, project: Project) -> World:
         "operator": person(platform_role="operator"),
     }
     User.objects.create(username="anyone")
-    limit = limit_services.set_limit(people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.Terms(4))
+    limit = limit_services.set_limit(
+        people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
+    )
     made = World(allocate(people["member"], project), limit, job("train", project.namespace))
     made.clients["anonymous"] = APIClient()
     for role, user in people.items():

@@ -4,16 +4,17 @@ import pytest
 
 from allocations.claims import config
 from allocations.claims.reading import Errors
+from allocations.domain.allocation_spec import Sharing
 from quotas.catalog import quantities
 
 
-def wrong(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> dict[str, list[str]]:
+def wrong(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> dict[str, list[str]]:
     errors = Errors()
     config.read(document, "sharing", errors, device, devices)
     return errors.found
 
 
-def right(document: object, device: str = "gpu", devices: int = config.MOST_DEVICES) -> config.Sharing:
+def right(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> Sharing:
     errors = Errors()
     found = config.read(document, "sharing", errors, device, devices)
     assert errors.found == {}
@@ -22,7 +23,7 @@ def right(document: object, device: str = "gpu", devices: int = config.MOST_DEVI
 
 def test_builds_a_gpu_config_for_time_slicing():
     sharing = right({"strategy": "TimeSlicing", "interval": "Long"})
-    assert config.opaque(sharing, ["gpu"]) == {
+    assert config.opaque(sharing, "gpu", ["gpu"]) == {
         "requests": ["gpu"],
         "opaque": {
             "driver": "gpu.nvidia.com",
@@ -45,7 +46,7 @@ def test_builds_a_mig_config_for_mps_with_its_limits():
         },
         "mig",
     )
-    parameters = config.opaque(sharing)["opaque"]["parameters"]
+    parameters = config.opaque(sharing, "mig")["opaque"]["parameters"]
     assert parameters["kind"] == "MigDeviceConfig"
     assert parameters["sharing"] == {
         "strategy": "MPS",
@@ -59,7 +60,7 @@ def test_builds_a_mig_config_for_mps_with_its_limits():
 
 def test_gives_back_what_was_given_and_nothing_else():
     given = {"strategy": "MPS", "active_thread_percentage": 0}
-    assert right(given).document() == given
+    assert right(given).to_json() == given
 
 
 @pytest.mark.parametrize(

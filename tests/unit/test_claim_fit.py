@@ -4,18 +4,18 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.claims import fit, units, why_not
+from allocations.claims import diagnostics, fit, units
 from allocations.claims.fit import Answer
-from allocations.claims.units import Draw, Draws
-from tests.support.claims import claim, draws, fleet
+from allocations.claims.units import DeviceDemand, DeviceDemands
+from tests.support.claims import claim, demands, fleet
 
 COMPUTE, MEMORY = "gpu-portal.io/compute-slices", "gpu-portal.io/memory-slices"
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 
 def most(*requests, **parts) -> tuple[int, int]:
-    drawn = units.most(claim(*requests, **parts), fleet("h100").devices, draws()).amounts
-    return drawn.get(COMPUTE, 0), drawn.get(MEMORY, 0)
+    demanded = units.most(claim(*requests, **parts), fleet("h100").devices, demands()).amounts
+    return demanded.get(COMPUTE, 0), demanded.get(MEMORY, 0)
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,27 @@ def test_counts_the_most_that_it_can_take(requests, amounts):
 
 
 def test_counts_the_price_of_the_dearest_too():
-    assert units.most(claim({"device": "gpu", "count": 2}), fleet("h100").devices, draws()).share == 2
+    assert units.most(claim({"device": "gpu", "count": 2}), fleet("h100").devices, demands()).share == 2
 
 
 def test_counts_shares():
     asked = claim({"device": "gpu", "count": 2, "capacity": {"shares": "3"}}, kind="l40s-shares")
-    shared = Draws(share=Draw({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4)))
+    shared = DeviceDemands(share=DeviceDemand({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4)))
     found = units.most(asked, fleet("l40s-shares").devices, shared)
-    assert found == Draw({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
+    assert found == DeviceDemand({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
 
 
 def test_tells_what_was_given_beyond_what_is_counted():
     devices = [device for device in fleet("h100").devices if device.kind == "gpu"]
     given = [(device, 1) for device in devices[:3]]
-    assert units.beyond({COMPUTE: 21, MEMORY: 24}, given, draws()) == {}
-    assert units.beyond({COMPUTE: 14, MEMORY: 24}, given, draws()) == {COMPUTE: 21}
-    assert units.beyond({}, [(devices[0], 3)], Draws(share=Draw({"x": 1}))) == {}
+    assert units.excess({COMPUTE: 21, MEMORY: 24}, given, demands()) == {}
+    assert units.excess({COMPUTE: 14, MEMORY: 24}, given, demands()) == {COMPUTE: 21}
+    assert units.excess({}, [(devices[0], 3)], DeviceDemands(share=DeviceDemand({"x": 1}))) == {}
 
 
 def test_says_what_it_cannot_count():
     with pytest.raises(units.Uncountable) as caught:
-        units.most(claim({"device": "mig"}), fleet("h100").devices, Draws(whole=Draw({"x": 1})))
+        units.most(claim({"device": "mig"}), fleet("h100").devices, DeviceDemands(whole=DeviceDemand({"x": 1})))
     assert caught.value.path == "claim.requests[0]"
     assert "in no pool" in caught.value.detail
 
@@ -136,64 +136,64 @@ def test_admin_access_sees_what_others_have():
     assert fits({"count": "all", "admin_access": True}, taken=first) is Answer.YES
 
 
-def never(*requests, **parts) -> why_not.Never:
-    found = why_not.never(claim(*requests, **parts), fleet("h100"))
+def infeasible(*requests, **parts) -> diagnostics.Infeasible:
+    found = diagnostics.infeasible(claim(*requests, **parts), fleet("h100"))
     assert found is not None
     return found
 
 
 def test_says_that_a_node_has_fewer():
-    found = never({"count": 9})
+    found = infeasible({"count": 9})
     assert (found.path, found.most) == ("claim.requests[0]", 8)
     assert found.hint == "Ask for at most 8."
 
 
 def test_says_what_devices_publish_instead():
-    found = never({"capacities": [{"name": "memory", "operator": ">=", "value": "200Gi"}]})
+    found = infeasible({"capacities": [{"name": "memory", "operator": ">=", "value": "200Gi"}]})
     assert "memory >= 200Gi" in found.detail
     assert "Mi" in found.hint
-    other = never({"attributes": [{"name": "architecture", "operator": "==", "value": "Ampere"}]})
+    other = infeasible({"attributes": [{"name": "architecture", "operator": "==", "value": "Ampere"}]})
     assert other.hint == "Here it is: Hopper."
 
 
 def test_says_which_constraint_binds():
-    found = never({"name": "gpu", "count": 8}, constraints=[{"match_attribute": ROOT, "requests": ["gpu"]}])
+    found = infeasible({"name": "gpu", "count": 8}, constraints=[{"match_attribute": ROOT, "requests": ["gpu"]}])
     assert found.path == "claim.constraints[0]"
     assert 1 < found.most < 8
     assert f"at most {found.most} as gpu" in found.hint
 
 
 def test_says_that_a_claim_is_on_one_node():
-    found = never({"count": 8}, {"count": 1})
+    found = infeasible({"count": 8}, {"count": 1})
     assert "several allocations" in found.hint
 
 
 def test_says_nothing_where_it_could_be_held():
-    assert why_not.never(claim({"count": 8}), fleet("h100", "h100-0/gpu-0", "h100-1/gpu-0")) is None
+    assert diagnostics.infeasible(claim({"count": 8}), fleet("h100", "h100-0/gpu-0", "h100-1/gpu-0")) is None
 
 
 def test_many_requests_that_are_plainly_too_much_are_not_tried_in_every_order():
     assert fits(*({"count": 1} for _ in range(9))) is Answer.NO
     assert fits(*({"device": "mig", "profile": "3g.40gb"} for _ in range(17))) is Answer.NO
     assert fits(*({"device": "mig", "profile": "3g.40gb"} for _ in range(16))) is Answer.YES
-    assert "several allocations" in never(*({"count": 1} for _ in range(9))).hint
+    assert "several allocations" in infeasible(*({"count": 1} for _ in range(9))).hint
 
 
 def test_the_constraint_that_cannot_hold_beside_another_is_told():
     both = [{"match_attribute": "parentUUID"}, {"distinct_attribute": "parentUUID"}]
-    found = never({"device": "mig", "profile": "1g.10gb", "count": 2}, constraints=both)
+    found = infeasible({"device": "mig", "profile": "1g.10gb", "count": 2}, constraints=both)
     assert found.path.startswith("claim.constraints")
 
 
 def test_conditions_that_no_device_meets_together_are_told():
     apart = [{"name": "profile", "operator": "==", "value": "1g.10gb"}]
     much = [{"name": "memory", "operator": ">=", "value": "60Gi"}]
-    found = never({"device": "mig", "attributes": apart, "capacities": much})
+    found = infeasible({"device": "mig", "attributes": apart, "capacities": much})
     assert "at once" in found.detail
 
 
 def test_parts_of_the_same_cards_are_not_all_to_be_had():
-    assert "same cards" in never({"device": "mig", "count": "all"}).detail
+    assert "same cards" in infeasible({"device": "mig", "count": "all"}).detail
 
 
 def test_as_many_cards_as_there_are_can_differ():

@@ -7,20 +7,18 @@ import pytest
 
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import claim_spec
+from allocations.domain.allocation_spec import Constraints, Sharing
 from tests.support import request_specs
 
 MIG = replace(
     request_specs.WHOLE,
     offering="h100/mig-1g.10gb",
     kind="mig",
-    profile="1g.10gb",
     count=2,
     device_class="mig.nvidia.com",
     selectors=("true",),
 )
-SHARES = replace(
-    request_specs.WHOLE, offering="l40s/shared", kind="shared", is_shared=True, count=2, capacity={"shares": "1"}
-)
+SHARES = replace(request_specs.WHOLE, offering="l40s/shared", kind="shared", count=2, capacity={"shares": "1"})
 UUID = "GPU-e6542525-917b-59be-84e0-64ef5525029c"
 
 
@@ -83,7 +81,7 @@ def test_what_a_claim_is_steered_to_can_be_read_from_it():
     ],
 )
 def test_slices_are_bound_as_the_request_says(request_, constraints, bound):
-    assert built(replace(request_, constraints=constraints)).get("constraints") == bound
+    assert built(replace(request_, constraints=Constraints.named(constraints))).get("constraints") == bound
 
 
 def test_a_share_takes_its_part_of_a_device():
@@ -122,7 +120,7 @@ def test_a_share_takes_its_part_of_a_device():
     ],
 )
 def test_pods_share_its_devices_as_the_driver_reads_it(request_, sharing, parameters):
-    (config,) = built(replace(request_, sharing=sharing))["config"]
+    (config,) = built(replace(request_, sharing=Sharing(**sharing)))["config"]
     assert config == {
         "opaque": {
             "driver": "gpu.nvidia.com",

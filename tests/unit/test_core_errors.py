@@ -1,11 +1,11 @@
-from portal.core.errors import Dimension, Invalid, Refused
+from portal.core.errors import Invalid, Refused, Violation
 
-FULL = Dimension("quota_exceeded", "team:l40s/gpu", 4, 4, 1, "vision holds 4 of 4.", "Release one.")
-TIGHT = Dimension("limit_exceeded", "member:l40s/gpu", 2, 2, 1, "You hold 2 of 2.", "Release one.")
+FULL = Violation("quota_exceeded", "team:l40s/gpu", 4, 4, 1, "vision holds 4 of 4.", "Release one.")
+TIGHT = Violation("limit_exceeded", "member:l40s/gpu", 2, 2, 1, "You hold 2 of 2.", "Release one.")
 
 
 def test_a_refusal_tells_the_first_dimension_flat_and_all_in_a_list():
-    assert Refused("quota_exceeded", "It is full.", "Release one.", dimensions=[FULL, TIGHT]).document() == {
+    assert Refused("quota_exceeded", "It is full.", "Release one.", violations=[FULL, TIGHT]).document() == {
         "type": "urn:gpu-portal:problem:quota_exceeded",
         "title": "Refused",
         "status": 409,

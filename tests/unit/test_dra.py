@@ -8,6 +8,7 @@ import pytest
 
 from allocations.cluster.backends import dra
 from allocations.connect import sample_pod
+from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import Ref, Seen, View
 from tests.support import request_specs
 
@@ -16,7 +17,7 @@ WHOLE = replace(
     count=2,
     selectors=("device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'",),
 )
-SPREAD = replace(WHOLE, spread=True)
+SPREAD = replace(WHOLE, constraints=Constraints(spread=True))
 EXACTLY = {
     "deviceClassName": "gpu.nvidia.com",
     "allocationMode": "ExactCount",
@@ -80,7 +81,7 @@ def test_spread_slices_are_a_claim_each():
 
 @pytest.mark.parametrize("clique", ["7f1c.3", ""])
 def test_what_is_to_share_an_nvlink_clique_starts_in_it_or_nowhere(clique: str):
-    together = replace(SPREAD, constraints=("same_clique",), clique=clique)
+    together = replace(SPREAD, constraints=Constraints(spread=True, same_clique=True), clique=clique)
     selectors = [made["spec"]["nodeSelector"] for made in dra.objects(together, View())[1::2]]
     assert [selector["nvidia.com/gpu.clique"] for selector in selectors] == [clique, clique]
 

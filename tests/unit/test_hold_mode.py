@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
+from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import Ref, ResolvedSpec, Seen, View
 from allocations.domain.observed import Intent, Situation
 from allocations.domain.phases import Phase, derive
@@ -173,7 +174,7 @@ class TestRelease:
 class TestGuard:
     """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
 
-    SPREAD = replace(WHOLE, spread=True, count=2)
+    SPREAD = replace(WHOLE, constraints=Constraints(spread=True), count=2)
     BOUND = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
     OPEN = Seen(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
 

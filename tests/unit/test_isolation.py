@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from allocations.domain.allocation_spec import Sharing
+from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.isolation import Isolation, of_allocation, of_slice
 from allocations.requests.advice import warnings
 
@@ -29,7 +31,7 @@ def test_mps_tells_its_limits():
 
 
 def test_pods_that_share_a_claim_are_not_isolated_from_each_other():
-    found = of_allocation(MIG, {"strategy": "TimeSlicing"}, None)
+    found = of_allocation(MIG, Sharing("TimeSlicing"), None)
     assert found.level == "none"
     assert "TimeSlicing" in found.note
 
@@ -45,12 +47,12 @@ def test_pods_that_share_a_claim_are_not_isolated_from_each_other():
     ],
 )
 def test_a_claim_is_as_isolated_as_the_least_that_it_may_get(claim, level):
-    assert of_allocation(Isolation("full"), {}, claim).level == level
+    assert of_allocation(Isolation("full"), Sharing(), CustomClaim(claim)).level == level
 
 
 def test_a_claim_on_cards_that_take_turns_is_as_they_are():
     claim = {"requests": [{"name": "a", "device": "gpu"}]}
-    assert of_allocation(SHARED, {}, claim) == SHARED
+    assert of_allocation(SHARED, Sharing(), CustomClaim(claim)) == SHARED
 
 
 @pytest.mark.parametrize(

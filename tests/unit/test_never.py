@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from allocations.domain.admission import Ask, Counted
-from allocations.requests.rules import bindings, fits
+from allocations.domain.admission import AdmissionInput, Counted
+from allocations.requests.rules import fits, violations
 from quotas.limits.tree import Quota, Tree
 
 PARENTS = {
@@ -34,9 +34,9 @@ class World:
     limits: dict[str, int]
     count: int
 
-    def ask(self) -> Ask:
+    def ask(self) -> AdmissionInput:
         tree, own = Tree(PARENTS, self.quotas), self.quotas["vision"]
-        return Ask(
+        return AdmissionInput(
             offering="h100/whole",
             pool="h100/slices",
             kind="whole",
@@ -87,7 +87,7 @@ WORLDS = st.builds(
 @given(WORLDS)
 def test_raising_what_is_named_makes_it_possible_and_raising_less_does_not(world):
     assume(fits(world.ask()) == "never")
-    named = [binding.dimension for binding in bindings(world.ask())]
+    named = [violation.dimension for violation in violations(world.ask())]
     assert len(named) == len(set(named))
     everything = world
     for dimension in named:

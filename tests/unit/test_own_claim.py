@@ -1,18 +1,20 @@
 """The objects of a claim of one's own: as it was built, addressed by its requests, not charged for what it looks at."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from allocations.claims import spec
 from allocations.cluster.backends import dra
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import own_claim, project
+from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.domain.objects import Ref, Seen, View
 from tests.support import request_specs
 from tests.support.claims import claim, words
 
 BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
-REQUEST = replace(request_specs.WHOLE, kind="claim", claim=BUILT)
+REQUEST = replace(request_specs.WHOLE, kind="claim", claim=CustomClaim({}, BuiltClaim(BUILT, {}, Fraction(1))))
 (PART,) = dra.parts(REQUEST)
 
 
@@ -28,7 +30,7 @@ def raw(**result: Any) -> dict[str, Any]:
 
 def test_the_claim_is_applied_as_it_was_built():
     assert dra.claim(REQUEST, PART)["spec"] == BUILT
-    assert own_claim.requests(REQUEST.claim or {}) == ["big", "slice-1"]
+    assert own_claim.requests(BUILT) == ["big", "slice-1"]
 
 
 def test_pods_pick_its_requests_by_number():

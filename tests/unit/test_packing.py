@@ -5,16 +5,18 @@ from fractions import Fraction
 
 import pytest
 
-from allocations.capacity.packing import Card, Cards, Piece
+from allocations.capacity import device_choice
+from allocations.capacity.cards import Card, SliceShape
+from allocations.capacity.packing import FlavorDevices
 from quotas.catalog import layouts
 from quotas.catalog.mig_tables import TABLES
 
 H100 = TABLES["H100-80GB"]
-WHOLE = Piece("whole")
+WHOLE = SliceShape("whole")
 
 
-def mig(profile: str) -> Piece:
-    return Piece("mig", profile)
+def mig(profile: str) -> SliceShape:
+    return SliceShape("mig", profile)
 
 
 def device(card: str, profile: str, start: int) -> str:
@@ -38,8 +40,8 @@ def node(count: int, name: str = "h100-0", clique: str = "") -> list[Card]:
     return [card(number, node=name, clique=clique) for number in range(count)]
 
 
-def cut(*cards: Card) -> Cards:
-    return Cards(cards, H100)
+def cut(*cards: Card) -> FlavorDevices:
+    return FlavorDevices(cards, H100)
 
 
 class TestRoom:
@@ -57,27 +59,27 @@ class TestRoom:
 
     def test_nothing_fits_on_a_card_that_somebody_has_whole(self) -> None:
         taken = cut(replace(card(0), taken=("gpu-0",)))
-        assert [taken.total(piece) for piece in (WHOLE, mig("1g.10gb"))] == [0, 0]
+        assert [taken.total(shape) for shape in (WHOLE, mig("1g.10gb"))] == [0, 0]
 
     def test_a_card_that_is_not_cut_is_taken_or_free(self) -> None:
-        assert Cards([card(0), replace(card(1), taken=("gpu-1",))]).total(WHOLE) == 1
+        assert FlavorDevices([card(0), replace(card(1), taken=("gpu-1",))]).total(WHOLE) == 1
 
     def test_shares_of_a_card_are_counted_once_for_each_claim(self) -> None:
-        share = Piece("shared", replicas=4)
-        there = Cards([replace(card(0), taken=("gpu-0",) * 3), card(1)])
+        share = SliceShape("shared", replicas=4)
+        there = FlavorDevices([replace(card(0), taken=("gpu-0",) * 3), card(1)])
         assert (there.total(share), there.total(share, empty=True)) == (5, 8)
 
     def test_parts_made_beforehand_are_there_or_taken(self) -> None:
         parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-1g10gb-19-4": "1g.10gb"}
-        there = Cards([replace(card(0), parts=parts, taken=("gpu-0-mig-3g40gb-9-0",))])
+        there = FlavorDevices([replace(card(0), parts=parts, taken=("gpu-0-mig-3g40gb-9-0",))])
         assert [there.total(mig(profile)) for profile in ("3g.40gb", "1g.10gb")] == [0, 1]
 
 
-class TestTogether:
+class TestColocated:
     CARDS = (*node(4, "a", "c1"), *node(4, "b", "c2"), *node(4, "c", "c2"))
 
     @pytest.mark.parametrize(
-        ("piece", "constraints", "spread", "most"),
+        ("shape", "constraints", "spread", "most"),
         [
             (WHOLE, (), False, 4),
             (WHOLE, (), True, 12),
@@ -92,30 +94,30 @@ class TestTogether:
         ],
     )
     def test_the_most_that_a_request_can_have(
-        self, piece: Piece, constraints: tuple[str, ...], spread: bool, most: int
+        self, shape: SliceShape, constraints: tuple[str, ...], spread: bool, most: int
     ) -> None:
-        assert cut(*self.CARDS).together(piece, constraints, spread=spread) == most
+        assert cut(*self.CARDS).max_colocated(shape, constraints, spread=spread) == most
 
     @pytest.mark.parametrize("constraint", ["same_clique", "same_pcie_root"])
     def test_nothing_where_the_hardware_does_not_tell(self, constraint: str) -> None:
         untold = cut(*(replace(card, clique="", pcie_root="") for card in self.CARDS))
-        assert untold.together(WHOLE, (constraint,), spread=False) == 0
+        assert untold.max_colocated(WHOLE, (constraint,), spread=False) == 0
 
     def test_what_is_taken_counts_now_and_not_ever(self) -> None:
         there = cut(replace(card(0), taken=("gpu-0",)), card(1))
-        assert there.together(WHOLE, (), spread=False) == 1
-        assert there.together(WHOLE, (), spread=False, empty=True) == 2
+        assert there.max_colocated(WHOLE, (), spread=False) == 1
+        assert there.max_colocated(WHOLE, (), spread=False, empty=True) == 2
 
     def test_the_clique_with_the_most_room_is_chosen(self) -> None:
-        assert cut(*self.CARDS).clique(WHOLE, 6, ("same_clique",), spread=True) == "c2"
-        assert cut(*self.CARDS).clique(WHOLE, 9, ("same_clique",), spread=True) == ""
+        assert device_choice.best_clique(cut(*self.CARDS), WHOLE, 6, ("same_clique",), spread=True) == "c2"
+        assert device_choice.best_clique(cut(*self.CARDS), WHOLE, 9, ("same_clique",), spread=True) == ""
 
 
-class TestSteer:
+class TestChoice:
     def chosen(
-        self, there: Cards, profile: str, count: int = 1, *constraints: str, spread: bool = False
+        self, there: FlavorDevices, profile: str, count: int = 1, *constraints: str, spread: bool = False
     ) -> list[str] | None:
-        found = there.steer(profile, count, constraints, spread=spread)
+        found = device_choice.choose_devices(there, profile, count, constraints, spread=spread)
         return None if found is None else [f"{card.node}/{card.name}" for card in found]
 
     def test_the_fuller_card_though_an_empty_one_comes_first(self) -> None:
@@ -142,10 +144,11 @@ class TestSteer:
 
     def test_nowhere(self) -> None:
         assert self.chosen(cut(card(0, ("4g.40gb", 0))), "4g.40gb") is None
-        assert self.chosen(Cards([card(0)]), "1g.10gb") is None
+        assert self.chosen(FlavorDevices([card(0)]), "1g.10gb") is None
 
     def test_what_is_under_way_stands_where_the_scheduler_will_put_it(self) -> None:
-        there = cut(card(0), card(1)).expecting([("4g.40gb", "GPU-h100-0-0"), ("3g.40gb", "GPU-h100-0-0")])
+        pending = [("4g.40gb", "GPU-h100-0-0"), ("3g.40gb", "GPU-h100-0-0")]
+        there = device_choice.with_pending(cut(card(0), card(1)), pending)
         assert there.total(mig("3g.40gb")) == 2
         assert self.chosen(there, "3g.40gb") == ["h100-0/gpu-1"]
 
@@ -163,7 +166,7 @@ def test_a_device_that_the_geometry_does_not_know_may_take_the_whole_card() -> N
 
 def test_whole_cards_beside_cut_ones_are_those_without_parts() -> None:
     parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-3g40gb-9-4": "3g.40gb"}
-    there = Cards([replace(card(0), parts=parts), card(1), card(2)])
+    there = FlavorDevices([replace(card(0), parts=parts), card(1), card(2)])
     assert (there.total(WHOLE), there.total(mig("3g.40gb"))) == (2, 2)
 
 
@@ -185,26 +188,26 @@ class TestBlockedCards:
 
     def test_on_one_node_no_more_fits_together_than_has_its_share(self) -> None:
         there = cut(*blocked("3", *node(4)), *node(2, "h100-1"))
-        assert there.together(WHOLE, (), spread=False) == 2
-        assert there.together(WHOLE, (), spread=True) == 3
-        assert there.together(WHOLE, (), spread=False, empty=True) == 4
+        assert there.max_colocated(WHOLE, (), spread=False) == 2
+        assert there.max_colocated(WHOLE, (), spread=True) == 3
+        assert there.max_colocated(WHOLE, (), spread=False, empty=True) == 4
 
     def test_slices_are_steered_to_nodes_where_all_have_their_share(self) -> None:
         there = cut(*blocked("1.5", card(0, ("1g.10gb", 0)), card(1)), *node(1, "h100-1"))
-        chosen = there.steer("3g.40gb", 1, (), spread=False)
+        chosen = device_choice.choose_devices(there, "3g.40gb", 1, (), spread=False)
         assert chosen is not None
         assert {one.node for one in chosen} == {"h100-1"}
-        assert there.steer("3g.40gb", 3, (), spread=False) is None
+        assert device_choice.choose_devices(there, "3g.40gb", 3, (), spread=False) is None
 
     def test_cards_that_are_not_cut_and_cards_that_are_shared(self) -> None:
-        assert Cards(blocked("1.25", *node(4))).total(WHOLE) == 2
-        assert Cards(blocked("1.25", *node(2))).total(Piece("shared", replicas=4)) == 3
+        assert FlavorDevices(blocked("1.25", *node(4))).total(WHOLE) == 2
+        assert FlavorDevices(blocked("1.25", *node(2))).total(SliceShape("shared", replicas=4)) == 3
 
     def test_cards_that_were_cut_beforehand(self) -> None:
         parts = {"gpu-0-mig-a": "3g.40gb", "gpu-0-mig-b": "1g.10gb"}
         (one,) = blocked("0.25", replace(card(0), parts=parts))
         sizes = {"3g.40gb": Fraction(1, 2), "1g.10gb": Fraction(1, 8)}
-        there = Cards([one], part_of=lambda profile: sizes[profile])
+        there = FlavorDevices([one], part_of=lambda profile: sizes[profile])
         assert [there.total(mig(profile)) for profile in sizes] == [0, 1]
 
 

@@ -7,8 +7,8 @@ import pytest
 from allocations.cluster.preflight.checks import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
 from allocations.cluster.preflight.facts import Expected, Flow, Gathered, Guard, Refused, Right, Status
 
-GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-gpu-taints", rules=1)
-BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-gpu-taints")
+GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-pod-placement", rules=1)
+BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-pod-placement")
 MAY, MAY_NOT = Right("patch", "", "pods"), Right("list", "", "secrets")
 EXPECTED = Expected(guards=(GUARD, BINDING), needed=(MAY,), unwanted=(MAY_NOT,))
 KUEUE = {
@@ -109,6 +109,11 @@ PROBLEMS = {
     "a guard missing": ({"guards": (BINDING,)}, "Guards", "kubectl apply"),
     "a guard unbound": ({"guards": (GUARD,)}, "Guards", "kubectl apply"),
     "a guard that only warns": ({"guards": (GUARD, replace(BINDING, fails_closed=False))}, "Guards", "kubectl apply"),
+    "a guard of an earlier release": (
+        {"guards": (GUARD, BINDING, replace(GUARD, name="gpu-portal-gpu-taints"))},
+        "Guards of earlier releases",
+        "kubectl delete validatingadmissionpolicy gpu-portal-gpu-taints",
+    ),
     "a guard of another release": ({"guards": (replace(GUARD, rules=2), BINDING)}, "Guards", "kubectl apply"),
     "no holder class": ({"holder_class": None}, "PriorityClass gpu-portal-holder", "kubectl apply"),
     "a holder class that preempts": (

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.domain.admission import Ask
-from allocations.requests.rules import bindings, fits, most_possible
+from allocations.domain.admission import AdmissionInput
+from allocations.requests.rules import fits, most_possible, violations
 
-SEVEN = Ask(
+SEVEN = AdmissionInput(
     offering="h100/mig-1g.10gb",
     pool="h100/slices",
     kind="mig",
@@ -20,54 +20,55 @@ SEVEN = Ask(
     used=0,
     team="vision",
     constraints=("same_gpu",),
-    together=7,
-    free_together=7,
+    max_colocated=7,
+    free_colocated=7,
 )
-ONE = replace(SEVEN, constraints=(), count=1, one_at_a_time=True, replicas=4, path="device-plugin", together=None)
+ONE = replace(SEVEN, constraints=(), count=1, one_at_a_time=True, replicas=4, path="device-plugin", max_colocated=None)
 
 
 def test_what_can_hold_is_let_through():
-    assert bindings(SEVEN) == []
+    assert violations(SEVEN) == []
     assert fits(SEVEN) == "now"
 
 
 def test_what_can_hold_later_queues():
-    assert fits(replace(SEVEN, free_together=5)) == "queue"
+    assert fits(replace(SEVEN, free_colocated=5)) == "queue"
 
 
 def test_what_never_holds_is_refused_with_what_would():
-    (found,) = bindings(replace(SEVEN, count=8))
+    (found,) = violations(replace(SEVEN, count=8))
     assert (found.reason, found.dimension, found.limit) == ("never_fits", "node:h100/mig-1g.10gb", 7)
     assert found.detail == "7 slices of h100/mig-1g.10gb can be on one GPU at most, and 8 were asked."
     assert found.hint == "Ask for at most 7, or leave out constraints.same_gpu."
 
 
 def test_a_clique_that_no_node_tells_is_refused_in_words():
-    (found,) = bindings(replace(SEVEN, constraints=("same_clique",), together=0, count=1))
+    (found,) = violations(replace(SEVEN, constraints=("same_clique",), max_colocated=0, count=1))
     assert "no node has the label nvidia.com/gpu.clique" in found.detail
     assert found.hint == "Leave this constraint out."
 
 
 def test_by_device_plugin_no_device_is_named():
-    (found,) = bindings(replace(SEVEN, path="device-plugin", constraints=("same_pcie_root",), together=None))
+    (found,) = violations(replace(SEVEN, path="device-plugin", constraints=("same_pcie_root",), max_colocated=None))
     assert found.reason == "never_fits"
     assert "names no device" in found.detail
     assert "DRA" in found.hint
 
 
 def test_fragments_that_do_not_fit_together_are_not_had_now():
-    assert fits(replace(SEVEN, constraints=(), count=10, free_together=9)) == "queue"
+    assert fits(replace(SEVEN, constraints=(), count=10, free_colocated=9)) == "queue"
 
 
 def test_one_at_a_time_is_one():
-    assert bindings(ONE) == []
-    (found,) = bindings(replace(ONE, count=2))
+    assert violations(ONE) == []
+    (found,) = violations(replace(ONE, count=2))
     assert (found.reason, found.limit, found.requested) == ("count_invalid", 1, 2)
     assert "failRequestsGreaterThanOne" in found.detail
 
 
 @pytest.mark.parametrize(
-    ("changed", "most"), [({}, 7), ({"constraints": ()}, 56), ({"one_at_a_time": True}, 1), ({"together": None}, 0)]
+    ("changed", "most"),
+    [({}, 7), ({"constraints": ()}, 56), ({"one_at_a_time": True}, 1), ({"max_colocated": None}, 0)],
 )
 def test_the_most_that_is_possible(changed, most):
     assert most_possible(replace(SEVEN, count=100, **changed)) == most

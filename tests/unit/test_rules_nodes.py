@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.domain.admission import Ask
-from allocations.requests.rules import bindings, fits, more_than_a_node, most_possible
+from allocations.domain.admission import AdmissionInput
+from allocations.requests.rules import fits, more_than_a_node, most_possible, violations
 
-WIDE = Ask(
+WIDE = AdmissionInput(
     offering="h100/whole",
     pool="h100/slices",
     kind="whole",
@@ -23,23 +23,23 @@ WIDE = Ask(
 
 
 def test_more_than_a_node_has_is_refused_with_both_ways_out():
-    binding = more_than_a_node(WIDE)
-    assert binding is not None
-    assert (binding.reason, binding.dimension, binding.limit) == ("never_fits", "node:h100/whole", 8)
-    assert binding.hint == "Ask for at most 8, or set constraints.spread for up to 12 on several nodes."
+    violation = more_than_a_node(WIDE)
+    assert violation is not None
+    assert (violation.reason, violation.dimension, violation.limit) == ("never_fits", "node:h100/whole", 8)
+    assert violation.hint == "Ask for at most 8, or set constraints.spread for up to 12 on several nodes."
 
 
 @pytest.mark.parametrize("quota", [8, 4])
 def test_spread_is_no_way_out_where_the_quota_ends_first(quota):
-    binding = more_than_a_node(replace(WIDE, quota=quota))
-    assert binding is not None
-    assert binding.hint == f"Ask for at most {quota}."
+    violation = more_than_a_node(replace(WIDE, quota=quota))
+    assert violation is not None
+    assert violation.hint == f"Ask for at most {quota}."
 
 
 @pytest.mark.parametrize("changed", [{"spread": True}, {"path": "device-plugin"}, {"count": 8}])
 def test_what_may_be_on_several_nodes_or_fits_on_one_is_let_through(changed):
     ask = replace(WIDE, **changed)
-    assert bindings(ask) == []
+    assert violations(ask) == []
     assert fits(ask) == "now"
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from allocations.cluster.backends import dra
 from allocations.domain.actions import Apply, Delete, Wanted, digest
+from allocations.domain.allocation_spec import Constraints
 from allocations.domain.objects import Applied, Ref, Seen, View
 from allocations.domain.observed import Intent, Situation
 from allocations.lifecycle.modes import hold
@@ -13,7 +14,7 @@ from tests.support import request_specs
 from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
 CARD, OTHER = "GPU-1", "GPU-2"
-STEERED = replace(request_specs.WHOLE, kind="mig", profile="1g.10gb", device_class="mig.nvidia.com", cards=(CARD,))
+STEERED = replace(request_specs.WHOLE, kind="mig", device_class="mig.nvidia.com", cards=(CARD,))
 GIVEN_UP = replace(STEERED, cards=())
 
 
@@ -62,7 +63,7 @@ def test_what_is_held_stays_whatever_it_was_steered_to():
 
 
 def test_claims_of_slices_that_are_spread_are_told_apart():
-    spread = replace(STEERED, spread=True, count=2, cards=("", OTHER))
+    spread = replace(STEERED, constraints=Constraints(spread=True), count=2, cards=("", OTHER))
     first = Ref("ResourceClaim", "vision-train", "train.0")
     view = View([Seen(first, "u", 1, allocation="train", facts={"devices": [], "cards": [CARD]})])
     assert dra.outdated(spread, view) == [[Ref("Pod", "vision-train", "train.0-holder")], [first]]

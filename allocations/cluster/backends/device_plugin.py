@@ -31,6 +31,18 @@ def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
     return False
 
 
+def claims(request: ResolvedSpec) -> list[Ref]:
+    return []
+
+
+def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+    return ()
+
+
+def finds_no_device(request: ResolvedSpec, view: View) -> bool:
+    return False
+
+
 def held(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
     return occupied(request, view) if hold_quota.has_followed(hold_quota.listing(request, view)) else ()
@@ -47,13 +59,13 @@ def occupied(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     admitted = lease.read(view.get(lease.ref(request)))
     since = admitted.admitted_at if admitted else None
     identity = f"{request.id}/{seen.uid}/{since.isoformat() if since else ''}"
-    reserved = Slice(slot=request.id, count=request.count, identity=identity, since=since, evidence=seen.ref)
+    reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=seen.ref)
     return (reserved, *_beyond(request, view))
 
 
 def _beyond(request: ResolvedSpec, view: View) -> Iterator[Slice]:
     """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
-    left = request.count
+    left = request.slices
     for pod in sorted(hold_quota.pods(request, view), key=lambda pod: pod.uid):
         amount = pod.facts.get("gpus", {}).get(request.resource, 0)
         if amount and is_on_node(pod.facts):
@@ -88,4 +100,4 @@ def annotations(request: ResolvedSpec) -> dict[str, str]:
 
 def quota(request: ResolvedSpec) -> dict[str, int]:
     """Slices by resource that its hold quota has."""
-    return {request.resource: request.count}
+    return {request.resource: request.slices}

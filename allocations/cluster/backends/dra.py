@@ -27,9 +27,9 @@ class Part(NamedTuple):
 
 
 def parts(request: ResolvedSpec) -> list[Part]:
-    if request.spread:
-        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.count)]
-    return [_part(request, names.claim(request.name), range(request.count))]
+    if request.constraints.spread:
+        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.slices)]
+    return [_part(request, names.claim(request.name), range(request.slices))]
 
 
 def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
@@ -47,7 +47,7 @@ def claim(request: ResolvedSpec, part: Part) -> Manifest:
             "namespace": request.namespace,
             "labels": lease.labels(request),
         },
-        "spec": claim_spec.build(request, part.slices) if request.claim is None else dict(request.claim),
+        "spec": claim_spec.build(request, part.slices) if request.claim_spec is None else dict(request.claim_spec),
     }
 
 
@@ -98,7 +98,7 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
 def _node_selector(request: ResolvedSpec) -> dict[str, str]:
     """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it. Where none has
     room, its name is empty and so is the selection: they are never apart."""
-    return {**request.node_selector, **({CLIQUE: request.clique} if "same_clique" in request.constraints else {})}
+    return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
 
 
 def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
@@ -140,8 +140,17 @@ def steered_to(claim_seen: Seen) -> tuple[str, ...]:
     return tuple(claim_seen.facts.get("cards", ()))
 
 
-def steered(part: Part, view: View) -> tuple[str, ...]:
-    """The card of each of the part's slices, "" where the scheduler chooses or the claim is not there."""
+def claims(request: ResolvedSpec) -> list[Ref]:
+    """What names its devices."""
+    return [part.claim for part in parts(request)]
+
+
+def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+    """The card of each slice, "" where the scheduler chooses or the claim is not there."""
+    return tuple(card for part in parts(request) for card in _requested_cards(part, view))
+
+
+def _requested_cards(part: Part, view: View) -> tuple[str, ...]:
     seen = view.get(part.claim)
     return steered_to(seen) if seen else ("",) * len(part.slices)
 
@@ -223,7 +232,7 @@ def guard(request: ResolvedSpec) -> dict[str, object]:
     claims = [part.claim.name for part in parts(request)]
     return {
         "mode": "dra",
-        **({"claims": claims} if request.spread else {"claim": claims[0]}),
+        **({"claims": claims} if request.constraints.spread else {"claim": claims[0]}),
         "resource": request.device_class,
         **_addressed(request),
         **({"share": request.pod_share.amounts} if request.node_share else {}),
@@ -235,15 +244,15 @@ def guard(request: ResolvedSpec) -> dict[str, object]:
 
 def _addressed(request: ResolvedSpec) -> dict[str, object]:
     """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
-    if request.claim is None:
-        return {"count": request.count}
-    named = own_claim.requests(request.claim)
+    if request.claim_spec is None:
+        return {"count": request.slices}
+    named = own_claim.requests(request.claim_spec)
     return {"count": len(named), "requests": named}
 
 
 def annotations(request: ResolvedSpec) -> dict[str, str]:
     """What a pod says beside the label: where slices are spread, which of them it gets."""
-    return {names.POD_SLICES: "0"} if request.spread else {}
+    return {names.POD_SLICES: "0"} if request.constraints.spread else {}
 
 
 def quota(request: ResolvedSpec) -> dict[str, int]:

@@ -1,12 +1,14 @@
-"""The slice paths by name. Each is a module of pure functions with the same names; a new path is a new module."""
+"""The backends by path. Each is a module of pure functions with the same names; what they can do is
+``allocations.domain.backend_capabilities``."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from allocations.cluster.backends import device_plugin, dra
 from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, View
 
 
-class SlicePath(Protocol):
+class Backend(Protocol):
     def objects(self, request: ResolvedSpec, view: View) -> list[Manifest]: ...
     def leftovers(self, request: ResolvedSpec) -> list[list[Ref]]: ...
     def outdated(self, request: ResolvedSpec, view: View) -> list[list[Ref]]: ...
@@ -17,10 +19,13 @@ class SlicePath(Protocol):
     def guard(self, request: ResolvedSpec) -> dict[str, object]: ...
     def annotations(self, request: ResolvedSpec) -> dict[str, str]: ...
     def quota(self, request: ResolvedSpec) -> dict[str, int]: ...
+    def claims(self, request: ResolvedSpec) -> list[Ref]: ...
+    def requested_cards(self, request: ResolvedSpec, view: View) -> tuple[str, ...]: ...
+    def finds_no_device(self, request: ResolvedSpec, view: View) -> bool: ...
 
 
-PATHS: dict[str, SlicePath] = {"dra": dra, "device-plugin": device_plugin}
+BACKENDS: Mapping[str, Backend] = {"dra": dra, "device-plugin": device_plugin}
 
 
-def of(request: ResolvedSpec) -> SlicePath:
-    return PATHS[request.path]
+def backend_of(request: ResolvedSpec) -> Backend:
+    return BACKENDS[request.path]

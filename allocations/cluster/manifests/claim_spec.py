@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from allocations.cluster import card_selector, names
 from allocations.cluster.manifests import gpu_config
 from allocations.domain.objects import Manifest, ResolvedSpec
+from quotas.catalog.nvidia import DRA_DRIVER
 
-PARENT = "gpu.nvidia.com/parentUUID"
-CARD = "gpu.nvidia.com/uuid"
+PARENT = f"{DRA_DRIVER}/parentUUID"
+CARD = f"{DRA_DRIVER}/uuid"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 
 
@@ -41,10 +42,10 @@ def _constraints(request: ResolvedSpec) -> list[Manifest]:
     """Over all requests of the claim. A whole GPU is its own card, so of those only roots can bind."""
     card = {"mig": PARENT, "shared": CARD}.get(request.kind)
     bound: list[Manifest] = []
-    if "same_gpu" in request.constraints and card:
+    if request.constraints.same_gpu and card:
         bound.append({"matchAttribute": card})
-    if "same_pcie_root" in request.constraints:
+    if request.constraints.same_pcie_root:
         bound.append({"matchAttribute": PCIE_ROOT})
-    if "distinct_gpus" in request.constraints and card:
+    if request.constraints.distinct_gpus and card:
         bound.append({"distinctAttribute": card})
     return bound

@@ -4,10 +4,11 @@ The driver decodes it strictly, on the node, where a mistake would only show as 
 in is checked before (``allocations.claims.config``). Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-DRIVER = "gpu.nvidia.com"
+from allocations.domain.allocation_spec import MPS, TIME_SLICING, Sharing
+from quotas.catalog.nvidia import DRA_DRIVER
+
 API_VERSION = "resource.nvidia.com/v1beta1"
 _MPS_FIELDS = {
     "active_thread_percentage": "defaultActiveThreadPercentage",
@@ -16,14 +17,15 @@ _MPS_FIELDS = {
 }
 
 
-def opaque(sharing: Mapping[str, Any], *, is_mig: bool) -> dict[str, Any]:
-    """``sharing`` as the REST contract has it: strategy TimeSlicing with interval, or MPS with its limits."""
-    chosen: dict[str, Any] = {"strategy": sharing["strategy"]}
-    if sharing["strategy"] == "TimeSlicing" and not is_mig and sharing.get("interval"):
-        chosen["timeSlicingConfig"] = {"interval": sharing["interval"]}
-    if sharing["strategy"] == "MPS":
-        limits = {theirs: sharing[ours] for ours, theirs in _MPS_FIELDS.items() if sharing.get(ours) is not None}
+def opaque(sharing: Sharing, *, is_mig: bool) -> dict[str, Any]:
+    """Strategy TimeSlicing with its interval, or MPS with its limits."""
+    chosen: dict[str, Any] = {"strategy": sharing.strategy}
+    if sharing.strategy == TIME_SLICING and not is_mig and sharing.interval:
+        chosen["timeSlicingConfig"] = {"interval": sharing.interval}
+    if sharing.strategy == MPS:
+        given = {theirs: getattr(sharing, ours) for ours, theirs in _MPS_FIELDS.items()}
+        limits = {theirs: value for theirs, value in given.items() if value is not None}
         if limits:
             chosen["mpsConfig"] = limits
     kind = "MigDeviceConfig" if is_mig else "GpuConfig"
-    return {"driver": DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}
+    return {"driver": DRA_DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from allocations.cluster import names
 from allocations.domain import reasons
+from allocations.domain.admission import PRIORITIES
 from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen
 from allocations.domain.phases import LeaseFacts
 
@@ -44,11 +45,11 @@ def build(request: ResolvedSpec) -> Manifest:
         },
         "spec": {
             "queueName": names.LOCAL_QUEUE,
-            "priority": request.priority,
+            "priority": PRIORITIES[request.priority],
             "podSets": [
                 {
                     "name": "main",
-                    "count": request.count,
+                    "count": request.slices,
                     "template": {
                         "spec": {
                             "restartPolicy": "Never",

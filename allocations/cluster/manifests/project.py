@@ -158,7 +158,7 @@ def limit_range(project: ProjectFacts) -> Manifest:
     """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container.
 
     No default limit: Kueue would hold back for good a Job that asks for more than that and says no limit. The policies
-    set the limits of pods with GPUs (policies/share-limits.yaml).
+    set the limits of pods with GPUs (policies/give-slices.yaml).
     """
     return _object(
         project,

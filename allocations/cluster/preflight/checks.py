@@ -9,6 +9,7 @@ from typing import Any
 
 from allocations.cluster.preflight.facts import Expected, Finding, Gathered, Refused, Status
 from allocations.domain.etcd_usage import DISARM, FREE, LARGEST, SUGGESTED_MAX, Level, Store, amount
+from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 
 LOWEST = (1, 34, 2)
 TESTED = "1.36"
@@ -21,9 +22,10 @@ KUEUE_GATES_OFF = (
 )
 KUEUE_GATES_ON = ("UnadmittedWorkloadsObservability", "UnadmittedWorkloadsExplicitStatus")
 KUEUE_EXCLUDED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+GUARD_PREFIX = "gpu-portal-"
 GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
 HOLDER_CLASS = {"value": 1_000_000_000, "preemptionPolicy": "Never"}
-CLASSES = ("gpu.nvidia.com", "mig.nvidia.com")
+CLASSES = (WHOLE_GPU_CLASS, MIG_CLASS)
 PEOPLE_GROUP = "system:serviceaccounts:gpu-portal-people"
 GROUPS_OF_PEOPLE = (PEOPLE_GROUP, "system:serviceaccounts", "system:authenticated")
 APPLY = "kubectl apply --server-side -k deploy/cluster"
@@ -203,6 +205,12 @@ def guards(seen: Gathered, expected: Expected) -> Iterator[Finding]:
             wrong.append(f"{guard.kind} {guard.name} lets pass what it should refuse")
     complete = f"{len(expected.guards)} policies and bindings are in place"
     yield _either(name, not wrong, "; ".join(wrong) or complete, APPLY)
+    shipped = {(guard.kind, guard.name) for guard in expected.guards}
+    former = sorted(key for key in there if key[1].startswith(GUARD_PREFIX) and key not in shipped)
+    deletions = "; ".join(f"kubectl delete {kind.lower()} {guard}" for kind, guard in former)
+    yield _either(
+        "Guards of earlier releases", not former, ", ".join(guard for _, guard in former) or "none", deletions
+    )
 
 
 def holder_class(seen: Gathered, _: Expected) -> Iterator[Finding]:
@@ -290,7 +298,7 @@ def device_classes(seen: Gathered, _: Expected) -> Iterator[Finding]:
     if isinstance(seen.classes, Refused):
         yield _unread(name, seen.classes)
     elif not seen.uses_dra:
-        yield _ok(name, "no device is published by gpu.nvidia.com, so none is needed")
+        yield _ok(name, f"no device is published by {DRA_DRIVER}, so none is needed")
     else:
         missing = [c for c in CLASSES if c not in seen.classes]
         fix = "install NVIDIA's DRA driver with its chart, which brings them"

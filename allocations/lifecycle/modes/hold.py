@@ -31,7 +31,7 @@ def is_class_used(request: ResolvedSpec, view: View) -> bool:
 
 
 def own_refs(request: ResolvedSpec) -> list[Ref]:
-    return [ref for group in registry.of(request).leftovers(request) for ref in group] + [lease.ref(request)]
+    return [ref for group in registry.backend_of(request).leftovers(request) for ref in group] + [lease.ref(request)]
 
 
 def assess(
@@ -42,9 +42,9 @@ def assess(
     now: datetime,
     deadlines: Deadlines,
 ) -> Situation:
-    path = registry.of(request)
+    backend = registry.backend_of(request)
     the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
-    held, occupied, pods = path.held(request, view), path.occupied(request, view), users(request, view)
+    held, occupied, pods = backend.held(request, view), backend.occupied(request, view), users(request, view)
     in_use = bool(pods) or is_class_used(request, view)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
@@ -68,9 +68,9 @@ def assess(
         lease=the_lease,
         held=bool(held),
         listed=is_listed(request, view),
-        claim_deleted=path.is_claim_deleted(request, view),
+        claim_deleted=backend.is_claim_deleted(request, view),
         leaving_until=evict_at,
-        start_by=None if registry.of(request).quota(request) else start_by,
+        start_by=None if registry.backend_of(request).quota(request) else start_by,
         start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
         start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
@@ -111,15 +111,15 @@ def is_listed(request: ResolvedSpec, view: View) -> bool:
 def is_held_open(request: ResolvedSpec, view: View) -> bool:
     """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
     is lost shuts out no pod of the others."""
-    path = registry.of(request)
-    return bool(path.held(request, view)) or (is_listed(request, view) and bool(path.occupied(request, view)))
+    backend = registry.backend_of(request)
+    return bool(backend.held(request, view)) or (is_listed(request, view) and bool(backend.occupied(request, view)))
 
 
 def charged(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
     """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
     given, since they could use it."""
-    path = registry.of(request)
-    return path.held(request, view) or (path.occupied(request, view) if is_listed(request, view) else ())
+    backend = registry.backend_of(request)
+    return backend.held(request, view) or (backend.occupied(request, view) if is_listed(request, view) else ())
 
 
 def needs_project(request: ResolvedSpec, situation: Situation, view: View) -> bool:
@@ -128,7 +128,7 @@ def needs_project(request: ResolvedSpec, situation: Situation, view: View) -> bo
         return True
     if not situation.keeps_quota:
         return hold_quota.is_listed(request, view)
-    return not hold_quota.is_complete(request, registry.of(request).quota(request), view)
+    return not hold_quota.is_complete(request, registry.backend_of(request).quota(request), view)
 
 
 def status_ref(request: ResolvedSpec) -> Ref:
@@ -138,8 +138,8 @@ def status_ref(request: ResolvedSpec) -> Ref:
 
 def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
     """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
-    path = registry.of(request)
-    taking_back = [list(situation.users), *path.leftovers(request)]
+    backend = registry.backend_of(request)
+    taking_back = [list(situation.users), *backend.leftovers(request)]
     the_lease = lease.build(request)
     if not situation.queues:
         # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
@@ -148,18 +148,18 @@ def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Map
     if situation.is_granted:
         going = [list(situation.users)] if situation.facts.claim_deleted else []
         if situation.facts.claim_deleted:
-            going += path.leftovers(request)[:1]
+            going += backend.leftovers(request)[:1]
         else:
-            going += path.outdated(request, view)
+            going += backend.outdated(request, view)
         return Wanted(
-            objects=[the_lease, *path.objects(request, view)],
+            objects=[the_lease, *backend.objects(request, view)],
             unwanted=going,
             status=_pods_ready(request, situation, view, applied),
         )
     clear = (
         not situation.users
         and not situation.occupied
-        and nothing_left([ref for group in path.leftovers(request) for ref in group], view, applied)
+        and nothing_left([ref for group in backend.leftovers(request) for ref in group], view, applied)
     )
     if situation.lease.reserved and situation.lease.evicted_at is not None and clear:
         release = ReleaseReservation(

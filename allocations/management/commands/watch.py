@@ -1,6 +1,7 @@
 import signal
 import threading
 import time
+from collections.abc import Sequence
 
 import structlog
 from django.core.management.base import BaseCommand
@@ -73,13 +74,11 @@ class Recorder:
         self._cluster, self._epoch = cluster, epoch
         self._missing = {kind.name for kind in KINDS.values()}
 
-    def __call__(self, batch: list[watcher.Item]) -> None:
+    def __call__(self, batch: Sequence[watcher.Item]) -> None:
         waiting: list[Observation] = []
         synced: dict[str, watcher.Synced] = {}
         for item in batch:
             match item:
-                case Observation():
-                    waiting.append(item)
                 case watcher.Listed(kind, observations, revision, at):
                     self._record(waiting, synced)
                     waiting, synced = [], {}
@@ -88,6 +87,8 @@ class Recorder:
                     self._listed(kind.name)
                 case watcher.Synced(kind):
                     synced[kind.name] = item
+                    if item.observation:
+                        waiting.append(item.observation)
         self._record(waiting, synced)
 
     def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:

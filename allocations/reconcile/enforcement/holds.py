@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import View
 from allocations.lifecycle import lease_excess, spec_of_row
 from allocations.lifecycle.lease_excess import DEVICES, Hold
@@ -36,7 +37,7 @@ def holds(cluster: str, view: View, now: datetime, **only: str) -> list[Hold]:
             name=name,
             namespace=namespace,
             number=number,
-            amounts={resource if path == "device-plugin" else DEVICES: None if own_claim else count},
+            amounts={DEVICES if path in NAMING_PATHS else resource: None if own_claim else count},
             stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
         )
         for pk, name, number, count, held_at, own_claim, namespace, resource, path in rows

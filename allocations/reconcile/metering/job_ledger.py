@@ -22,6 +22,7 @@ from allocations.domain.objects import has_finished
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
+from allocations.reconcile.metering.attribution import attribution
 from allocations.reconcile.metering.job_reservations import Account
 from allocations.reconcile.metering.job_usage import Use, Wanted
 from portal.core import clock
@@ -264,7 +265,7 @@ def _begin(
 def _open(account: Account, use: Use, start: datetime, *, estimated: bool) -> bool:
     """Open one interval; False while another holder's interval on the same device is still open."""
     more = {"node": use.node, "device_uuid": use.device_uuid}
-    held = reservations.attribution(account.project, use.offering, **more)
+    held = attribution(account.project, use.offering, use.offering.gpu_share, member="", **more)
     evidence = {**use.evidence, "job": account.name}
     try:
         metering.open_interval(use.key, account.job, use.slot, start, held, use.count, evidence, estimated=estimated)

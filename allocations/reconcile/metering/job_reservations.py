@@ -17,6 +17,7 @@ import structlog
 from django.db.models import Max, Sum
 
 from allocations.models import MirrorObject
+from allocations.reconcile.metering.attribution import attribution
 from portal.tenants.models import Project
 from quotas.catalog.models import Kind, Offering
 from quotas.metering import services as metering
@@ -150,23 +151,6 @@ def offerings_of(cluster: str, flavors: Iterable[str]) -> dict[tuple[str, str], 
     }
 
 
-def attribution(project: Project, offering: Offering, **more: Any) -> metering.Attribution:
-    """What a Job of the project is charged for; no object says who made it."""
-    return metering.Attribution(
-        offering=offering.key,
-        flavor=offering.flavor.name,
-        kind=offering.kind,
-        gpu_share=offering.gpu_share,
-        cluster=project.cluster_id,
-        department=project.team.department.slug,
-        team=project.team.slug,
-        project=project.slug,
-        member="",
-        namespace=project.namespace,
-        **more,
-    )
-
-
 def _by_offering(
     kept: Iterable[Reservation], offerings: Mapping[tuple[str, str], Offering], *where: str
 ) -> dict[str, int]:
@@ -204,7 +188,7 @@ def _open(of: Account, key: str, count: int, at: datetime, evidence: Mapping[str
         of.job,
         slot,
         at,
-        attribution(of.project, offering, unused=True),
+        attribution(of.project, offering, offering.gpu_share, member="", unused=True),
         count,
         {**evidence, "job": of.name},
         estimated=estimated,

@@ -9,6 +9,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
 
+from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import is_on_node
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
@@ -129,7 +130,7 @@ def _by_resource(cluster: str, nodes: Collection[str]) -> dict[tuple[str, str], 
     """The offering of a device plugin's resource on each node."""
     if not nodes:
         return {}
-    found = Node.objects.filter(cluster=cluster, name__in=nodes, flavor__path="device-plugin")
+    found = Node.objects.filter(cluster=cluster, name__in=nodes, flavor__path__in=COUNTING_PATHS)
     rows = found.values_list("name", "flavor__name")
     offerings = reservations.offerings_of(cluster, {flavor for _, flavor in rows})
     return {(node, resource): row for node, of in rows for (flavor, resource), row in offerings.items() if flavor == of}

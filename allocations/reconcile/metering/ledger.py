@@ -7,7 +7,6 @@ is), so the same hold seen twice, by two processes or after a restart, is one in
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from fractions import Fraction
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from allocations.cluster.backends import registry
@@ -16,6 +15,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
 from allocations.reconcile.metering import gpu_fraction
+from allocations.reconcile.metering.attribution import attribution
 from portal.core import clock
 from quotas.catalog.models import Device
 from quotas.metering import services as metering
@@ -66,7 +66,8 @@ def _end_gone(rows: Sequence[Allocation], view: View, open_now: Open, *, at: dat
     moved: set[UUID] = set()
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
-        occupied = {_slot(row, s.slot) for s in registry.of(asked).occupied(asked, view)} if already else set()
+        backend = registry.backend_of(asked)
+        occupied = {_slot(row, s.slot) for s in backend.occupied(asked, view)} if already else set()
         for slot in already.keys() - occupied:
             gone = already.pop(slot)
             metering.close_interval(gone.key, at, _evidence(view, gone), estimated=not live)
@@ -85,8 +86,8 @@ def _open_held(
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = spec_of_row.of(row), open_now[row.pk]
-        path = registry.of(asked)
-        if {_slot(row, s.slot) for s in path.occupied(asked, view) if s.is_charged} - already.keys():
+        backend = registry.backend_of(asked)
+        if {_slot(row, s.slot) for s in backend.occupied(asked, view) if s.is_charged} - already.keys():
             missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
             for s in hold.charged(asked, view):
                 if s.is_charged and _slot(row, s.slot) not in already:
@@ -100,12 +101,13 @@ def _open_held(
         found_at = at if before is not None else clock.now()
         is_back = this != first and before is None
         since = held.since if held.since and not is_back else found_at
+        where = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         metering.open_interval(
             this,
             row.pk,
             slot,
             at if watched else since,
-            _attribution(row, held, part, devices.get((row.project.cluster_id, held.node, held.device), "")),
+            attribution(row.project, row.offering, part, member=row.requested_by.username, **where),
             held.count,
             _evidence_of(view, held.evidence),
             estimated=not watched,
@@ -132,24 +134,6 @@ def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str
     rows = Device.objects.filter(node__name__in={node for _, node, _ in wanted})
     found = rows.values_list("node__cluster", "node__name", "name", "uuid")
     return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in wanted}
-
-
-def _attribution(row: Allocation, held: Slice, part: Fraction, uuid: str) -> metering.Attribution:
-    project, offering = row.project, row.offering
-    return metering.Attribution(
-        offering=offering.key,
-        flavor=offering.flavor.name,
-        kind=offering.kind,
-        gpu_share=part,
-        cluster=project.cluster_id,
-        department=project.team.department.slug,
-        team=project.team.slug,
-        project=project.slug,
-        member=row.requested_by.username,
-        namespace=project.namespace,
-        node=held.node,
-        device_uuid=uuid,
-    )
 
 
 def _evidence_of(view: View, ref: Ref | None) -> dict[str, str]:

@@ -46,11 +46,16 @@ def require_match(request: Request, version: int | str) -> None:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
 
 
-def locked(request: Request, row: Row, version: Callable[[Row], int | str]) -> Row:
-    """The row as it is now, if `If-Match` names that version, kept from others who would change it until the
-    transaction ends. Who only refers to it need not wait. NotVisible if it is gone; else as `require_match`."""
-    found = type(row)._default_manager.select_for_update(no_key=True).filter(pk=row.pk).first()
-    if found is None:
-        raise NotVisible(f"{row}")
-    require_match(request, version(found))
-    return found
+def lock(request: Request, version: Callable[[Row], int | str]) -> Callable[[Row], Row]:
+    """A `portal.core.locks.RowLock`: the row as it is now, if `If-Match` names that version. Who only refers
+    to the row need not wait. NotVisible if it is gone; else as `require_match`.
+    """
+
+    def locked(row: Row) -> Row:
+        found = type(row)._default_manager.select_for_update(no_key=True).filter(pk=row.pk).first()
+        if found is None:
+            raise NotVisible(f"{row}")
+        require_match(request, version(found))
+        return found
+
+    return locked

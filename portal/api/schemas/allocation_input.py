@@ -8,7 +8,7 @@ from portal.api.schemas.spec_fields import body_of, hours_field
 
 NO_MODE_YET = "It is not offered yet. Use mode hold: run the job yourself with the label that /connect names."
 
-AllocationRequest = body_of(
+AllocationBody = body_of(
     allocation_spec.AllocationRequest,
     not_offered={
         "job": NO_MODE_YET,
@@ -29,6 +29,6 @@ class Nothing(Body):
     """An empty object."""
 
 
-def wish(values: dict[str, Any]) -> allocation_spec.AllocationRequest:
+def to_request(values: dict[str, Any]) -> allocation_spec.AllocationRequest:
     """The checked body as the service reads it."""
     return allocation_spec.AllocationRequest.from_json(values)

@@ -6,9 +6,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from allocations.claims import cel, config
-from allocations.claims.model import CLASSES, MOST_DEVICES
-from allocations.claims.parse import MOST, MOST_CHOICES
+from allocations.claims import cel
+from allocations.claims.model import CLASSES, MAX_DEVICES
+from allocations.claims.parse import MAX_CHOICES, MAX_ITEMS
+from allocations.domain.allocation_spec import INTERVALS, STRATEGIES
 from allocations.domain.custom_claim import CustomClaim
 
 _TEXT = {"type": "string"}
@@ -19,7 +20,7 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _list(of: dict[str, Any], most: int = MOST) -> dict[str, Any]:
+def _list(of: dict[str, Any], most: int = MAX_ITEMS) -> dict[str, Any]:
     return {"type": "array", "items": of, "maxItems": most}
 
 
@@ -31,7 +32,7 @@ _CONDITION = _object(
 _CHOICE = {
     "device": {"type": "string", "enum": list(CLASSES)},
     "count": {
-        "oneOf": [{"type": "integer", "minimum": 1, "maximum": MOST_DEVICES}, {"type": "string", "enum": ["all"]}]
+        "oneOf": [{"type": "integer", "minimum": 1, "maximum": MAX_DEVICES}, {"type": "string", "enum": ["all"]}]
     },
     "profile": {"type": "string", "description": "Of MIG devices, e.g. 1g.10gb."},
     "attributes": _list(_CONDITION),
@@ -45,8 +46,8 @@ _CHOICE = {
     "cel": {**_TEXTS, "description": "Operators only: CEL as it is, tried by the API server first."},
 }
 _SHARING = _object(
-    strategy={"type": "string", "enum": list(config.STRATEGIES)},
-    interval={"type": "string", "enum": list(config.INTERVALS)},
+    strategy={"type": "string", "enum": list(STRATEGIES)},
+    interval={"type": "string", "enum": list(INTERVALS)},
     active_thread_percentage={"type": "integer", "minimum": 0, "maximum": 100},
     pinned_memory_limit=_TEXT,
     per_device_pinned_memory_limit={"type": "object", "additionalProperties": _TEXT},
@@ -59,7 +60,7 @@ SCHEMA = {
                 **_CHOICE,
                 admin_access={"type": "boolean", "description": "Operators only."},
                 alternatives={
-                    **_list(_object(name=_TEXT, **_CHOICE), MOST_CHOICES),
+                    **_list(_object(name=_TEXT, **_CHOICE), MAX_CHOICES),
                     "description": "Instead of a device: the first of these that can be had.",
                 },
             )

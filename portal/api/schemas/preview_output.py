@@ -10,7 +10,7 @@ from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount,
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 
 
-class BindingOut(serializers.Serializer):
+class ViolationOut(serializers.Serializer):
     reason = serializers.CharField()
     dimension = serializers.CharField()
     limit = serializers.IntegerField()
@@ -46,7 +46,7 @@ class WaitOut(serializers.Serializer):
 
 class PreviewOut(serializers.Serializer):
     fits = serializers.ChoiceField(["now", "queue", "never"])
-    reasons = BindingOut(many=True)
+    reasons = ViolationOut(many=True)
     alternatives = AlternativeOut(many=True)
     warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
     isolation = serializers.ChoiceField(["full", "hardware", "none"])
@@ -65,14 +65,14 @@ NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
 def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "fits": seen.fits,
-        "reasons": [vars(binding) for binding in seen.bindings],
+        "reasons": [vars(violation) for violation in seen.violations],
         "alternatives": [alternative.document() for alternative in seen.alternatives],
         "warnings": [
             {**vars(warned), "alternative": warned.alternative.document() if warned.alternative else None}
             for warned in seen.warnings
         ],
         **isolation(seen.isolation),
-        "node_share": node_share(of_request(seen.offering, seen.wish.count, seen.claim)),
+        "node_share": node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
         "price": {
             "per_hour": amount(seen.price_per_hour),
             "total": amount(seen.price_total),

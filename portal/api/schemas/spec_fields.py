@@ -15,22 +15,22 @@ from allocations.requests.rules import LONGEST
 from portal.api.http.strict import Amount, Body, Flag, Moment, Text, Whole
 from portal.api.schemas.claim_input import ClaimField
 
-MOST_HOURS = LONGEST.days * 24
+MAX_HOURS = LONGEST.days * 24
 SHORTEST_HOURS = Decimal("0.000001")
 SCALARS = (str, int, bool)
 
 
 def hours_field(required: bool) -> Amount:
-    words = f"Give a number above 0, at most {MOST_HOURS}."
+    words = f"Give a number above 0, at most {MAX_HOURS}."
     return Amount(
         max_digits=12,
         decimal_places=6,
         min_value=SHORTEST_HOURS,
-        max_value=Decimal(MOST_HOURS),
+        max_value=Decimal(MAX_HOURS),
         required=required,
         allow_null=not required,
         error_messages={"min_value": words, "max_value": words},
-        help_text=f"Above 0, at most {MOST_HOURS}.",
+        help_text=f"Above 0, at most {MAX_HOURS}.",
     )
 
 

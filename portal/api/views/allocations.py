@@ -19,7 +19,7 @@ from portal.api.http.pagination import page, page_of
 from portal.api.http.strict import flag, read, words
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import preview_output
-from portal.api.schemas.allocation_input import AllocationRequest, ExtendRequest, Nothing, ReleaseRequest, wish
+from portal.api.schemas.allocation_input import AllocationBody, ExtendRequest, Nothing, ReleaseRequest, to_request
 from portal.core.errors import Invalid
 
 KEY = OpenApiParameter(
@@ -31,16 +31,16 @@ FILTERS = [
 ]
 
 
-@extend_schema(request=AllocationRequest, responses=preview_output.PreviewOut)
+@extend_schema(request=AllocationBody, responses=preview_output.PreviewOut)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
     """What a request would come to, by the very rules that decide it. Nothing is written."""
-    seen = services.preview(person(request), wish(read(AllocationRequest, request)))
+    seen = services.preview(person(request), to_request(read(AllocationBody, request)))
     planned = [content for content, _ in selectors.manifests(services.draft(person(request), seen))]
     return Response(preview_output.preview(seen, planned))
 
 
-@extend_schema(methods=["POST"], parameters=[KEY], request=AllocationRequest, responses={201: out.AllocationOut})
+@extend_schema(methods=["POST"], parameters=[KEY], request=AllocationBody, responses={201: out.AllocationOut})
 @extend_schema(
     methods=["GET"],
     operation_id="allocations_list",
@@ -53,7 +53,7 @@ def allocations(request: Request) -> Response:
     """All that the caller sees, newest first, ended ones too; POST asks for slices."""
     if request.method == "GET":
         return page(request, _filtered(request), out.many, "-created_at", "-id")
-    row = services.request(person(request), wish(read(AllocationRequest, request)))
+    row = services.request(person(request), to_request(read(AllocationBody, request)))
     return Response(out.many([row])[0], status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 

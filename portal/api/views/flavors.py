@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import transaction
+from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -17,7 +17,7 @@ from portal.api.http.strict import Body, Flag, Quantity, Text, Whole, read
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
-from quotas.catalog import quantities, services
+from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
 
 LONGEST_DEADLINE_S = 86_400
@@ -98,8 +98,7 @@ class FlavorDecision(Body):
 @api_view(["GET"])
 def flavors(request: Request) -> Response:
     """Flavors found: offered, hidden, and those that discovery proposes. For operators and auditors."""
-    access.require(person(request), "platform.view", None)
-    return page_as(request, Flavor.objects.select_related("cluster"), FlavorOut, "name")
+    return page_as(request, _flavors(request), FlavorOut, "name")
 
 
 @extend_schema(methods=["GET"], responses=FlavorOut)
@@ -113,22 +112,23 @@ def flavors(request: Request) -> Response:
 @permission_classes([AdminScope])
 def flavor(request: Request, name: str) -> Response:
     """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
-    access.require(person(request), "platform.view", None)
-    row = None if "\x00" in name else Flavor.objects.select_related("cluster").filter(name=name).first()
+    rows = _flavors(request)
+    row = None if "\x00" in name else rows.filter(name=name).first()
     if row is None:
         raise NotVisible(f"There is no flavor {name}.")
     if request.method == "PUT":
-        access.require(person(request), "catalog.manage", None)
-        with transaction.atomic():
-            row = etag.locked(request, row, _version)
-            row = _configured(person(request).username, row, read(FlavorDecision, request))
+        row = _decided(request, row, read(FlavorDecision, request))
     return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
 
 
-def _configured(actor: str, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
+def _flavors(request: Request) -> QuerySet[Flavor]:
+    return access.for_platform(person(request), Flavor.objects.select_related("cluster"))
+
+
+def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
     """The flavor as decided; what is wrong is told by the names of the body."""
     try:
-        return services.configure_flavor(actor, flavor, decided)
+        return decisions.decide_flavor(person(request), flavor, decided, etag.lock(request, _version))
     except Invalid as error:
         raise Invalid({AMOUNTS.get(name, name): words for name, words in error.errors.items()}) from error
 
@@ -154,15 +154,13 @@ class OfferingDecidedOut(serializers.Serializer):
 def offering(request: Request, flavor: str, slice_: str) -> Response:
     """Whether an offering is hidden, with its ETag. PUT decides it (operators), under the ETag that was read."""
     user, key = person(request), f"{flavor}/{slice_}"
-    access.require(user, "platform.view", None)
-    row = None if "\x00" in key else Offering.objects.filter(key=key).first()
+    rows = access.for_platform(user, Offering.objects.all())
+    row = None if "\x00" in key else rows.filter(key=key).first()
     if row is None:
         raise NotVisible(f"The offering {key}", hint="GET /offerings lists those that are not hidden.")
     if request.method == "PUT":
-        access.require(user, "catalog.manage", None)
-        with transaction.atomic():
-            row = etag.locked(request, row, _offering_version)
-            row = services.hide_offering(user.username, row, **read(OfferingDecision, request))
+        hidden = read(OfferingDecision, request)["hidden"]
+        row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
     return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(_offering_version(row))})
 
 

@@ -23,7 +23,7 @@ from portal.tenants.models import Department, Membership, Team, User
 from portal.tenants.models import Scope as TokenScope
 from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import selectors, services
-from quotas.limits.models import MOST_UNITS, Limit, Reclaim, Within
+from quotas.limits.models import MAX_UNITS, Limit, Reclaim, Within
 from quotas.limits.projection import Policy
 from quotas.limits.services import Holder, Scope
 
@@ -45,9 +45,9 @@ class LimitOut(serializers.Serializer):
 
 
 class TermsBody(Body):
-    nominal = Whole(min_value=0, max_value=MOST_UNITS)
-    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=0)
-    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MOST_UNITS, default=None)
+    nominal = Whole(min_value=0, max_value=MAX_UNITS)
+    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
+    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
 
 
 class LimitBody(TermsBody):
@@ -116,7 +116,7 @@ def limits(request: Request) -> Response:
         body = read(LimitBody, request)
         holder, scope = _parties(user, body)
         _require_scope(request, holder)
-        row = limit_services.set_limit(user, holder, scope, _terms(body))
+        row = limit_services.set_limit(user, holder, scope, _limit_spec(body))
         return _shown(row, status.HTTP_201_CREATED)
     rows = limit_services.visible(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
@@ -133,7 +133,7 @@ def preview(request: Request) -> Response:
     """What setting this limit would do: which allocations count against it, and what Kueue is told."""
     user = person(request)
     body = read(LimitBody, request)
-    found = limit_services.effect(user, *_parties(user, body), _terms(body))
+    found = limit_services.effect(user, *_parties(user, body), _limit_spec(body))
     return Response(
         {
             "before": None if found.before is None else vars(found.before),
@@ -167,7 +167,7 @@ def limit(request: Request, id_: int) -> Response:
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.one(user, id_)
             etag.require_match(request, version(row))
-            row = limit_services.set_limit(user, *services.parties(row), _terms(read(TermsBody, request)))
+            row = limit_services.set_limit(user, *services.parties(row), _limit_spec(read(TermsBody, request)))
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -197,10 +197,11 @@ def policy(request: Request, slug: str, kind: str) -> Response:
     user = person(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
-        limit_services.require(user, holder)
-        with transaction.atomic(), advisory_lock("limits"):
-            etag.require_match(request, _policy_version(selectors.policy_of(holder)))
-            services.set_policy(user.username, holder, **read(PolicyBody, request))
+
+        def check(policy: Policy) -> None:
+            etag.require_match(request, _policy_version(policy))
+
+        limit_services.set_policy(user, holder, read(PolicyBody, request), check)
     agreed = selectors.policy_of(holder)
     shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
     return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
@@ -239,8 +240,8 @@ def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
     return Response(document(row), status=code, headers={"ETag": etag.of(version(row))})
 
 
-def _terms(body: dict[str, Any]) -> limit_services.Terms:
-    return limit_services.Terms(body["nominal"], body["borrowing"], body["lending"])
+def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
+    return limit_services.LimitSpec(body["nominal"], body["borrowing"], body["lending"])
 
 
 def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:

@@ -1,6 +1,5 @@
 """Members of the teams the caller sees; leads change and take the roles of their own."""
 
-from django.db import transaction
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -63,20 +62,15 @@ def members(request: Request) -> Response:
 def member(request: Request, team: str, username: str) -> HttpResponse:
     """One member, with its ETag. PUT changes the role, DELETE takes the person out of the team (leads)."""
     user, of = person(request), access.team_for(person(request), team)
-    if request.method != "GET":
-        access.require(user, "member.manage", of)
-    row = tenants.member(of, username)
     if request.method == "DELETE":
         tenants.remove(user, of, username)
         return Response(status=204)
-    if row is None:
-        raise NotVisible(f"The member {username} of {team}", hint="GET /members lists them.")
     if request.method == "PUT":
         role = read(MemberChange, request)["role"]
-        with transaction.atomic():
-            tenants.lock_leads(of)  # before the row, in the order in which all who change a role do
-            etag.locked(request, row, _version)
-            row = tenants.set_role(user, of, username, role)
+        return _out(tenants.set_role(user, of, username, role, etag.lock(request, _version)))
+    row = tenants.member(of, username)
+    if row is None:
+        raise NotVisible(f"The member {username} of {team}", hint="GET /members lists them.")
     return _out(row)
 
 

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.capacity import device_inventory
-from allocations.capacity.snapshot import Mine, Stock
-from allocations.domain.isolation import of_slice
-from allocations.requests import forecast
+from allocations.capacity.headroom import Availability, TeamHeadroom
+from allocations.domain.backend_capabilities import CAPABILITIES
+from allocations.requests import forecast, isolation
 from portal.api.http.auth import person
 from portal.api.http.pagination import page, page_of
 from portal.api.http.strict import flag, word, words
@@ -35,7 +35,7 @@ class FlavorBriefOut(serializers.Serializer):
     architecture = serializers.CharField()
     memory_mib = serializers.IntegerField()
     compute_capability = serializers.CharField()
-    path = serializers.CharField(help_text="dra or device-plugin.")
+    path = serializers.CharField(help_text=f"{' or '.join(CAPABILITIES)}.")
 
 
 class CapacityOut(serializers.Serializer):
@@ -44,7 +44,7 @@ class CapacityOut(serializers.Serializer):
     free = serializers.IntegerField()
 
 
-class FreedOut(serializers.Serializer):
+class ReleaseOut(serializers.Serializer):
     at = serializers.DateTimeField()
     allocation = serializers.UUIDField(allow_null=True, help_text="Whose end it is; null where you do not see it.")
 
@@ -55,7 +55,9 @@ class MineOut(serializers.Serializer):
     can_get_now = serializers.IntegerField()
     can_borrow = serializers.IntegerField(help_text="The part of can_get_now that others would lend.")
     most = serializers.IntegerField(help_text="With all that could ever be borrowed.")
-    after = FreedOut(allow_null=True, help_text="When none can be had now: the end after which one can, as ends stand.")
+    after = ReleaseOut(
+        allow_null=True, help_text="When none can be had now: the end after which one can, as ends stand."
+    )
 
 
 class OfferingOut(serializers.Serializer):
@@ -102,7 +104,7 @@ def offerings(request: Request) -> Response:
     slug = word(request, "project")
     project = access.project_for(user, slug) if slug else None
     teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
-    stock = Stock(teams, user=user, project=project)
+    availability = Availability(teams, user=user, project=project)
     rows = catalog.offerings()
     if kinds := words(request, "kind"):
         if unknown := sorted(set(kinds) - set(Kind.values)):
@@ -112,11 +114,11 @@ def offerings(request: Request) -> Response:
         rows = rows.filter(
             key__in=[
                 o.key
-                for o in stock.offerings()
-                if (_mine(stock, teams, o).can_get_now if project else stock.capacity(o).free)
+                for o in availability.fleet.offerings()
+                if (_headroom(availability, teams, o).can_get_now if project else availability.fleet.capacity(o).free)
             ]
         )
-    return page(request, rows, lambda found: _render(found, stock, teams), "key")
+    return page(request, rows, lambda found: _render(found, availability, teams), "key")
 
 
 class WordOut(serializers.Serializer):
@@ -147,37 +149,42 @@ def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
     return Response(device_inventory.of(row.flavor).words.document())
 
 
-def _mine(stock: Stock, teams: Iterable[Team], offering: Offering) -> Mine:
-    """What the teams hold together; zeros for who is in none."""
-    sides = [stock.mine(team, offering) for team in teams]
-    return Mine(
+def _headroom(availability: Availability, teams: Iterable[Team], offering: Offering) -> TeamHeadroom:
+    """What the teams have together; zeros for who is in none."""
+    sides = [availability.headroom(team, offering) for team in teams]
+    return TeamHeadroom(
         limit=sum(side.limit for side in sides),
         used=sum(side.used for side in sides),
-        can_get_now=min(sum(side.can_get_now for side in sides), stock.capacity(offering).free),
+        can_get_now=min(sum(side.can_get_now for side in sides), availability.fleet.capacity(offering).free),
         can_borrow=sum(side.can_borrow for side in sides),
         most=sum(side.most for side in sides),
     )
 
 
-def _after(
-    stock: Stock, teams: Iterable[Team], offering: Offering, mine: Mine, ends: Sequence[forecast.Freed]
+def _earliest_fit(
+    availability: Availability,
+    teams: Iterable[Team],
+    offering: Offering,
+    headroom: TeamHeadroom,
+    releases: Sequence[forecast.ExpectedRelease],
 ) -> dict[str, Any] | None:
-    """The first end after which one of the teams can have one; whose it is only where it is of these teams."""
-    if mine.can_get_now:
+    """The first release after which one of the teams can have one; whose it is only where it is of these teams."""
+    if headroom.can_get_now:
         return None
     teams = list(teams)
-    found = [freed for team in teams if (freed := forecast.after(stock, team, offering, 1, ends))]
+    found = [one for team in teams if (one := forecast.earliest_fit(availability, team, offering, 1, releases))]
     if not found:
         return None
-    first = min(found, key=lambda freed: freed.at)
+    first = min(found, key=lambda release: release.at)
     is_own = first.allocation.project.team in teams
     return {"at": first.at, "allocation": first.allocation.pk if is_own else None}
 
 
-def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[str, Any]]:
+def _render(rows: list[Offering], availability: Availability, teams: list[Team]) -> list[dict[str, Any]]:
     prices, currency = costs.prices_per_hour(rows, clock.now()), costs.currency()
-    mine = {row.key: _mine(stock, teams, row) for row in rows}
-    ends = forecast.ends(clock.now()) if any(not side.can_get_now for side in mine.values()) else []
+    headrooms = {row.key: _headroom(availability, teams, row) for row in rows}
+    is_full = any(not headroom.can_get_now for headroom in headrooms.values())
+    releases = forecast.expected_releases(clock.now()) if is_full else []
     return [
         {
             "id": row.key,
@@ -193,7 +200,7 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "kind": row.kind,
             "profile": row.profile,
             "isolation": row.isolation,
-            "isolation_note": of_slice(row.isolation, row.sharing, row.replicas, row.memory_mib).note,
+            "isolation_note": isolation.offered(row).note,
             "sharing": row.sharing,
             "replicas": row.replicas,
             "one_at_a_time": row.one_at_a_time,
@@ -202,8 +209,11 @@ def _render(rows: list[Offering], stock: Stock, teams: list[Team]) -> list[dict[
             "node_share": None if row.kind == Kind.CLAIM else node_share(row.node_share),
             "price_per_hour": text(prices[row.key]) if row.key in prices else None,
             "currency": currency,
-            "capacity": vars(stock.capacity(row)),
-            "mine": {**vars(mine[row.key]), "after": _after(stock, teams, row, mine[row.key], ends)},
+            "capacity": vars(availability.fleet.capacity(row)),
+            "mine": {
+                **vars(headrooms[row.key]),
+                "after": _earliest_fit(availability, teams, row, headrooms[row.key], releases),
+            },
             "wait": NO_ESTIMATE,
         }
         for row in rows

@@ -62,5 +62,4 @@ def devices(request: Request) -> Response:
 
 
 def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
-    access.require(person(request), "platform.view", None)
-    return page_as(request, rows, out, *ordering)
+    return page_as(request, access.for_platform(person(request), rows), out, *ordering)

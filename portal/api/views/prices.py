@@ -11,10 +11,7 @@ from rest_framework.response import Response
 from portal.api.http.auth import AdminScope, person
 from portal.api.http.pagination import page, page_of
 from portal.api.http.strict import Amount, Body, Moment, Text, read, words
-from portal.core.errors import Invalid
-from portal.tenants import access
-from quotas.catalog.models import Flavor
-from quotas.costs import selectors, services
+from quotas.costs import pricing, services
 from quotas.costs.models import Price
 
 
@@ -45,16 +42,12 @@ def prices(request: Request) -> Response:
         if flavors := words(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
         return page(request, rows, _render, "-valid_from", "-id")
-    access.require(person(request), "price.manage", None)
     values = read(NewPrice, request)
-    flavor = Flavor.objects.filter(name=values["flavor"]).first()
-    if flavor is None:
-        raise Invalid({"flavor": [f"There is no flavor {values['flavor']}. GET /flavors lists them."]})
-    price = services.set_price(
-        person(request).username,
-        flavor,
+    price = pricing.set_price(
+        person(request),
+        values["flavor"],
         values["per_gpu_hour"],
-        values.get("currency") or selectors.currency(),
+        values.get("currency") or "",
         values.get("valid_from"),
         values["source"],
     )

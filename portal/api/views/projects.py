@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from allocations.projects import adopt as project_adopt
 from allocations.projects import archive as project_archive
-from allocations.projects import transfer
+from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
 from portal.api.http.pagination import page_as, page_of
@@ -21,9 +21,9 @@ from portal.api.http.strict import Body, Flag, Text, Whole, read, word
 from portal.api.views.structure import IF_MATCH, SLUG_HELP
 from portal.core import money
 from portal.core.errors import Invalid
-from portal.tenants import access, services, structure
+from portal.tenants import access
 from portal.tenants import object_limits as limits
-from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team
+from portal.tenants.models import Egress, Exposure, Guard, PodSecurity, Project, Scope, Team, User
 
 POD_SECURITY = "Pod Security level: restricted or baseline."
 EGRESS = "Where pods may connect to: none, cluster or internet."
@@ -143,14 +143,9 @@ def projects(request: Request) -> Response:
         rows = access.visible_projects(person(request))
         team = word(request, "team")
         return page_as(request, rows.filter(team__slug=team) if team else rows, ProjectOut, "slug")
-    access.require(person(request), "structure.manage", None)
-    values = read(NewProject, request)
-    team, slug, name, adopt = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
-    if adopt:
-        namespace = values.pop("namespace", "") or slug
-        made = project_adopt.adopt(person(request), _team(team), slug, name, namespace, **values)
-    else:
-        made = services.create_project(_team(team), slug, name, actor=person(request).username, **values)
+    user, values = person(request), read(NewProject, request)
+    team, slug, name, is_adopted = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
+    made = organization.create_project(user, _team(user, team), slug, name, is_adopted=is_adopted, **values)
     return _out(made, 201)
 
 
@@ -162,17 +157,10 @@ def project(request: Request, slug: str) -> Response:
     """One project, with its ETag. PUT changes its name (leads), or what its namespace allows (operators)."""
     row = access.project_for(person(request), slug)
     if request.method == "PUT":
-        access.require(person(request), "project.rename", row.team)
-        values, actor = read(ProjectChange, request), person(request).username
-        name = values.pop("name", None)
-        if values:
+        values = read(ProjectChange, request)
+        if values.keys() - {"name"}:
             require_scope(request, Scope.ADMIN)
-            access.require(person(request), "structure.manage", row.team)
-        with transaction.atomic():
-            row = etag.locked(request, row, _version)
-            structure.configure_project(row, actor=actor, **values)
-            if name is not None:
-                structure.rename(row, name, actor=actor)
+        row = organization.change_project(person(request), row, lock=etag.lock(request, _version), **values)
     return _out(row)
 
 
@@ -181,8 +169,8 @@ def project(request: Request, slug: str) -> Response:
 @permission_classes([AdminScope])
 def move(request: Request, slug: str) -> Response:
     """Give an empty project to another team (operators); 409 names what still lives in it. Old costs stay put."""
-    row = _managed(request, slug)
-    transfer.move(person(request), row, _team(read(Move, request)["team"]))
+    user, row = person(request), _managed(request, slug)
+    transfer.move(user, row, _team(user, read(Move, request)["team"]))
     return _out(row)
 
 
@@ -227,14 +215,13 @@ def guard(request: Request, slug: str) -> Response:
 
 def _managed(request: Request, slug: str) -> Project:
     """The project, for who may manage it."""
-    row = access.project_for(person(request), slug)
-    access.require(person(request), "structure.manage", row.team)
-    return row
+    return access.project_for(person(request), slug, organization.ACTION)
 
 
-def _team(slug: str) -> Team:
+def _team(user: User, slug: str) -> Team:
     """For operators, who see them all."""
-    found = Team.objects.select_related("department").filter(slug=slug).first() if "\x00" not in slug else None
+    rows = access.teams_to(user, organization.ACTION).select_related("department")
+    found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
         raise Invalid({"team": [f"There is no team {slug}. GET /teams lists them."]})
     return found

@@ -12,7 +12,7 @@ from rest_framework.utils.urls import replace_query_param
 
 from allocations.queues import lending
 from allocations.queues import queue as team_queue
-from allocations.queues.queue import Entry
+from allocations.queues.entries import Entry
 from portal.api.http.auth import person
 from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_of
 from portal.api.views.lending import document

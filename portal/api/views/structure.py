@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -10,15 +9,14 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from allocations.projects import transfer
+from allocations.projects import organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, person
 from portal.api.http.pagination import page_as, page_of
 from portal.api.http.strict import Body, Text, read
 from portal.core.errors import Invalid
-from portal.tenants import access, services
-from portal.tenants import structure as tenants
-from portal.tenants.models import Department, Team
+from portal.tenants import access
+from portal.tenants.models import Department, Team, User
 
 SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
 PARENT_HELP = "Slug of the department above; null: none."
@@ -76,10 +74,9 @@ def departments(request: Request) -> Response:
     if request.method == "GET":
         rows = access.visible_departments(person(request)).select_related("parent")
         return page_as(request, rows, DepartmentOut, "slug")
-    access.require(person(request), "structure.manage", None)
-    values = read(NewDepartment, request)
-    parent = _department(values.get("parent"), "parent")
-    made = services.create_department(values["slug"], values["name"], parent=parent, actor=person(request).username)
+    user, values = person(request), read(NewDepartment, request)
+    parent = _department(user, values.get("parent"), "parent")
+    made = organization.create_department(user, values["slug"], values["name"], parent)
     return _department_out(made, 201)
 
 
@@ -89,16 +86,13 @@ def departments(request: Request) -> Response:
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
     """One department, with its ETag. PUT renames or moves it (operators), under the ETag that was read."""
-    row = access.department_for(person(request), slug)
+    user = person(request)
+    row = access.department_for(user, slug)
     if request.method == "PUT":
-        access.require(person(request), "structure.manage", None)
-        values, actor = read(DepartmentChange, request), person(request).username
-        with transaction.atomic():
-            row = etag.locked(request, row, _department_version)
-            if "parent" in values:
-                transfer.move_department(row, _department(values["parent"], "parent"), actor=actor)
-            if "name" in values:
-                tenants.rename(row, values["name"], actor=actor)
+        changes = read(DepartmentChange, request)
+        if "parent" in changes:
+            changes["parent"] = _department(user, changes["parent"], "parent")
+        row = organization.change_department(user, row, changes, etag.lock(request, _department_version))
     return _department_out(row)
 
 
@@ -110,11 +104,10 @@ def teams(request: Request) -> Response:
     """Teams the caller sees. POST makes one (operators)."""
     if request.method == "GET":
         return page_as(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
-    access.require(person(request), "structure.manage", None)
-    values = read(NewTeam, request)
-    within = _department(values["department"], "department")
+    user, values = person(request), read(NewTeam, request)
+    within = _department(user, values["department"], "department")
     assert within is not None
-    made = services.create_team(within, values["slug"], values["name"], actor=person(request).username)
+    made = organization.create_team(user, within, values["slug"], values["name"])
     return _team_out(made, 201)
 
 
@@ -124,24 +117,22 @@ def teams(request: Request) -> Response:
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
     """One team, with its ETag. PUT renames it or moves it to another department (operators)."""
-    row = access.team_for(person(request), slug)
+    user = person(request)
+    row = access.team_for(user, slug)
     if request.method == "PUT":
-        access.require(person(request), "structure.manage", row)
-        values, actor = read(TeamChange, request), person(request).username
-        with transaction.atomic():
-            row = etag.locked(request, row, _team_version)
-            if "department" in values and (within := _department(values["department"], "department")):
-                transfer.move_team(row, within, actor=actor)
-            if "name" in values:
-                tenants.rename(row, values["name"], actor=actor)
+        changes = read(TeamChange, request)
+        if "department" in changes:
+            changes["department"] = _department(user, changes["department"], "department")
+        row = organization.change_team(user, row, changes, etag.lock(request, _team_version))
     return _team_out(row)
 
 
-def _department(slug: str | None, field: str) -> Department | None:
+def _department(user: User, slug: str | None, field: str) -> Department | None:
     """For operators, who see them all."""
     if slug is None:
         return None
-    found = Department.objects.filter(slug=slug).first() if "\x00" not in slug else None
+    rows = access.departments_to(user, organization.ACTION)
+    found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
         raise Invalid({field: [f"There is no department {slug}. GET /departments lists them."]})
     return found

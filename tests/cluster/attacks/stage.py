@@ -137,7 +137,7 @@ def _see_the_guards_act(portal: Person, tenant: Person) -> None:
     bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
     good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
     dry = ("create", "--dry-run=server", "-f", "-")
-    eventually(lambda: "gpu-needs-allocation" in tenant.run(*dry, words=bad).stderr)
+    eventually(lambda: "gpu-portal-pod-gpus" in tenant.run(*dry, words=bad).stderr)
     eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
     eventually(lambda: portal.get("resourcequota", f"gpu-portal-hold-{tenant.namespace}")["status"].get("hard"))
 

@@ -28,7 +28,7 @@ ATTACKS = (
     Attack("CPU and memory", cluster.cpu_and_memory),
     Attack("many pods", cluster.many_pods),
     Attack("many replicas", cluster.many_replicas),
-    Attack("objects too large", cluster.too_large_objects),
+    Attack("objects too large", cluster.too_large_objects, threads=2),
     Attack("full objects", cluster.full_objects, threads=2),
     Attack("revisions", cluster.revisions),
     Attack("finalizers", cluster.finalizers),

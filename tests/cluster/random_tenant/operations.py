@@ -92,14 +92,14 @@ class Performer:
             return answer.status, answer.message
         try:
             if isinstance(operation, Request):
-                wish = AllocationRequest(
+                spec = AllocationRequest(
                     project=operation.project,
                     offering=operation.offering,
                     count=operation.count,
                     name=operation.name,
                     constraints=Constraints(spread=operation.spread),
                 )
-                services.request(self.member, wish)
+                services.request(self.member, spec)
                 return 201, ""
             services.release(self.member, _row(operation))
         except Problem as refusal:

@@ -11,9 +11,9 @@ from quotas.metering.models import UsageInterval
 from tests.support.cluster.waiting import eventually
 
 
-def ask(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
+def ask(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
     return services.request(
-        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **wish})
+        user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **fields})
     )
 
 
@@ -37,8 +37,8 @@ def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocati
     return row
 
 
-def held(user: User, project: Project, offering: str, count: int = 1, **wish: Any) -> Allocation:
-    return wait_for(ask(user, project, offering, count, **wish), Phase.ACTIVE)
+def held(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
+    return wait_for(ask(user, project, offering, count, **fields), Phase.ACTIVE)
 
 
 def ended(user: User, row: Allocation) -> Allocation:

@@ -13,7 +13,7 @@ WHOLE, HARDWARE, SHARED = "full", "hardware", "none"
 @dataclass(frozen=True)
 class Row:
     """One kind of slice by one path. ``nodes`` is the fleet's kind of node; ``slice`` what follows the flavor's name in
-    the offering's id; ``wish`` what the request says beside project, offering and count."""
+    the offering's id; ``body`` what the request says beside project, offering and count."""
 
     title: str
     path: str
@@ -21,7 +21,7 @@ class Row:
     slice: str
     isolation: str
     count: int = 1
-    wish: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def named(self) -> bool:
@@ -49,7 +49,7 @@ ROWS = (
     Row("MIG, dynamic", DRA, "h100", "mig-3g.40gb", HARDWARE),
     Row("MIG, dynamic, small", DRA, "h100", "mig-1g.10gb", HARDWARE, count=3),
     Row("MIG, static", DRA, "a100-static", "mig-3g.40gb", HARDWARE),
-    Row("MIG, static, MPS among its pods", DRA, "a100-static", "mig-3g.40gb", SHARED, wish={"sharing": MPS}),
+    Row("MIG, static, MPS among its pods", DRA, "a100-static", "mig-3g.40gb", SHARED, body={"sharing": MPS}),
     Row("Time-sliced, renamed", PLUGIN, "t4", "shared", SHARED),
     Row("Time-sliced, not renamed", PLUGIN, "t4-plain", "shared", SHARED),
     Row("MPS", PLUGIN, "l4-mps", "shared", SHARED),
@@ -61,10 +61,10 @@ ROWS = (
         "h100",
         "whole",
         SHARED,
-        wish={"sharing": {"strategy": "TimeSlicing"}},
+        body={"sharing": {"strategy": "TimeSlicing"}},
     ),
-    Row("Own claim", DRA, "h100", "claim", WHOLE, wish={"claim": TWO_ON_ONE_ROOT}),
-    Row("Own claim of shares", DRA, "l40s-shares", "claim", SHARED, wish={"claim": TWO_SHARES}),
+    Row("Own claim", DRA, "h100", "claim", WHOLE, body={"claim": TWO_ON_ONE_ROOT}),
+    Row("Own claim of shares", DRA, "l40s-shares", "claim", SHARED, body={"claim": TWO_SHARES}),
     Row("vGPU", PLUGIN, "a40-vgpu", "whole", SHARED),
 )
 SWITCHED_ON = sorted({row.nodes for row in ROWS} - {"h100", "a100", "l40s", "t4"})

@@ -34,12 +34,12 @@ class Crowd:
         self.hidden_s = 0.0
         """For how long nobody may have watched, in the worst fault so far."""
 
-    def wishes(self, number: int) -> list[tuple[User, Project, str]]:
+    def requests(self, number: int) -> list[tuple[User, Project, str]]:
         """Who asks for what in the next ``number`` requests."""
         return [(user, project, offering) for (user, project), offering in islice(self._turns, number)]
 
     def ask(self, number: int) -> list[Allocation]:
-        return [ask(user, project, offering) for user, project, offering in self.wishes(number)]
+        return [ask(user, project, offering) for user, project, offering in self.requests(number)]
 
     def live(self) -> list[Allocation]:
         """What nobody has given back, oldest first."""
@@ -56,5 +56,5 @@ class Crowd:
 
 
 def _spread(people: int) -> Iterator[str]:
-    """Each wish of MIX once by everyone before the next."""
+    """Each offering of MIX once by everyone before the next."""
     return (offering for offering in cycle(MIX) for _ in range(people))

@@ -1,0 +1,101 @@
+"""What teams can get now: the least of what the fleet has free, their quotas leave, and counted limits leave."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from allocations.capacity.counted_limits import CountedLimits
+from allocations.capacity.offering_index import OfferingIndex
+from allocations.capacity.quota_usage import QuotaUsage
+from allocations.capacity.snapshot import CapacitySnapshot
+from allocations.capacity.usage import CurrentUsage
+from allocations.domain.admission import AdmissionInput, AllocationLimit
+from portal.tenants.models import Project, Team, User
+from quotas.catalog.models import Offering
+from quotas.limits import counting
+from quotas.limits.counting import ResourceDemand
+
+
+@dataclass(frozen=True)
+class TeamHeadroom:
+    """One team's headroom of an offering, in slices. ``limit`` is its own quota, ``most`` that with all it could ever
+    borrow; ``can_borrow`` is the part of ``can_get_now`` that others would lend."""
+
+    limit: int
+    used: int
+    can_get_now: int
+    can_borrow: int = 0
+    most: int = 0
+
+
+class Availability:
+    """Capacity, quotas and counted limits, read once: for ``teams``, and for one ``user`` and ``project`` of theirs.
+
+    ``cliques``: NVLink cliques will be needed.
+    """
+
+    def __init__(
+        self,
+        teams: Iterable[Team] = (),
+        *,
+        user: User | None = None,
+        project: Project | None = None,
+        cliques: bool = False,
+    ) -> None:
+        usage = CurrentUsage()
+        self.index: OfferingIndex = usage.index
+        self.fleet = CapacitySnapshot(usage, cliques=cliques)
+        self.quotas = QuotaUsage(usage)
+        self.limits = CountedLimits(self.quotas.quotas, list(teams), user=user, project=project)
+
+    def headroom(self, team: Team, offering: Offering) -> TeamHeadroom:
+        quota = self.quotas.of_team(team, offering)
+        counted = self.limits.in_slices(team, counting.demand(offering, 1))
+        lefts = [one.limit - one.used for one in counted]
+        now = max(0, min([self.fleet.capacity(offering).free, quota.left, *lefts]))
+        return TeamHeadroom(
+            limit=quota.own,
+            used=self.quotas.reserved(team, offering),
+            can_get_now=now,
+            can_borrow=max(0, now - quota.own_left),
+            most=quota.most,
+        )
+
+    def admission_input(
+        self,
+        project: Project,
+        offering: Offering,
+        count: int,
+        *,
+        allocation_limits: Collection[AllocationLimit] = (),
+        spread: bool = False,
+        constraints: Collection[str] = (),
+        per_slice: ResourceDemand | None = None,
+    ) -> AdmissionInput:
+        """A request of ``count`` slices as the rules read it; ``per_slice`` is what one takes, where it is a claim."""
+        team = project.team
+        capacity, quota = self.fleet.capacity(offering), self.quotas.of_team(team, offering)
+        return AdmissionInput(
+            offering=offering.key,
+            pool=offering.pool.key,
+            kind=offering.kind,
+            path=offering.flavor.path,
+            count=count,
+            total=capacity.total,
+            free=capacity.free,
+            per_node=offering.per_node,
+            quota=quota.most,
+            used=max(0, quota.most - quota.left),
+            own=quota.bound,
+            team=team.slug,
+            department=team.department.slug,
+            counted=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
+            hidden=not offering.is_offered,
+            allocation_limits=tuple(allocation_limits),
+            spread=spread,
+            constraints=tuple(constraints),
+            max_colocated=self.fleet.max_colocated(offering, constraints, spread=spread, empty=True),
+            free_colocated=self.fleet.max_colocated(offering, constraints, spread=spread),
+            one_at_a_time=offering.one_at_a_time,
+            replicas=offering.replicas,
+            sharing=offering.sharing,
+        )

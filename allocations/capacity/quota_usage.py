@@ -1,0 +1,127 @@
+"""What queues use of the quotas that Kueue keeps, and what these leave to teams."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from allocations.capacity.offering_index import amounts_per_slice
+from allocations.capacity.usage import CurrentUsage
+from portal.tenants.models import Team
+from quotas.catalog.models import Offering, Pool
+from quotas.catalog.selectors import room
+from quotas.limits import names as queue_names
+from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
+from quotas.limits.tree import Tree
+
+
+@dataclass(frozen=True)
+class TeamQuota:
+    """A team's quota in slices of one offering: its own, that with all it may borrow (None: unlimited), the most that
+    the tree of departments could give it, and what that has left now: below 0 where limits were lowered since."""
+
+    own: int
+    own_left: int
+    bound: int | None
+    most: int
+    left: int
+
+
+@dataclass(frozen=True)
+class PoolRequest:
+    """What a claim asks of one pool of its flavor, and the team's quota there, in the pool's units rounded up."""
+
+    pool: str
+    asked: int
+    bound: int | None
+    limit: int
+    used: int
+
+
+class QuotaUsage:
+    """The quotas of all departments and teams beside all that is reserved, by tenants' own Jobs too."""
+
+    def __init__(self, usage: CurrentUsage | None = None, quotas: QuotaSnapshot | None = None) -> None:
+        self._usage = usage or CurrentUsage()
+        self.quotas = quotas or quota_snapshot()
+        self._trees: dict[tuple[str, str], Tree] = {}
+
+    def of_team(self, team: Team, offering: Offering) -> TeamQuota:
+        """The team's quota of the offering, beside all that it and those it lends to have reserved."""
+        pool, per_slice, queue = offering.pool, amounts_per_slice(offering), queue_names.cluster_queue(team.slug)
+        quota, bound = self.quotas.quota(queue, pool.key), self._bound(queue, pool)
+
+        def least(amount: Callable[[Tree], int]) -> int:
+            rooms = [
+                amount(self._tree(pool, resource)) // n if resource in pool.resources else 0
+                for resource, n in per_slice.items()
+                if n
+            ]
+            return min(rooms, default=0)
+
+        return TeamQuota(
+            own=room(quota.nominal, pool.resources, per_slice),
+            own_left=max(0, least(lambda tree: tree.own_left(queue))),
+            bound=None if bound is None else room(bound, pool.resources, per_slice),
+            most=max(0, least(lambda tree: tree.potential(queue))),
+            left=least(lambda tree: tree.available(queue)),
+        )
+
+    def reserved(self, team: Team, offering: Offering) -> int:
+        """Slices of the offering that the team has reserved, by its tenants' own Jobs too."""
+        return self._usage.reserved_slices(team.slug, offering.key, offering.flavor.name, offering.resource)
+
+    def lend_to_each_other(self, one: Team, other: Team) -> bool:
+        """Whether both are in one tree of departments."""
+        roots = {self.quotas.root(queue_names.cluster_queue(team.slug)) for team in (one, other)}
+        return len(roots) == 1
+
+    def of_claim(self, team: Team, offering: Offering, amounts: Mapping[str, int]) -> list[PoolRequest]:
+        """A claim's amounts by the pools of its flavor that have them."""
+        queue = queue_names.cluster_queue(team.slug)
+        found = []
+        for pool in self._usage.index.pools_of(offering.flavor_id):
+            if not amounts.keys() & pool.resources.keys():
+                continue
+            trees = {name: self._tree(pool, name) for name in pool.resources}
+            most = min(tree.potential(queue) // pool.resources[name] for name, tree in trees.items())
+            left = min(tree.available(queue) // pool.resources[name] for name, tree in trees.items())
+            asked = _units(amounts, pool.resources)
+            found.append(PoolRequest(pool.key, asked, self._bound(queue, pool), most, max(0, most - left)))
+        return found
+
+    def units_by_queue(self, pool: Pool) -> dict[str, Fraction]:
+        """What each queue (by its name in Kueue) has reserved of the pool, in its units."""
+        flavor = pool.key.partition("/")[0]
+        return {
+            queue: max(Fraction(used.get((flavor, name), 0), amount) for name, amount in pool.resources.items())
+            for queue, used in self._usage.by_queue.items()
+        }
+
+    def excess(self, quotas: QuotaSnapshot, name: str, pool: Pool) -> tuple[Fraction, Fraction]:
+        """Of what the queue or cohort uses of the pool, in its units, if the quotas were these: what is more than it
+        could ever have, and what is not its own but borrowed."""
+        over = borrowed = Fraction(0)
+        for resource, amount in pool.resources.items():
+            tree = quotas.tree(pool.key, amount, self._by_queue(pool, resource))
+            over = max(over, Fraction(tree.usage(name) - tree.potential(name), amount))
+            borrowed = max(borrowed, Fraction(tree.borrowed(name), amount))
+        return over, borrowed
+
+    def _bound(self, queue: str, pool: Pool) -> int | None:
+        quota = self.quotas.quota(queue, pool.key)
+        return None if quota.borrowing is None else quota.nominal + quota.borrowing
+
+    def _tree(self, pool: Pool, resource: str) -> Tree:
+        if (pool.key, resource) not in self._trees:
+            used = self._by_queue(pool, resource)
+            self._trees[pool.key, resource] = self.quotas.tree(pool.key, pool.resources[resource], used)
+        return self._trees[pool.key, resource]
+
+    def _by_queue(self, pool: Pool, resource: str) -> dict[str, int]:
+        """What each queue (by its name in Kueue) has reserved of one of the pool's resources."""
+        flavor = pool.key.partition("/")[0]
+        return {queue: amounts.get((flavor, resource), 0) for queue, amounts in self._usage.by_queue.items()}
+
+
+def _units(amounts: Mapping[str, int], unit: Mapping[str, int]) -> int:
+    return max((-(-amounts.get(resource, 0) // amount) for resource, amount in unit.items()), default=0)

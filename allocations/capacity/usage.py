@@ -1,0 +1,84 @@
+"""What allocations and tenants' own Jobs hold and have reserved now; each kind is read once, when first needed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+
+from django.db.models import Sum
+
+from allocations.capacity.offering_index import Amounts, OfferingIndex, ReservedClaim
+from allocations.domain.phases import RESERVING
+from allocations.models import Allocation, MirrorObject
+from quotas.limits import names as queue_names
+from quotas.metering.models import UsageInterval
+
+
+class CurrentUsage:
+    """``index`` tells what offerings take of pools."""
+
+    def __init__(self, index: OfferingIndex | None = None) -> None:
+        self.index = index or OfferingIndex()
+
+    @cached_property
+    def held(self) -> Mapping[str, int]:
+        """Slices held by offering, as metering has seen them."""
+        rows = UsageInterval.objects.filter(end=None).order_by().values_list("offering").annotate(n=Sum("count"))
+        return dict(rows)
+
+    @cached_property
+    def held_amounts(self) -> Amounts:
+        """What is held of each pool."""
+        return self.index.amounts(self.held, self._claims)
+
+    def reserved_slices(self, team: str, offering: str, flavor: str, resource: str) -> int:
+        """Slices of the offering that the team has reserved. Tenants' own Jobs are found by its ``flavor`` and
+        ``resource`` in Kueue."""
+        jobs = self._jobs[queue_names.cluster_queue(team), flavor, resource]
+        return self._reserved.get((team, offering), 0) + jobs
+
+    @cached_property
+    def by_queue(self) -> Mapping[str, Mapping[tuple[str, str], int]]:
+        """What each queue (by its name in Kueue) has reserved, by flavor and resource: by the portal's leases, as their
+        phases say, and by tenants' own Jobs."""
+        used: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+        for team in {team for team, _ in self._reserved} | {claim.team for claim in self._claims}:
+            of_queue = used[queue_names.cluster_queue(team)]
+            for pool, amounts in self._reserved_amounts(team).items():
+                for resource, amount in amounts.items():
+                    of_queue[pool.partition("/")[0], resource] += amount
+        for (queue, flavor, resource), amount in self._jobs.items():
+            used[queue][flavor, resource] += amount
+        return used
+
+    def _reserved_amounts(self, team: str) -> Amounts:
+        slices = {key: n for (t, key), n in self._reserved.items() if t == team}
+        return self.index.amounts(slices, [claim for claim in self._claims if claim.team == team])
+
+    @cached_property
+    def _reserved(self) -> dict[tuple[str, str], int]:
+        rows = (
+            Allocation.objects.filter(ended_at=None, phase__in=RESERVING)
+            .order_by()
+            .values_list("project__team__slug", "offering__key")
+            .annotate(n=Sum("count"))
+        )
+        return {(team, offering): n for team, offering, n in rows}
+
+    @cached_property
+    def _claims(self) -> list[ReservedClaim]:
+        rows = Allocation.objects.filter(claim__isnull=False, ended_at=None, phase__in=RESERVING).order_by()
+        found = rows.values_list("project__team__slug", "offering__key", "claim__built__units")
+        return [ReservedClaim(team, offering, units or {}) for team, offering, units in found]
+
+    @cached_property
+    def _jobs(self) -> Counter[tuple[str, str, str]]:
+        """What workloads that are no leases of the portal have reserved, by queue, flavor and resource. Only of flavors
+        with offerings, in their cluster: another cluster may have some of the same name that are not the portal's."""
+        flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
+        rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
+        found: Counter[tuple[str, str, str]] = Counter()
+        for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
+            for flavor, amounts in (usage or {}).items() if queue else ():
+                if (cluster, flavor) in flavors:
+                    found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
+        return found

@@ -1,0 +1,121 @@
+"""Why a claim can never be held, and what could be: in words, from the devices that are published. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from allocations.claims import fit
+from allocations.claims.fit import Answer, Fleet
+from allocations.claims.matching import holds, meets
+from allocations.claims.model import Choice, Claim, Condition, Device, short
+from quotas.catalog import quantities
+
+MAX_TRIED = 4
+"""Requests of which fewer are tried: enough for a hint."""
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """``most`` is the largest count that would work where a count is what is too large, else 0."""
+
+    path: str
+    detail: str
+    hint: str
+    asked: int = 1
+    most: int = 0
+
+
+def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
+    """What keeps the claim from ever being held on these cards, were all of them free; None when nothing does.
+
+    1. a request whose conditions no device meets; 2. a request that alone is too many for a node; 3. a constraint
+    without which the rest would fit; 4. else all of it together.
+    """
+    empty = fleet.empty()
+    if fit.fits(claim, empty) is not Answer.NO:
+        return None
+    for request in claim.requests:
+        if not any(meets(device, choice) for choice in request.choices for device in empty.devices):
+            return _unmet(request.choices[0], empty.devices)
+    for index, alone in fit.each_alone(claim):
+        if fit.fits(alone, empty) is Answer.NO:
+            return _too_many(alone, claim.requests[index].path, empty)
+    for constraint in claim.constraints:
+        if fit.fits(fit.without(claim, [constraint]), empty) is not Answer.NO:
+            return _bound(claim, constraint.path, short(constraint.attribute), constraint.distinct, empty)
+    if claim.constraints and fit.fits(replace(claim, constraints=()), empty) is not Answer.NO:
+        return Infeasible(
+            claim.constraints[0].path,
+            "The constraints cannot hold together on any node.",
+            "Leave one of them out; each by itself could hold.",
+        )
+    return Infeasible(
+        claim.requests[0].path,
+        "Each request could be held, but no node has room for all of them together, and a claim is on one node.",
+        "Ask for less, or make it several allocations, which may be on several nodes.",
+    )
+
+
+def _unmet(choice: Choice, devices: Sequence[Device]) -> Infeasible:
+    there = [device for device in devices if device.kind == choice.device]
+    for condition in choice.conditions:
+        if not any(holds(device, condition) for device in there):
+            return Infeasible(
+                choice.path,
+                f"No {choice.device} here has {short(condition.name)} {condition.operator} {_values(condition)}.",
+                _published(condition, there),
+            )
+    return Infeasible(
+        choice.path,
+        f"No {choice.device} here meets all these conditions at once.",
+        "Each is met by some device: leave one out, or list them as alternatives.",
+    )
+
+
+def _values(condition: Condition) -> str:
+    return ", ".join(str(value) for value in condition.values)
+
+
+def _published(condition: Condition, devices: Sequence[Device]) -> str:
+    of = [d.capacity if condition.type == "quantity" else d.attributes for d in devices]
+    values = {str(there[condition.name]) for there in of if condition.name in there}
+    if condition.type == "quantity" and values:
+        ordered = sorted(values, key=quantities.value)
+        return f"It is {ordered[0]} to {ordered[-1]} here."
+    return f"Here it is: {', '.join(sorted(values)[:10])}." if values else "No device of that kind publishes it."
+
+
+def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
+    choices = alone.requests[0].choices
+    if all(choice.count is None for choice in choices):
+        return Infeasible(
+            path,
+            "All devices of a node cannot be had at once: they are parts of the same cards.",
+            "Ask for whole GPUs, or for a number of devices.",
+        )
+    asked = max(choice.count or 1 for choice in choices)
+    most = fit.most_of(alone, 0, empty)
+    return Infeasible(
+        path,
+        f"A claim is on one node, and no node can give {asked} of these at once.",
+        f"Ask for at most {most}." if most else "Ask for another kind of device.",
+        asked,
+        most,
+    )
+
+
+def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
+    counts = [fit.most_of(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
+    most = max(counts, default=0)
+    what = "each with another" if distinct else "all with the same"
+    asked = sum(request.choices[0].count or 1 for request in claim.requests)
+    fewer = ""
+    if most:
+        request = claim.requests[counts.index(most)]
+        fewer = f"Ask for at most {most} as {request.name}, or leave"
+    return Infeasible(
+        path,
+        f"No node has so many devices, {what} {attribute}.",
+        f"{fewer or 'Leave'} the constraint out.",
+        asked,
+        most,
+    )

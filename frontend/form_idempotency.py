@@ -1,0 +1,43 @@
+"""A form sent twice asks once: a double click, a reload or a step back finds the allocation that is there already.
+
+The form carries a signed key. The same form with the same values is one request; with other values it is another.
+"""
+
+import secrets
+from uuid import UUID
+
+from django.core import signing
+
+from allocations.domain.allocation_spec import AllocationRequest
+from allocations.requests import services
+from portal.http import idempotency
+from portal.http.idempotency import Reply
+from portal.tenants.models import User
+
+SALT = "frontend.form_idempotency"
+ROUTE = "POST /request"
+
+
+def new_key() -> str:
+    return signing.dumps(secrets.token_hex(8), salt=SALT)
+
+
+def valid_key(key: str) -> str:
+    """The key, or a new one where the portal did not make it: then nothing was asked with it before."""
+    try:
+        signing.loads(key, salt=SALT)
+    except signing.BadSignature:
+        return new_key()
+    return key
+
+
+def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:
+    """The allocation that the form asks for, and whether it asked before. Raises what ``services.request`` raises."""
+    content = spec.to_json()
+
+    def effect() -> Reply:
+        return Reply(201, str(services.request(user, spec).pk))
+
+    sent = idempotency.digest_of([key, content])
+    reply = idempotency.once(user.pk, ROUTE, sent, content, effect, waits=True)
+    return UUID(reply.body), reply.is_replayed

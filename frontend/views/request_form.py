@@ -1,0 +1,198 @@
+"""The request form: choose slices, see what they would cost, send."""
+
+from functools import cache
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from allocations.capacity import device_inventory
+from allocations.capacity.headroom import Availability
+from allocations.capacity.node_shares import of_request
+from allocations.domain.allocation_spec import LABELLED, AllocationRequest
+from allocations.requests import forecast, selectors, services
+from allocations.requests.services import Preview
+from frontend import claim_form, form_idempotency
+from frontend.curl_example import as_curl
+from frontend.forms import RequestForm
+from frontend.pages import PageRequest, page, show
+from frontend.presenters import amounts, phases, refusals
+from frontend.presenters.offerings import choices
+from portal.core import clock
+from portal.core.errors import Forbidden, Invalid, Refused
+from portal.tenants import access
+from portal.tenants.models import PlatformRole, Project, Role, User
+from quotas.catalog import selectors as catalog
+from quotas.costs import selectors as costs
+
+NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
+ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
+DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
+DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def request_form(request: PageRequest) -> HttpResponse:
+    """The form, filled from the address; or the request itself, which leads to the allocation."""
+    projects = _projects(request)
+    if request.method == "POST":
+        return _send(request, projects)
+    values = _values(request, projects)
+    form = RequestForm(projects, values) if "check" in request.GET else RequestForm(projects, initial=_initial(values))
+    return _page(request, projects, form, values)
+
+
+@require_safe
+@page
+def preview(request: PageRequest) -> HttpResponse:
+    """What the form would come to as it stands, by the very rules that decide; a part of the form's page."""
+    if not request.htmx:
+        return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
+    projects = _projects(request)
+    values = _values(request, projects)
+    return show(request, "frontend/request_form.html", _preview(request, projects, values), partial="answer")
+
+
+def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
+    form = RequestForm(projects, request.POST)
+    if not form.is_valid():
+        return _page(request, projects, form, request.POST, status=400)
+    key = form_idempotency.valid_key(form.cleaned_data["key"])
+    try:
+        id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
+    except Invalid as problem:
+        form.refuse(problem)
+        return _page(request, projects, form, request.POST, status=problem.status)
+    except Refused as problem:
+        if problem.reason != "name_taken":
+            return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
+        form.add_error("name", f"{problem.detail} {problem.hint}")
+        return _page(request, projects, form, request.POST, status=problem.status)
+    messages.success(request, ASKED_ALREADY if is_replayed else "Asked for. This page follows it.")
+    return redirect("allocation", id_)
+
+
+def _page(
+    request: PageRequest,
+    projects: list[Project],
+    form: RequestForm,
+    values: QueryDict,
+    *,
+    status: int = 200,
+    refused: Refused | None = None,
+) -> HttpResponse:
+    project = next((p for p in projects if p.slug == values.get("project")), None)
+    context: dict[str, Any] = {
+        "form": form,
+        "projects": projects,
+        "choices": [],
+        "chosen": values.get("offering", ""),
+        "who_to_ask": [] if projects else _who_to_ask(request),
+    }
+    if project is not None:
+        team, availability = project.team, Availability([project.team], user=request.user, project=project)
+        prices = costs.prices_per_hour(availability.fleet.offerings(), clock.now())
+        releases = cache(lambda: forecast.expected_releases(clock.now()))
+        context |= {"team": team, "choices": choices(team, availability, prices, costs.currency(), releases)}
+    context["claim"] = _claim(request, values)
+    context |= _preview(request, projects, values)
+    context |= _refusal(refused, values) if refused else {"refusal": None}
+    context["key"] = values.get("key") or form_idempotency.new_key()
+    return show(request, "frontend/request_form.html", context, status=status)
+
+
+def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
+    """What the summary says: the preview, or why there is none yet."""
+    if not values.get("offering"):
+        return NOTHING_CHOSEN
+    form = RequestForm(projects, values)
+    try:
+        if not form.is_valid():
+            raise Invalid({name: [str(e) for e in errors] for name, errors in form.errors.items()})
+        spec = form.spec()
+        seen = services.preview(request.user, spec)
+    except Invalid as problem:
+        words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
+        return NOTHING_CHOSEN | {"unclear": " ".join(words)}
+    except (Forbidden, Refused) as problem:
+        return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
+    return NOTHING_CHOSEN | _summary(seen, spec, values)
+
+
+def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
+    """The fields of an own claim, from what the chosen flavor publishes; None where none is chosen."""
+    if not claim_form.is_claim(values.get("offering", "")):
+        return None
+    key = values.get("offering", "").replace("\x00", "")
+    offering = catalog.offerings().filter(key=key).first()
+    if offering is None:
+        return None
+    is_operator = access.can(request.user, "claim.raw", None)
+    return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
+
+
+def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
+    hours = spec.hours if spec.hours is not None else 0
+    better = [warned.alternative for warned in seen.warnings if warned.alternative]
+    return {
+        "seen": seen,
+        "look": phases.FITS[seen.fits],
+        "per_hour": amounts.money(seen.price_per_hour, seen.currency),
+        "total": amounts.money(seen.price_total, seen.currency),
+        "hours": hours,
+        "node_share": amounts.node_share(of_request(seen.offering, seen.spec.count, seen.claim)),
+        "violations": refusals.violations(seen.violations),
+        "chips": refusals.chips([a.document() for a in [*better, *seen.alternatives]], values, seen.currency),
+        "curl": as_curl(spec),
+    }
+
+
+def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
+    """The panel above the form, which names the limits, so that the summary need not."""
+    return {
+        "refusal": problem,
+        "refusal_violations": refusals.violations(problem.violations),
+        "refusal_chips": refusals.chips(problem.alternatives, values, costs.currency()),
+        "violations": [],
+        "chips": [],
+    }
+
+
+def _projects(request: PageRequest) -> list[Project]:
+    """The projects in which the person may request slices, in the order of their names."""
+    standing = access.standing(request.user)
+    rows = access.visible_projects(request.user).filter(archived_at=None)
+    return [project for project in rows if standing.can("allocation.request", project.team_id)]
+
+
+def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
+    """The form's values: the address', else the defaults, in the project of the person's last request."""
+    values = request.GET.copy()
+    for name, value in DEFAULTS.items():
+        values.setdefault(name, value)
+    if not values.get("project") and projects:
+        values["project"] = _last_project(request) or projects[0].slug
+    return values
+
+
+def _initial(values: QueryDict) -> dict[str, Any]:
+    return {**values.dict(), "constraints": values.getlist("constraints")}
+
+
+def _who_to_ask(request: PageRequest) -> list[str]:
+    """Names of the leads of the person's teams, else of the operators."""
+    leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
+    operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)
+    for people in (leads, operators):
+        if found := sorted(people.filter(is_active=True).values_list("username", flat=True).distinct()):
+            return found
+    return []
+
+
+def _last_project(request: PageRequest) -> str:
+    last = selectors.visible(request.user).filter(requested_by=request.user, project__archived_at=None).first()
+    return last.project.slug if last else ""

@@ -1,0 +1,78 @@
+"""Requests that are sent more than once: they have their effect once, and the same reply each time.
+
+A reply is stored in the transaction of its effect, so there is never one without the other; what is refused stores
+nothing and may be sent again. Keys belong to one person and route and are kept for `KEPT`.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from portal.core import clock
+from portal.core.errors import Problem, Refused
+from portal.core.locks import advisory_lock, lock_id
+from portal.core.models import IdempotentReply
+
+KEPT = timedelta(hours=48)
+
+
+class KeyReused(Problem):
+    status = 422
+    reason = "key_reused"
+    title = "The key belongs to another request"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """``body`` is JSON; ``is_replayed`` where the effect came about before."""
+
+    status: int
+    body: Any
+    is_replayed: bool = False
+
+
+def once(user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False) -> Reply:
+    """The reply of `effect`, which is not called where a request with this key had its effect before.
+
+    `content` is what was sent: KeyReused for a key that came with something else. While the first request still runs,
+    the second is Refused (in_progress), or with `waits` has its reply when it is done.
+    """
+    name = {"user_id": user, "route": route, "key": key}
+    with transaction.atomic():
+        _take(*map(str, name.values()), waits=waits)
+        digest = digest_of(content)
+        stored = IdempotentReply.objects.filter(**name).first()
+        if stored is not None:
+            if stored.body_digest != digest:
+                raise KeyReused("This key was used with another body.", hint="Use a new key for a new request.")
+            return Reply(stored.status, stored.body, is_replayed=True)
+        reply = effect()
+        if reply.status < 400:
+            written = {"body_digest": digest, "status": reply.status, "body": reply.body, "created_at": clock.now()}
+            IdempotentReply.objects.create(**name, **written)
+        return reply
+
+
+def digest_of(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def purge() -> int:
+    """Forget replies older than `KEPT`; returns how many."""
+    return IdempotentReply.objects.filter(created_at__lt=clock.now() - KEPT).delete()[0]
+
+
+def _take(*name: str, waits: bool) -> None:
+    """Take the key until the transaction ends."""
+    if waits:
+        with advisory_lock("idempotency", *name):
+            return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock_id("idempotency", *name)])
+        if not cursor.fetchone()[0]:
+            raise Refused("in_progress", "The first request with this key still runs.", "Send it again in a moment.")

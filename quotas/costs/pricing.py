@@ -1,0 +1,30 @@
+"""Prices as operators set them."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from portal.core.errors import Invalid
+from portal.tenants import access
+from portal.tenants.models import User
+from quotas.catalog.models import Flavor
+from quotas.costs import selectors, services
+from quotas.costs.models import Price
+
+
+def set_price(
+    user: User,
+    flavor: str,
+    amount: Decimal | str,
+    currency: str = "",
+    valid_from: datetime | None = None,
+    source: str = "",
+) -> Price:
+    """As `services.set_price`, of the flavor with this name, in the currency of all prices if none is given.
+
+    Raises Forbidden; Invalid where there is no such flavor.
+    """
+    access.require(user, "price.manage", None)
+    row = Flavor.objects.filter(name=flavor).first()
+    if row is None:
+        raise Invalid({"flavor": [f"There is no flavor {flavor}. GET /flavors lists them."]})
+    return services.set_price(user.username, row, amount, currency or selectors.currency(), valid_from, source)
