@@ -176,10 +176,9 @@ def due(items: Sequence[Item], since_s: float) -> tuple[Sequence[Item], Sequence
 
     Where only watches have come further, the last position of each kind is enough, every ``POSITION_S``.
     """
-    last = {item.kind.name: item for item in items if isinstance(item, Synced) and item.observation is None}
     if any(not isinstance(item, Synced) or item.observation for item in items):
         return items, []
-    positions = list(last.values())
+    positions = list({item.kind.name: item for item in items if isinstance(item, Synced)}.values())
     return ([], positions) if since_s < POSITION_S else (positions, [])
 
 

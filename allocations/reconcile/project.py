@@ -83,6 +83,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         egress=project.egress,
         exposure=project.exposure,
         object_quota=object_limits.quota(project.object_limits),
+        other_pods=object_limits.other_pods(project.object_limits),
         config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,
         adopted=project.adopted,

@@ -48,6 +48,8 @@ from portal.workqueue.targets import Target
 log = structlog.get_logger(__name__)
 
 SWEEP_LIMIT = 500
+MANY = 10
+"""Targets marked at once, from which on they are not what one person waits for: a new flavor concerns every project."""
 LOOKS_IN_A_ROW = 5
 """After these a hint is sent instead: nobody has a worker for himself."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -85,7 +87,8 @@ class Taken:
 def mark(*targets: Target, at: datetime | None = None) -> None:
     """Have each target looked at from `at` on (default: now), or earlier if it is due earlier already.
 
-    Part of the caller's transaction; hints for what is due now are sent after its commit.
+    Part of the caller's transaction; hints for what is due now are sent after its commit. Those for `MANY` targets wait
+    behind all others.
     """
     if not targets:
         return
@@ -98,7 +101,8 @@ def mark(*targets: Target, at: datetime | None = None) -> None:
         target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
     )
     if idle:
-        transaction.on_commit(lambda: wakeups.send(idle), robust=True)
+        priority = wakeups.LAST if len(targets) >= MANY else wakeups.FIRST
+        transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
 
 
 def take(target: str) -> Taken | None:
@@ -205,9 +209,9 @@ def _look(taken: Taken, look: Callable[[str], datetime | None]) -> bool:
 
 
 def sweep() -> int:
-    """Send a hint for what is due, longest due first; returns how many."""
+    """Send a hint for what is due, longest due first, behind those of what people do now; returns how many."""
     targets = list(waiting().order_by("due_at").values_list("target", flat=True)[:SWEEP_LIMIT])
-    wakeups.send(targets)
+    wakeups.send(targets, wakeups.LAST)
     return len(targets)
 
 

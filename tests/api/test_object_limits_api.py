@@ -52,7 +52,7 @@ def test_a_change_of_the_numbers_is_another_version(operator, project):
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({"object_limits": {"cronjobs": 1}}, "object_limits.cronjobs", "Kinds are: pods, jobs,"),
+        ({"object_limits": {"cronjobs": 1}}, "object_limits.cronjobs", "Kinds are: pods, other_pods, jobs,"),
         ({"object_limits": {"jobs": 5001}}, "object_limits.jobs", "Give 0 to 5000"),
         ({"object_limits": {"jobs": "7"}}, "object_limits.jobs", "whole number"),
         ({"object_limits": {"jobs": 7.5}}, "object_limits.jobs", "whole number"),

@@ -137,4 +137,4 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
     left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
     eventually(lambda: kubectl(*left) == "")
-    assert all(interval.end is not None for interval in intervals(row))
+    eventually(lambda: all(interval.end is not None for interval in intervals(row)))

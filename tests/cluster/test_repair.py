@@ -28,6 +28,7 @@ pytestmark = pytest.mark.cluster
 SHARED = (
     "gpuproject/gpu-portal",
     "resourcequota/gpu-portal-objects",
+    "resourcequota/gpu-portal-other-pods",
     "limitrange/gpu-portal",
     "localqueue/gpu",
     "networkpolicy/gpu-portal-ingress",
@@ -150,8 +151,8 @@ def test_a_claim_deleted_in_use_ends_its_pods_and_comes_back(project: Project, m
     before = uid(kubectl, f"resourceclaim/{row.name}", *where)
     kubectl("delete", f"resourceclaim/{row.name}", *where, "--wait=false")
     eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *where) not in ("", before))
-    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists())
-    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2)
+    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
+    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
     first, second = intervals(row)
     assert first.end is not None
     assert first.end <= second.start

@@ -23,7 +23,7 @@ from portal.tenants.models import Project, Scope, Team, User
 from tests.support.cluster.asking import ended as end
 from tests.support.cluster.asking import held, intervals, release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, let_in, own_namespace, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.people import client
@@ -165,7 +165,7 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    assert told() == ""
+    eventually(lambda: told() == "")
 
 
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
@@ -250,7 +250,7 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
     for part in ("tolerations", "nodeSelector"):
         del pod["spec"][part]
     del pod["spec"]["containers"][0]["resources"]
-    tenant.do("create", "-f", "-", words=json.dumps(pod))
+    let_in(tenant.do, "create", "-f", "-", words=json.dumps(pod))
     eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
 
 

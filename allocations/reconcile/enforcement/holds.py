@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from allocations.cluster import names
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import View
 from allocations.lifecycle import lease_excess, spec_of_row
@@ -22,14 +23,10 @@ def holds(cluster: str, view: View, now: datetime, **only: str) -> list[Hold]:
     Two queries, and a few for each whose lease is gone while its slices are held.
     """
     reserving = lease_excess.reserving(view)
-    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **only)
-    rows = (
-        live.annotate(own_claim=Q(claim__isnull=False))
-        .order_by()
-        .values_list(
-            *("pk", "name", "number", "count", "held_at", "own_claim"),
-            *("project__namespace", "offering__resource", "offering__flavor__path"),
-        )
+    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **only).order_by()
+    rows = live.annotate(own_claim=Q(claim__isnull=False)).values_list(
+        *("pk", "name", "number", "count", "held_at", "own_claim", "constraints__spread"),
+        *("project__namespace", "offering__resource", "offering__flavor__path"),
     )
     found = [
         Hold(
@@ -38,9 +35,10 @@ def holds(cluster: str, view: View, now: datetime, **only: str) -> list[Hold]:
             namespace=namespace,
             number=number,
             amounts={DEVICES if path in NAMING_PATHS else resource: None if own_claim else count},
+            claims=names.claims(name, count, bool(spread)),
             stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
         )
-        for pk, name, number, count, held_at, own_claim, namespace, resource, path in rows
+        for pk, name, number, count, held_at, own_claim, spread, namespace, resource, path in rows
     ]
     return [*found, *_without_row(cluster, view, found)]
 

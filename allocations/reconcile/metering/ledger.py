@@ -55,6 +55,18 @@ def open_held(rows: Sequence[Allocation], view: View, *, at: datetime) -> set[UU
     return _open_held(rows, view, None, _open(rows), at=at)
 
 
+def not_entered(rows: Iterable[Allocation], views: Mapping[str, View]) -> set[UUID]:
+    """Of allocations of one cluster those whose slices are to be charged, by the view of their namespace, and have no
+    open interval; one query."""
+    rows = list(rows)
+    open_now, found = _open(rows), set()
+    for row in rows:
+        due = hold.charged(spec_of_row.of(row), views[row.project.namespace])
+        if {_slot(row, s.slot) for s in due if s.is_charged} - open_now[row.pk].keys():
+            found.add(row.pk)
+    return found
+
+
 def end_left(row: Allocation, *, at: datetime) -> None:
     """End what is open of an allocation that the cluster is known to have nothing of."""
     for interval in _open([row])[row.pk].values():

@@ -2,28 +2,23 @@
 
 from uuid import UUID
 
-from django.db.models import Sum
-
-from allocations.domain.phases import Phase
-from allocations.models import Allocation
-from allocations.reconcile.metering import job_reservations
+from allocations.lifecycle import spec_of_row
+from allocations.reconcile import mirror
+from allocations.reconcile.metering import job_reservations, ledger
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.metering.models import UsageInterval
-
-HELD = (Phase.ACTIVE, Phase.LEAVING)
 
 
 def allocations(cluster: str) -> set[UUID]:
-    """Allocations of a cluster that are held and not charged for all their slices (a person's own claim: for any).
-    Three queries."""
-    held = Allocation.objects.filter(project__cluster=cluster, phase__in=HELD).order_by()
-    own_claims = held.filter(claim__isnull=False).values_list("pk", flat=True)
-    due_for = dict(held.filter(claim__isnull=True).values_list("pk", "count")) | dict.fromkeys(own_claims, 1)
-    rows = UsageInterval.objects.filter(cluster=cluster, end=None).order_by().values_list("allocation")
-    charged = dict(rows.annotate(n=Sum("count")))
-    return {pk for pk, count in due_for.items() if charged.get(pk, 0) < count}
+    """Live allocations of a cluster of which the mirror shows a slice that is to be charged and is not, in whatever
+    phase they are; three queries."""
+    views = mirror.of_holds(cluster)
+    claims = {one.allocation for view in views.values() for one in view.of("ResourceClaim")}
+    quotas = (one for view in views.values() for one in view.of("ResourceQuota"))
+    listed = {name for quota in quotas for name in quota.facts.get("slices", ())}
+    live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
+    return ledger.not_entered(live.filter(project__namespace__in=views, name__in=claims | listed), views)
 
 
 def jobs(cluster: str) -> set[tuple[str, str]]:

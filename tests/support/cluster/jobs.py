@@ -70,6 +70,18 @@ def one(project: Project, uid: str) -> Job | None:
     return next((job for job in jobs_of(project) if str(job.uid) == uid), None)
 
 
+def assert_charged_once(uid: str) -> None:
+    """From admission no more and no less than both GPUs is charged, until they go back, at once or one by one."""
+    rows = list(UsageInterval.objects.filter(allocation=uid, end__isnull=False))
+    moments = sorted({moment for row in rows for moment in (row.start, row.end) if moment})
+    bills = [sum(row.count for row in rows if row.end and row.start <= moment < row.end) for moment in moments]
+    # A deleted Job's quota goes back before its pods have ended: each device is then charged until its claim is gone.
+    # Of a Job that finishes, Kueue takes back the quota of the pod that is done first.
+    assert bills[0] == 2
+    assert bills[-1] == 0
+    assert bills == sorted(bills, reverse=True)
+
+
 def become(project: Project, uid: str, state: State, reason: str = "") -> Job:
     def look() -> Job | None:
         job = one(project, uid)

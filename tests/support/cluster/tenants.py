@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from allocations.cluster import credentials
@@ -49,6 +50,12 @@ def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)
     return found
+
+
+def let_in(create: Callable[..., object], *words: Any, **given: Any) -> None:
+    """Create a pod on what was just held: refused, it is tried again, since the API server's guards and quotas hear a
+    moment later that slices are held, or free again. ``create`` raises AssertionError when it is refused."""
+    eventually(lambda: create(*words, **given) or True, AssertionError)
 
 
 def own_namespace(kubectl: Kubectl, **labels: str) -> str:
