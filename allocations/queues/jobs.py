@@ -91,7 +91,7 @@ def read(seen: Collection[MirrorObject]) -> list[Job]:
     there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
     project_of = {(project.cluster_id, project.namespace): project for project in there}
     taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
-    offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
+    offerings = dict(_offerings())
     inactive = _inactive({project.team.slug for project in project_of.values()})
     ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
     found = [_job(row, project_of[row.cluster_id, row.namespace], taken, offerings, inactive) for row in seen]
@@ -147,7 +147,7 @@ def _job(
     row: MirrorObject,
     project: Project,
     taken: Mapping[UUID, tuple[str, bool]],
-    offerings: Mapping[tuple[str, str], str],
+    offerings: Mapping[tuple[str, str, str], str],
     inactive: Mapping[tuple[str, str], str],
 ) -> Job:
     facts, uid = row.facts, UUID(row.facts["job"]["uid"])
@@ -158,7 +158,7 @@ def _job(
     state = _state(facts, is_running)
     if state is State.RUNNING and why.reason == "admitted":
         why = reasons.Reason("running", *reasons.ADMITTED["running"])
-    assigned = ((flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
+    assigned = ((row.cluster_id, flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
     return Job(
         uid=uid,
         name=facts["job"]["name"],
@@ -197,13 +197,15 @@ def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
     return found
 
 
-def _offerings() -> Iterable[tuple[str, str, str]]:
-    """Flavor, resource and key of the offerings that are counted in one resource of Kubernetes."""
-    for flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
-        "flavor__name", "requests", "key"
+def _offerings() -> Iterable[tuple[tuple[str, str, str], str]]:
+    """Cluster, flavor and resource of the offerings that are counted in one resource of Kubernetes, each with its
+    key."""
+    for cluster, flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
+        "flavor__cluster", "flavor__name", "requests", "key"
     ):
         if list(requests.values()) == [1]:
-            yield flavor, *requests, key
+            (resource,) = requests
+            yield (cluster, flavor, resource), key
 
 
 def _with_reason(job: Job, why: reasons.Reason) -> Job:

@@ -235,6 +235,25 @@ def test_jobs_of_one_name_on_nodes_of_one_name_are_charged_in_their_own_cluster(
     assert set(charged) == {(LOCAL, "vision-train", flavors[LOCAL]), (FAR, "vision-far", flavors[FAR])}
 
 
+def test_a_hold_that_is_not_charged_is_looked_at_in_its_own_cluster_alone(twins: dict[str, Twin]) -> None:
+    record_observations(LOCAL, hold(twins[LOCAL].row))
+    assert {cluster: unbilled.allocations(cluster) for cluster in BOTH} == {LOCAL: set(), FAR: set()}
+    record_observations(FAR, hold(twins[FAR].row))
+    UsageInterval.objects.filter(cluster=FAR).delete()
+    Due.objects.all().delete()
+    for cluster in BOTH:
+        unbilled.mark(cluster)
+    assert due() == {f"far/allocation:{twins[FAR].row.pk}"}
+
+
+def test_a_job_on_a_flavor_of_another_cluster_shows_no_offering_of_it(twins: dict[str, Twin]) -> None:
+    for cluster in BOTH:
+        workload(cluster, str(uuid4()), twins[FAR].flavors["l40s"])
+    listed = {cluster: jobs.read(jobs.rows(Project.objects.filter(cluster=cluster))) for cluster in BOTH}
+    shown = {cluster: [job.offering for job in each] for cluster, each in listed.items()}
+    assert shown == {LOCAL: [""], FAR: [twins[FAR].offering("l40s/whole").key]}
+
+
 def test_jobs_are_listed_in_the_project_of_their_own_cluster(member: User, twins: dict[str, Twin]) -> None:
     uids = {cluster: str(uuid4()) for cluster in BOTH}
     for cluster, uid in uids.items():
