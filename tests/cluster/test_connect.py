@@ -94,8 +94,10 @@ def _reached_at(cluster: str, server: str) -> Iterator[None]:
     rows = Cluster.objects.filter(pk=cluster)
     before = rows.get().server
     rows.update(server=server)
-    yield
-    rows.update(server=before)
+    try:
+        yield
+    finally:
+        rows.update(server=before)
 
 
 def test_people_may_be_given_another_address_of_the_cluster(api: APIClient, member: User, project: Project) -> None:

@@ -10,8 +10,6 @@ from threading import Barrier
 
 import django
 
-from tests.support.clusters import LOCAL
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 
@@ -21,6 +19,7 @@ def main(count: int) -> int:
 
     from allocations.cluster.client import connect
     from allocations.reconcile.allocation import reconcile_allocation
+    from tests.support.clusters import LOCAL
 
     client, together = connect(LOCAL), Barrier(count)
 

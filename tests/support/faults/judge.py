@@ -135,7 +135,7 @@ def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
         by_allocation[interval.allocation].append(interval)
     for row in rows:
         mine = by_allocation[row.pk]
-        is_open = Counter(i.slot.removeprefix(f"{i.cluster}/") for i in mine if i.end is None)
+        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in mine if i.end is None)
         held: set[str] = set()
         if row.phase == Phase.ACTIVE and row.ended_at is None:
             held = seen.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
@@ -165,7 +165,7 @@ def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> lis
     ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
     for interval in UsageInterval.objects.filter(allocation__in=list(ids)):
         row = ids[interval.allocation]
-        device = interval.slot.removeprefix(f"{interval.cluster}/") if row.offering.flavor.path == "dra" else ""
+        device = interval.slot.removeprefix(f"{interval.cluster_id}/") if row.offering.flavor.path == "dra" else ""
         ledger[Slot(row.project.namespace, row.name, device)].append(interval)
     ours = {(row.project.namespace, row.name) for row in ids.values()}
     truth = {slot: holds for slot, holds in list(witness.holds.items()) if holds and slot[:2] in ours}
