@@ -40,8 +40,8 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
     return person_of(local, tmp_path, member, project.namespace)
 
 
-def attempt(tenant: Person, name: str, allocation: Allocation, gpus: int = 0, **annotations: str) -> str:
-    """Create a pod of the allocation as the tenant: what the API server says against it, or nothing."""
+def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> str:
+    """Create a pod, of the allocation or of none, as the tenant: what the API server says against it, or nothing."""
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
@@ -50,7 +50,7 @@ def attempt(tenant: Person, name: str, allocation: Allocation, gpus: int = 0, **
     }
     metadata = {
         "name": name,
-        "labels": {names.ALLOCATION: allocation.name},
+        "labels": {names.ALLOCATION: allocation.name} if allocation else {},
         "annotations": {f"gpu-portal.io/{key.replace('_', '-')}": value for key, value in annotations.items()},
     }
     spec = {"containers": [container], "securityContext": RESTRICTED}
@@ -59,7 +59,7 @@ def attempt(tenant: Person, name: str, allocation: Allocation, gpus: int = 0, **
     return done.stderr if done.returncode else ""
 
 
-def create(tenant: Person, name: str, allocation: Allocation, gpus: int = 0, **annotations: str) -> None:
+def create(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> None:
     said = attempt(tenant, name, allocation, gpus, **annotations)
     assert said == ""
 
@@ -74,9 +74,22 @@ def open_counts(project: Project) -> list[int]:
     return list(UsageInterval.objects.filter(project=project.slug, end=None).values_list("count", flat=True))
 
 
+def guard(kubectl: Kubectl, row: Allocation) -> dict[str, Any]:
+    found = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", row.project.namespace, "-o", "json"))
+    return dict(found)
+
+
 def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
-    where = ("-n", row.project.namespace, "-o", "json")
-    return row.name in json.loads(kubectl("get", "gpuproject", "gpu-portal", *where))["spec"]["allocations"]
+    return row.name in guard(kubectl, row)["spec"]["allocations"]
+
+
+def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
+    """Whether it was after each write of the guard since a resourceVersion: a watch from there tells all, however late
+    it begins."""
+    guards = f"/apis/gpu-portal.io/v1/namespaces/{row.project.namespace}/gpuprojects"
+    told = kubectl("get", "--raw", f"{guards}?watch=true&resourceVersion={since}&timeoutSeconds=1")
+    written = map(json.loads, told.splitlines())
+    return [one["type"] == "MODIFIED" and row.name in one["object"]["spec"]["allocations"] for one in written]
 
 
 def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
@@ -95,19 +108,27 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
 def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    """Its deletion is told to take a second, and it takes twelve: ``status.used`` of the quota is zero long before."""
+    """Its deletion is told to take a second, and it stays until an operator ends it by force: ``status.used`` of the
+    quota is zero long before, as soon as another pod goes and Kubernetes adds up the quotas anew."""
+    where = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
-    let_in(create, tenant, "slow", first, 1, stop_after="12s")
+    let_in(create, tenant, "slow", first, 1, stop_after="120s")
     eventually(lambda: running_gpus(kubectl, project) == 1)
     tenant.do("delete", "pod/slow", "--wait=false", "--grace-period=1")
     services.release(member, first)
     wait_for(first, Phase.RELEASING)
-    used = ("-n", project.namespace, "-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
-    eventually(lambda: kubectl("get", "resourcequota", names.hold_slot(first.number), *used) == "0")
-    if kubectl("get", "pod/slow", "-n", project.namespace, "-o", "name", "--ignore-not-found"):
-        assert phase(first) == Phase.RELEASING
-        assert open_counts(project) == [1]
-        assert ask(member, project, "t4/shared").number != first.number
+
+    def used_anew() -> str:
+        create(tenant, "passing", None)
+        tenant.do("delete", "pod/passing")
+        shown = ("-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
+        return kubectl("get", "resourcequota", names.hold_slot(first.number), *where, *shown)
+
+    eventually(lambda: used_anew() == "0")
+    assert phase(first) == Phase.RELEASING
+    assert open_counts(project) == [1]
+    assert ask(member, project, "t4/shared").number != first.number
+    kubectl("delete", "pod/slow", *where, "--force", "--grace-period=0")
     wait_for(first, Phase.ENDED, within_s=60)
     assert ask(member, project, "t4/shared").number == first.number
 
@@ -172,10 +193,17 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
 ) -> None:
     row = held(member, project, "h100/whole", 3, constraints={"spread": True})
     let_in(create, tenant, "before", row, slices="2")
+    before = guard(kubectl, row)["metadata"]["resourceVersion"]
     kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
     assert attempt(tenant, "other", row, slices="0") == ""
+
+    def phases() -> list[str]:
+        return list(row.transitions.filter(type="phase").order_by("id").values_list("to_phase", flat=True))
+
+    eventually(lambda: phases().count(Phase.ACTIVE) == 2, within_s=60)
+    assert phases()[-2:] == [Phase.STARTING, Phase.ACTIVE]
     assert is_in_guard(kubectl, row)
-    wait_for(row, Phase.ACTIVE)
+    assert all(was_in_guard(kubectl, row, before))
     eventually(lambda: open_counts(project) == [1, 1, 1])
 
 

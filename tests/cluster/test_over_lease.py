@@ -152,6 +152,52 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
 
 
+def of_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Metadata by which a pod counts as the Job's, with the portal and with the Job controller."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+    return {"labels": job["spec"]["selector"]["matchLabels"], "ownerReferences": [{**owner, "controller": True}]}
+
+
+def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
+    local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
+) -> None:
+    """Without completions, the Job controller leaves all that run alone once a pod has succeeded. Kueue takes the quota
+    of that one back, so that one of two stays reserved."""
+    where = ("-n", project.namespace)
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    job = json.loads(queued_job("train"))
+    job["spec"]["parallelism"] = 2
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: list(pods(kubectl, project).values()) == ["Running", "Running"])
+    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *where, "gpu-portal.io/run-for=1s")
+    workload = kubectl("get", "workloads", *where, "-o", "name").strip()
+    given_back = ("get", workload, *where, "-o", "jsonpath={.status.reclaimablePods[*].count}")
+    eventually(lambda: kubectl(*given_back) == "1")
+    smuggle("more", **of_job(tenant.get("job", "train")))
+    (told,) = eventually(lambda: told_of(project), within_s=60)
+    deactivated = f"Deactivated: Workload {workload.partition('/')[2]}, so that Kueue suspends the Job."
+    assert told == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
+    assert kubectl("get", workload, *where, "-o", "jsonpath={.spec.active}") == "false"
+    assert told in eventually(lambda: warnings(kubectl, project, "more"))
+    eventually(lambda: tenant.get("job", "train")["spec"]["suspend"])
+    eventually(lambda: "Running" not in pods(kubectl, project).values())
+
+
+def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
+    local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
+) -> None:
+    """The Job controller no longer looks at a Job that has finished, and its Workload cannot be deactivated."""
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    job = json.loads(queued_job("train"))
+    job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": "1s"}}
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: tenant.get("job", "train")["status"].get("completionTime"))
+    smuggle("more", **of_job(tenant.get("job", "train")))
+    (told,) = eventually(lambda: told_of(project), within_s=60)
+    assert told == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
+    eventually(lambda: kubectl("get", "jobs,pods", "-n", project.namespace, "-o", "name") == "")
+
+
 def told_of(project: Project) -> list[str]:
     entries = AuditEntry.objects.filter(project=project.slug, action="job.over_lease")
     return [entry.after["message"] for entry in entries if entry.after]
