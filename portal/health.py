@@ -1,7 +1,7 @@
 """The probes /livez and /readyz, and /metrics."""
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import redis
 from django.conf import settings
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from allocations.domain.etcd_usage import Level, Store
 from allocations.metrics import LeaseMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
+from portal.clusters import registry
 from portal.core import clock, heartbeat
 from portal.core.models import WorkItem
 from portal.http import address_limits, counters
@@ -79,12 +80,12 @@ def working_checks() -> dict[str, str]:
     for name in EXPECTED:
         age_s = (now - last[name]).total_seconds() if name in last else None
         silent[name] = OK if age_s is not None and age_s <= settings.STALE_S else _silence(age_s)
-    return {"redis": redis_check(), **silent, "cluster_store": store_check(etcd_monitor.current())}
+    return {"redis": redis_check(), **silent, "cluster_store": store_check(map(etcd_monitor.current, registry.slugs()))}
 
 
-def store_check(store: Store) -> str:
-    """Return `ok` unless etcd is 85 % full; an API server that does not tell the size is no fault."""
-    return store.summary if store.level in (Level.CRITICAL, Level.FULL) else OK
+def store_check(stores: Iterable[Store]) -> str:
+    """Return `ok` unless a cluster's etcd is 85 % full; an API server that does not tell the size is no fault."""
+    return "; ".join(store.summary for store in stores if store.level in (Level.CRITICAL, Level.FULL)) or OK
 
 
 def redis_check() -> str:

@@ -82,6 +82,7 @@ INSTALLED_APPS = [
     "portal.core",
     "portal.workqueue",
     "portal.audit",
+    "portal.clusters",
     "portal.tenants",
     "portal.api",
     "quotas.catalog",

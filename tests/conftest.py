@@ -3,11 +3,16 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from portal.tenants import services
 from portal.tenants.models import Project, Team
 
 UNIT = Path(__file__).parent / "unit"
+
+# How long an example takes is the machine's business, and says nothing of the rule.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -33,8 +33,9 @@ def of_flavor(flavor: Flavor) -> DeviceInventory:
     its pools.
     """
     nodes = dict(Node.objects.filter(flavor=flavor, present=True).values_list("name", "ready"))
-    slices = MirrorObject.objects.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
-    claims = MirrorObject.objects.filter(kind="ResourceClaim").exclude(facts__devices=[])
+    there = MirrorObject.objects.filter(cluster=flavor.cluster_id)
+    slices = there.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
+    claims = there.filter(kind="ResourceClaim").exclude(facts__devices=[])
     found = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
     own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     usable = frozenset(name for name, is_ready in nodes.items() if is_ready)

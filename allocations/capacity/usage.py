@@ -72,10 +72,13 @@ class CurrentUsage:
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
-        """What workloads that are no leases of the portal have reserved, by queue, flavor and resource."""
+        """What workloads that are no leases of the portal have reserved, by queue, flavor and resource. Only of flavors
+        with offerings, in their cluster: another cluster may have some of the same name that are not the portal's."""
+        flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
         rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
         found: Counter[tuple[str, str, str]] = Counter()
-        for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
+        for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
             for flavor, amounts in (usage or {}).items() if queue else ():
-                found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
+                if (cluster, flavor) in flavors:
+                    found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
         return found

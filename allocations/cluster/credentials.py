@@ -38,12 +38,12 @@ def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
     return PersonToken(answer["status"]["token"], expires_at)
 
 
-def kubeconfig(client: Client, server: str, cluster: str, username: str, namespace: str, token: str) -> str:
+def kubeconfig(client: Client, server: str, username: str, namespace: str, token: str) -> str:
     """A kubeconfig that stands alone: ``server`` (default: the portal's), its CA, the token, and the namespace."""
     where: dict[str, str] = {"server": server or client.access.server}
     if client.access.ca:
         where["certificate-authority-data"] = base64.b64encode(client.access.ca.encode()).decode()
-    person = names.person(username)
+    person, cluster = names.person(username), client.cluster
     content = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -23,7 +23,7 @@ class SpecLocation(NamedTuple):
     selector: int | None
 
 
-def validate_claim(namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+def validate_claim(cluster: str, namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the API server has against the spec, as (its field, its words); empty when it would take it.
 
     Raises ClusterUnavailable.
@@ -35,7 +35,7 @@ def validate_claim(namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, s
         "spec": spec,
     }
     try:
-        connect().apply(manifest, dry_run=True)
+        connect(cluster).apply(manifest, dry_run=True)
     except ClusterRefused as error:
         return [(cause.get("field", ""), cause.get("message", "")) for cause in error.causes] or [("", error.message)]
     return []

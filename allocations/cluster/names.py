@@ -22,6 +22,7 @@ LEFT_BEHIND = "gpu-portal-left-behind"
 LOCAL_QUEUE = "gpu"
 GUARD = "gpu-portal"
 HOLDER_CLASS = "gpu-portal-holder"
+QUEUED_JOB_CLASS = "gpu-portal-queued-job"
 HOLD = "gpu-portal-hold-"
 HOLD_SLOT = f"{HOLD}slot."
 MEMBER_ROLE = "gpu-portal:tenant"
@@ -57,6 +58,11 @@ def claim(allocation: str) -> str:
 def claim_of_slice(allocation: str, index: int) -> str:
     """The claim of one slice, where each slice has its own."""
     return f"{allocation}.{index}"
+
+
+def claims(allocation: str, slices: int, spread: bool) -> tuple[str, ...]:
+    """Its ResourceClaims, in the order of its slices: one with all of them, or one for each where they spread."""
+    return tuple(claim_of_slice(allocation, n) for n in range(slices)) if spread else (claim(allocation),)
 
 
 def slice_request(index: int) -> str:

@@ -1,7 +1,8 @@
 """The watcher: list, then watch, every kind the portal reads; one writer records what they bring.
 
 A thread per kind reads raw JSON from the API server and puts observations into one queue; the main thread takes
-them in batches and records each batch in one transaction. The order of a kind is kept.
+them in batches and records each batch in one transaction. The order of a kind is kept. What is observed and how far its
+watch has come are one item; a position alone, after events that concern nobody here, is recorded every ``POSITION_S``.
 
 It never trusts silence: watch requests end by themselves after ``WATCH_S`` and go on from the last revision, a read
 that is silent for longer fails, an answer 410 lists again, and every ``RELIST_S`` a list checks what watches brought.
@@ -13,7 +14,7 @@ reached again would be silent without an error.
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 RELIST_S = 300.0
 BATCH = 200
+POSITION_S = 2.0
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -43,14 +45,15 @@ class Listed:
 
 @dataclass(frozen=True)
 class Synced:
-    """The mirror of the kind is complete up to here, once all before it in the queue is recorded."""
+    """The mirror of the kind is complete up to here, once this observation and those before it are recorded."""
 
     kind: Kind
     resource_version: int
     at: datetime
+    observation: Observation | None = None
 
 
-Item = Listed | Synced | Observation | BaseException
+Item = Listed | Synced | BaseException
 
 
 class Reflector(threading.Thread):
@@ -116,20 +119,21 @@ class Reflector(threading.Thread):
                 raise ClusterRefused(raw.get("code", 410), raw.get("reason", "Expired"), raw.get("message", ""))
             revision = int(raw["metadata"]["resourceVersion"])
             live = revision > place.missed_until
+            observation = None
             if event["type"] != "BOOKMARK":
                 gone = event["type"] == "DELETED"
-                seen_at = at if live else last_contact
-                if observation := observe(self._kind, raw, at=seen_at, live=live, gone=gone):
-                    self._tell(observation)
-            self._reached(place, revision, at)
+                observation = observe(self._kind, raw, at=at if live else last_contact, live=live, gone=gone)
+            self._reached(place, revision, at, observation)
             if self._stop_event.is_set():
                 return
         # The server ended the request in good order: up to now there was nothing else to tell.
         self._reached(place, place.revision, clock.now())
 
-    def _reached(self, place: "WatchPosition", revision: int, at: datetime) -> None:
+    def _reached(
+        self, place: "WatchPosition", revision: int, at: datetime, observation: Observation | None = None
+    ) -> None:
         place.revision, place.at = revision, at
-        self._tell(Synced(self._kind, revision, at))
+        self._tell(Synced(self._kind, revision, at, observation))
 
 
 @dataclass
@@ -147,20 +151,37 @@ class WatchPosition:
         self.missed_until = now
 
 
-def run(client: Client, record: Callable[[list[Item]], None], stop: threading.Event, beat: Callable[[], None]) -> None:
+def run(
+    client: Client, record: Callable[[Sequence[Item]], None], stop: threading.Event, beat: Callable[[], None]
+) -> None:
     """Watch all kinds and record what comes until ``stop``; raises what a recorder or a reader raised."""
     items: queue.Queue[Item] = queue.Queue(maxsize=10_000)
     ended = threading.Event()
     readers = [Reflector(client, kind, items, ended) for kind in KINDS.values()]
     for reader in readers:
         reader.start()
+    positions: Sequence[Item] = ()
+    recorded_at = time.monotonic()
     try:
         while not stop.is_set():
             beat()
-            if batch := take(items):
+            batch, positions = due([*positions, *take(items)], time.monotonic() - recorded_at)
+            if batch:
                 record(batch)
+                recorded_at = time.monotonic()
     finally:
         ended.set()
+
+
+def due(items: Sequence[Item], since_s: float) -> tuple[Sequence[Item], Sequence[Item]]:
+    """What to record now, and what to keep for the next time; ``since_s``: seconds since something was recorded.
+
+    Where only watches have come further, the last position of each kind is enough, every ``POSITION_S``.
+    """
+    if any(not isinstance(item, Synced) or item.observation for item in items):
+        return items, []
+    positions = list({item.kind.name: item for item in items if isinstance(item, Synced)}.values())
+    return ([], positions) if since_s < POSITION_S else (positions, [])
 
 
 def take(items: "queue.Queue[Item]") -> list[Item]:

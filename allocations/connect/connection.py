@@ -62,12 +62,7 @@ def connect(user: User, row: Allocation) -> Connection:
         pod_yaml=pod_yaml(row),
         kubectl=kubectl(row),
         kubeconfig=credentials.kubeconfig(
-            cluster_client(),
-            settings.KUBERNETES_PUBLIC_URL,
-            settings.CLUSTER_NAME,
-            user.username,
-            namespace,
-            token.token,
+            cluster_client(row.project.cluster_id), row.project.cluster.server, user.username, namespace, token.token
         ),
         expires_at=token.expires_at,
     )
@@ -98,7 +93,7 @@ def kubectl(row: Allocation) -> str:
 
 def _mint(user: User, row: Allocation) -> credentials.PersonToken:
     try:
-        return credentials.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
+        return credentials.mint(cluster_client(row.project.cluster_id), user.username, settings.KUBECONFIG_TTL_S)
     except ClusterRefused as error:
         if error.status != 404:
             raise

@@ -28,13 +28,15 @@ class HolderKind(StrEnum):
 @dataclass(frozen=True)
 class Hold:
     """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES: None for
-    as many as the claim was given, which is a person's own. ``stands``: whether it may stand without its lease."""
+    as many as the claim was given, which is a person's own. ``claims``: names of its ResourceClaims; None, where no row
+    tells them, for whichever carry its label. ``stands``: whether it may stand without its lease."""
 
     id: str
     name: str
     namespace: str
     number: int | None
     amounts: Mapping[str, int | None] = field(default_factory=dict)
+    claims: tuple[str, ...] | None = None
     stands: bool = False
 
 
@@ -56,8 +58,10 @@ class Excess:
     reserved: int
     pods: tuple[Ref, ...] = ()
     """The bound pods that use it and are not ending."""
-    late: int = 0
-    """How many pods besides are past their grace period and not gone."""
+    late: tuple[Ref, ...] = ()
+    """Pods besides that are past their grace period and not gone."""
+    claims: tuple[Ref, ...] = ()
+    """Claims whose devices are counted."""
 
     @property
     def sentence(self) -> str:
@@ -68,7 +72,7 @@ class Excess:
             HolderKind.CLAIM: "The ResourceClaim {} belongs to no allocation, and has",
         }[self.holder.kind].format(self.holder.name)
         late = {0: "", 1: "; 1 pod is past its grace period"}.get(
-            self.late, f"; {self.late} pods are past their grace period"
+            len(self.late), f"; {len(self.late)} pods are past their grace period"
         )
         return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
 
@@ -89,11 +93,16 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
         holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
         used[holder] += Counter(pod.facts["gpus"])
         pods[holder].append(pod)
+    claims: dict[Holder, list[Ref]] = defaultdict(list)
     counted = {pod.uid for pod in snapshot.of_kind("Pod")}
     for claim in snapshot.of_kind("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
         if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
-            used[_holder(claim, by_name.get((claim.ref.namespace, claim.allocation)))][DEVICES] += devices
+            hold = by_name.get((claim.ref.namespace, claim.allocation))
+            is_own = hold is not None and (hold.claims is None or claim.ref.name in hold.claims)
+            holder = _holder(claim, hold if is_own else None)
+            used[holder][DEVICES] += devices
+            claims[holder].append(claim.ref)
     reserved = _reserved(snapshot, by_name.values())
     found = []
     for holder, amounts in used.items():
@@ -102,7 +111,9 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
             if least is not None and amount > least:
                 users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
                 going = tuple(pod.ref for pod in users if not pod.deleting)
-                found.append(Excess(holder, resource, amount, least, going, len(users) - len(going)))
+                late = tuple(pod.ref for pod in users if pod.deleting)
+                of_claims = tuple(claims[holder]) if resource == DEVICES else ()
+                found.append(Excess(holder, resource, amount, least, going, late, of_claims))
     return found
 
 

@@ -6,7 +6,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -20,7 +19,7 @@ from portal.core.errors import NotVisible
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
-from quotas.catalog.models import Cluster, Flavor, Offering, Pool
+from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import differences, names, selectors, services
 from quotas.limits.models import Limit
 from quotas.limits.projection import Policy
@@ -182,7 +181,9 @@ def _queues(holder: Holder) -> list[str]:
 
 
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:
-    cluster = Cluster.objects.get(slug=settings.CLUSTER_NAME)
+    if row.pool is None:
+        return []
+    cluster = row.pool.flavor.cluster_id
     quotas = selectors.quota_snapshot()
     before, after = (selectors.manifests(cluster, each) for each in (quotas, quotas.with_limit(row)))
     return differences.between(before, after)

@@ -44,7 +44,7 @@ def preview(user: User, project: Project) -> ArchivePreview:
     held = [known[row.pk] for row in live if row.held_at is not None]
     return ArchivePreview(
         allocations=tuple(live),
-        jobs=tuple(job.name for job in namespaces.queued_jobs(connect(), project.namespace)),
+        jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
         per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),
         currency=next((detail.currency for detail in known.values()), ""),
         deletes_namespace=not project.adopted,
@@ -68,7 +68,7 @@ def archive(user: User, project: Project) -> None:
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
-                workqueue.enqueue(targets.allocation(row.pk))
+                workqueue.enqueue(targets.allocation(project.cluster_id, row.pk))
 
 
 def unarchive(user: User, project: Project) -> None:
@@ -85,11 +85,19 @@ def unarchive(user: User, project: Project) -> None:
 
 
 def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
-    """Namespace → what keeps it from being deleted, in Kubernetes' words; one query. Namespaces that nothing keeps, or
-    that are not being deleted, are left out."""
-    names = [project.namespace for project in projects if project.archived_at is not None and not project.adopted]
-    seen = MirrorObject.objects.filter(kind="Namespace", name__in=names, deleting=True)
-    return {row.name: row.facts["remaining"] for row in seen if row.facts.get("remaining")}
+    """Slug → what keeps its namespace from being deleted, in Kubernetes' words; one query. Left out are those whose
+    namespace nothing keeps, or is not being deleted."""
+    slugs = {
+        (project.cluster_id, project.namespace): project.slug
+        for project in projects
+        if project.archived_at is not None and not project.adopted
+    }
+    seen = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
+    return {
+        slugs[there]: row.facts["remaining"]
+        for row in seen
+        if row.facts.get("remaining") and (there := (row.cluster_id, row.name)) in slugs
+    }
 
 
 def _live(project: Project) -> QuerySet[Allocation]:

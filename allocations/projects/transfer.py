@@ -27,7 +27,7 @@ def move(user: User, project: Project, team: Team) -> None:
     access.require(user, "structure.manage", project.team)
     if project.team == team:
         return
-    jobs = [job.name for job in namespaces.queued_jobs(connect(), project.namespace)]
+    jobs = [job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)]
     with transaction.atomic(), advisory_lock("live", project.slug):
         project.refresh_from_db()
         if project.archived_at is not None:

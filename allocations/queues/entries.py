@@ -48,6 +48,7 @@ class QueueItem(NamedTuple):
 
     order: tuple[int, datetime, UUID]
     team: int
+    cluster: str
     is_job: bool
     is_queued: bool
     workload: tuple[str, str]
@@ -66,10 +67,11 @@ def of_teams(teams: Collection[int]) -> list[QueueItem]:
 def item(row: Allocation | Job) -> QueueItem:
     """An allocation or a Job as it is in its team's queue; needs its project."""
     if isinstance(row, Job):
-        return _of_job(row, row.project.team_id, row.project.namespace)
+        return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
     return QueueItem(
         order=(-PRIORITIES[row.priority], row.created_at, row.pk),
         team=row.project.team_id,
+        cluster=row.project.cluster_id,
         is_job=False,
         is_queued=row.phase == Phase.QUEUED,
         workload=(row.project.namespace, names.lease(row.name)),
@@ -77,10 +79,11 @@ def item(row: Allocation | Job) -> QueueItem:
     )
 
 
-def _of_job(job: Job | Unfinished, team: int, namespace: str) -> QueueItem:
+def _of_job(job: Job | Unfinished, team: int, cluster: str, namespace: str) -> QueueItem:
     return QueueItem(
         order=(-job.priority, job.created_at, job.uid),
         team=team,
+        cluster=cluster,
         is_job=True,
         is_queued=job.state is jobs.State.QUEUED,
         workload=(namespace, job.workload),
@@ -92,25 +95,30 @@ def _allocations(teams: Collection[int]) -> list[QueueItem]:
     rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
     found = rows.order_by().values_list(
         *("pk", "name", "priority", "created_at", "phase", "count"),
-        *("offering__key", "project__team_id", "project__namespace"),
+        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
     )
     return [
         QueueItem(
             order=(-PRIORITIES[priority], created_at, pk),
             team=team,
+            cluster=cluster,
             is_job=False,
             is_queued=phase == Phase.QUEUED,
             workload=(namespace, names.lease(name)),
             requests={offering: count},
         )
-        for pk, name, priority, created_at, phase, count, offering, team, namespace in found
+        for pk, name, priority, created_at, phase, count, offering, team, cluster, namespace in found
     ]
 
 
 def _jobs(teams: Collection[int]) -> list[QueueItem]:
     projects = Project.objects.filter(team__in=teams)
-    team_of = dict(projects.values_list("namespace", "team_id"))
-    return [_of_job(job, team_of[job.namespace], job.namespace) for job in jobs.unfinished(projects)]
+    found = projects.values_list("cluster", "namespace", "team_id")
+    team_of = {(cluster, namespace): team for cluster, namespace, team in found}
+    return [
+        _of_job(job, team_of[job.cluster, job.namespace], job.cluster, job.namespace)
+        for job in jobs.unfinished(projects)
+    ]
 
 
 def in_full(shown: Collection[QueueItem]) -> dict[UUID, Entry]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
 from allocations.cluster import events
@@ -66,6 +66,7 @@ class Unfinished(NamedTuple):
     """What order and sums need of a Job that has not ended."""
 
     uid: UUID
+    cluster: str
     namespace: str
     workload: str
     state: State
@@ -76,7 +77,8 @@ class Unfinished(NamedTuple):
 
 def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
     """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
-    seen = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=projects.values("namespace"))
+    here = projects.order_by().filter(cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
+    seen = MirrorObject.objects.filter(Exists(here), kind="Workload", allocation="")
     named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
     return named.order_by(*(f"-{name}" for name in ORDER))
 
@@ -86,12 +88,12 @@ def read(seen: Collection[MirrorObject]) -> list[Job]:
     if not seen:
         return []
     there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
-    by_namespace = {project.namespace: project for project in there}
+    project_of = {(project.cluster_id, project.namespace): project for project in there}
     taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
-    offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
-    inactive = _inactive({project.team.slug for project in by_namespace.values()})
+    offerings = dict(_offerings())
+    inactive = _inactive({project.team.slug for project in project_of.values()})
     ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
-    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    found = [_job(row, project_of[row.cluster_id, row.namespace], taken, offerings, inactive) for row in seen]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
@@ -103,9 +105,9 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
     fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
     seen = [
-        (UUID(uid), namespace, name, dict(zip(fields, facts, strict=True)))
-        for uid, namespace, name, *facts in there.values_list(
-            "job_uid", "namespace", "name", *(f"facts__{field}" for field in fields)
+        (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
+        for uid, cluster, namespace, name, *facts in there.values_list(
+            "job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields)
         )
     ]
     running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in seen], end=None, unused=False)
@@ -113,6 +115,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     found = [
         Unfinished(
             uid=uid,
+            cluster=cluster,
             namespace=namespace,
             workload=name,
             state=_state(facts, uid in in_use),
@@ -120,7 +123,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, namespace, name, facts in seen
+        for uid, cluster, namespace, name, facts in seen
     ]
     return [job for job in found if job.state not in ENDED]
 
@@ -134,7 +137,7 @@ def visible(user: User, uid: UUID) -> Job | None:
 def refusals(job: Job) -> list[str] | None:
     """Why pods of it were refused, as the cluster says now; None when it does not answer."""
     try:
-        return events.refusals(connect(), job.project.namespace, str(job.uid))
+        return events.refusals(connect(job.project.cluster_id), job.project.namespace, str(job.uid))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
@@ -143,17 +146,18 @@ def _job(
     row: MirrorObject,
     project: Project,
     taken: Mapping[UUID, tuple[str, bool]],
-    offerings: Mapping[tuple[str, str], str],
-    inactive: Mapping[str, str],
+    offerings: Mapping[tuple[str, str, str], str],
+    inactive: Mapping[tuple[str, str], str],
 ) -> Job:
     facts, uid = row.facts, UUID(row.facts["job"]["uid"])
     reserved = bool(facts["cluster_queue"])
-    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive.get(project.team.slug, ""))
+    stopped = inactive.get((project.cluster_id, project.team.slug), "")
+    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=stopped)
     offering, is_running = taken.get(uid, ("", False))
     state = _state(facts, is_running)
     if state is State.RUNNING and why.reason == "admitted":
         why = reasons.Reason("running", *reasons.ADMITTED["running"])
-    assigned = ((flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
+    assigned = ((row.cluster_id, flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
     return Job(
         uid=uid,
         name=facts["job"]["name"],
@@ -192,13 +196,15 @@ def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
     return found
 
 
-def _offerings() -> Iterable[tuple[str, str, str]]:
-    """Flavor, resource and key of the offerings that are counted in one resource of Kubernetes."""
-    for flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
-        "flavor__name", "requests", "key"
+def _offerings() -> Iterable[tuple[tuple[str, str, str], str]]:
+    """Cluster, flavor and resource of the offerings that are counted in one resource of Kubernetes, each with its
+    key."""
+    for cluster, flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
+        "flavor__cluster", "flavor__name", "requests", "key"
     ):
         if list(requests.values()) == [1]:
-            yield flavor, *requests, key
+            (resource,) = requests
+            yield (cluster, flavor, resource), key
 
 
 def _with_reason(job: Job, why: reasons.Reason) -> Job:
@@ -215,8 +221,9 @@ def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
     }
 
 
-def _inactive(teams: set[str]) -> dict[str, str]:
-    """Why the queues of teams admit nothing, by team; absent where they do."""
+def _inactive(teams: set[str]) -> dict[tuple[str, str], str]:
+    """Why the queues of teams admit nothing, by cluster and team; absent where they do."""
     by_queue = {queue_names.cluster_queue(team): team for team in teams}
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
-    return {by_queue[name]: why for name, why in rows.values_list("name", "facts__inactive")}
+    found = rows.values_list("cluster", "name", "facts__inactive")
+    return {(cluster, by_queue[name]): why for cluster, name, why in found}

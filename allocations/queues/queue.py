@@ -69,40 +69,43 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
     items = queue_entries.of_teams([team.pk])
     queued = [one for one in items if one.is_queued]
     holding = [one for one in items if not one.is_queued]
-    told = _told(team.slug) if queued else {}
-    queued.sort(key=lambda one: (told or {}).get(one.workload, len(items)))
+    told = {cluster: _told(cluster, team.slug) for cluster in sorted({one.cluster for one in queued})}
+    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(items))))
+    waiting = Counter(one.cluster for one in queued)
     start = pending_from - 1
     pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
     admitted = holding[holding_from - 1 : holding_from - 1 + size]
     entries = queue_entries.in_full([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
-            (QueuePosition(ahead.entries + 1, len(queued)), entries[one.id], ahead)
+            (QueuePosition(ahead.entries + 1, waiting[one.cluster]), entries[one.id], ahead)
             for one, ahead in pending
             if one.id in entries
         ],
         admitted=[entries[one.id] for one in admitted if one.id in entries],
         waiting=len(queued),
         holding=len(holding),
-        by="portal" if told is None else "kueue",
+        by="portal" if None in told.values() else "kueue",
         others_waiting=_others_waiting(team),
     )
 
 
 def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
-    """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
+    """The place of each queued one in its team's queue of its cluster as the portal orders it, in a fixed number of
+    queries."""
     queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
         return {}
     asked = {item.id for item in queued}
-    counted: Counter[int] = Counter()
-    found: dict[UUID, tuple[int, int]] = {}
+    counted: Counter[tuple[int, str]] = Counter()
+    found: dict[UUID, tuple[tuple[int, str], int]] = {}
     for one in queue_entries.of_teams({item.team for item in queued}):
         if one.is_queued:
-            counted[one.team] += 1
+            line = one.team, one.cluster
+            counted[line] += 1
             if one.id in asked:
-                found[one.id] = (one.team, counted[one.team])
-    return {id_: QueuePosition(position, counted[team]) for id_, (team, position) in found.items()}
+                found[one.id] = (line, counted[line])
+    return {id_: QueuePosition(position, counted[line]) for id_, (line, position) in found.items()}
 
 
 def position(row: Allocation | Job) -> QueuePosition | None:
@@ -110,38 +113,41 @@ def position(row: Allocation | Job) -> QueuePosition | None:
     item = queue_entries.item(row)
     if not item.is_queued:
         return None
-    told = _told(row.project.team.slug) or {}
+    told = _told(item.cluster, row.project.team.slug) or {}
     if position := told.get(item.workload):
         return QueuePosition(position, len(told))
     return positions([row]).get(item.id)
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:
-    """Numbers of the teams' ClusterQueues as last seen, by the team's slug; zeros before they are. One query."""
+    """Numbers of the teams' ClusterQueues as last seen, of all clusters together, by the team's slug; zeros before they
+    are. One query."""
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
     seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
-    found = {by_queue[row.name]: row.facts for row in seen}
-    return {
-        slug: Load(*(found.get(slug, {}).get(name, 0) for name in ("pending", "reserving", "admitted")))
-        for slug in by_queue.values()
-    }
+    found: Counter[tuple[str, str]] = Counter()
+    for row in seen:
+        found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
+    return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 
-def _told(team: str) -> pending_workloads.Pending | None:
+def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
     """What Kueue says; None when it does not answer."""
     try:
-        return pending_workloads.pending(connect(), queue_names.cluster_queue(team))
+        return pending_workloads.pending(connect(cluster), queue_names.cluster_queue(team))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
 
 def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
-    """What waits before each of a page, added up in one pass."""
-    requests: Counter[str] = Counter()
+    """What waits in the same cluster before each of a page, added up in one pass; ``queued`` is by cluster."""
+    cluster, entries, requests = "", 0, Counter[str]()
     found = []
     for n, one in enumerate(queued[: start + size]):
+        if one.cluster != cluster:
+            cluster, entries, requests = one.cluster, 0, Counter()
         if n >= start:
-            found.append(Ahead(n, dict(requests)))
+            found.append(Ahead(entries, dict(requests)))
+        entries += 1
         requests.update(one.requests)
     return found
 

@@ -48,12 +48,12 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
-        row = spec_of_row.rows().filter(pk=id_).first()
+        row = spec_of_row.rows().filter(pk=id_, project__cluster=client.cluster).first()
         if row is None:
             return None
         number_wait = _number(row)
-        asked = spec_of_row.resolved_spec(row)
-        snapshot, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
+        asked, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
+        snapshot, done = mirror.of_allocations(client.cluster, asked.namespace, [row]), applied_of(target)
         situation = _assess(row, asked, snapshot, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
             situation = _assess(row, asked, snapshot, done, number_wait)
@@ -70,12 +70,12 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
             transitions.record_phase(row, situation.with_guard_open())
         wanted = hold.desired_state(asked, situation, snapshot, done)
         try:
-            apply(client, plan(wanted, snapshot, done), targets.allocation(id_))
+            apply(client, plan(wanted, snapshot, done), target)
         except ClusterRefused as error:
             if not _start_refused(row, situation, error):
                 raise
             return clock.now()
-        forget(_known_gone(asked, snapshot, done, {Ref.of_manifest(m) for m in wanted.objects}))
+        forget(client.cluster, _known_gone(asked, snapshot, done, {Ref.of_manifest(m) for m in wanted.objects}))
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
@@ -104,7 +104,7 @@ def _number(row: Allocation) -> str:
     is_early = row.starts_at is not None and row.starts_at > now
     if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or row.ends_at <= now:
         return ""
-    mirror.require_recent()
+    mirror.require_recent(row.project.cluster_id)
     return slot_numbers.assign(row)
 
 
@@ -130,7 +130,8 @@ def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Ob
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = registry.backend_of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
+        now_there = mirror.of_allocations(row.project.cluster_id, asked.namespace, [row])
+        blocked = registry.backend_of(asked).blocked_by(asked, now_there)
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 

@@ -66,7 +66,9 @@ def _next_affinity(
             if not asked.constraints.same_clique:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
-            return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
+            return DeviceAffinity(
+                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in situation.occupied})
+            )
         if row.recovered:
             _require_claims_seen(asked, snapshot)
         return _chosen(row, asked)
@@ -122,7 +124,9 @@ def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> Flav
         .order_by("created_at")
         .values_list("project__namespace", "name", "offering__profile", "device_affinity")
     )
-    claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
+    claims = MirrorObject.objects.filter(
+        cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted]
+    )
     there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
     pending = (
         (profile, uuid)

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-
 from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.reconcile import mirror, node_usage, pool_names
 from allocations.reconcile.metering import job_ledger
@@ -17,7 +15,6 @@ from portal.workqueue import targets
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
@@ -25,14 +22,13 @@ RECHECK_AFTER = timedelta(seconds=60)
 """How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
 
 
-def reconcile_inventory() -> datetime | None:
+def reconcile_inventory(cluster: str) -> datetime | None:
     """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due.
 
     Returns when to look again, while something of a node is blocked.
     """
-    with advisory_lock(targets.INVENTORY):
-        snapshot = mirror.of_nodes()
-        cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
+    with advisory_lock(targets.inventory(cluster)):
+        snapshot = mirror.of_nodes(cluster)
         known, taken = catalog.known_names(cluster)
         found = discover(
             [node_fact(s) for s in snapshot.of_kind("Node")],
@@ -43,18 +39,18 @@ def reconcile_inventory() -> datetime | None:
         )
         found = pool_names.with_kept_names(cluster, found)
         per_card = catalog.per_card(cluster, found)
-        metered = job_ledger.metered()
+        metered = job_ledger.metered(cluster)
         is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
-        if job_ledger.repair(metered):  # pods on nodes whose flavor is known only now are no foreign use
-            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(), per_card)
+        if job_ledger.repair(cluster, metered):  # pods on nodes whose flavor is known only now are no foreign use
+            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_card)
         if is_new:
-            projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
-            workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in projects))
+            projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
+            workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
     return clock.now() + RECHECK_AFTER if is_blocked else None
 
 
 def _sync(
-    cluster: Cluster, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
+    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
     """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
     rooms = node_usage.rooms(snapshot, found, metered, per_card)

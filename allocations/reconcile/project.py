@@ -39,14 +39,15 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
     Raises ClusterUnavailable, ClusterRefused; MirrorStale, since slices that the rows do not know may be held.
     """
     with advisory_lock("project", slug):
-        project = Project.objects.select_related("team__department").filter(slug=slug).first()
+        found = Project.objects.select_related("team__department").filter(cluster=client.cluster, slug=slug)
+        project, target = found.first(), targets.project(client.cluster, slug)
         if project is None:
             return None
-        mirror.require_recent()
-        adopt(project.namespace)
+        mirror.require_recent(client.cluster)
+        adopt(client.cluster, project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return teardown.tear_down(project, targets.project(slug), client)
-        snapshot, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
+            return teardown.tear_down(project, target, client)
+        snapshot, done = mirror.of_project(client.cluster, project.namespace), applied_of(target)
         if _namespace_lost(project, snapshot, done, client):
             _fail_allocations(project)
         if _is_terminating(project, snapshot):
@@ -54,8 +55,8 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         manifests = build(facts(project, snapshot, done))
         wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), targets.project(slug))
-        forget(ref for ref in stale[0] if is_gone(ref, snapshot, done[ref]))
+        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), target)
+        forget(client.cluster, (ref for ref in stale[0] if is_gone(ref, snapshot, done[ref])))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
@@ -82,6 +83,7 @@ def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectF
         egress=project.egress,
         exposure=project.exposure,
         object_quota=object_limits.quota(project.object_limits),
+        other_pods=object_limits.other_pods(project.object_limits),
         config_size_kib=project.config_size_kib,
         admin_access=project.admin_access,
         adopted=project.adopted,
@@ -89,10 +91,10 @@ def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectF
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
-        flavors=_flavors(),
+        flavors=_flavors(project.cluster_id),
         holds=holds,
         former=former_holds.used(snapshot),
-        resources=_counted_resources(),
+        resources=_counted_resources(project.cluster_id),
     )
 
 
@@ -112,18 +114,19 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _counted_resources() -> tuple[str, ...]:
-    offerings = Offering.objects.filter(flavor__path__in=COUNTING_PATHS, flavor__accepted=True).exclude(resource="")
+def _counted_resources(cluster: str) -> tuple[str, ...]:
+    accepted = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
+    offerings = accepted.filter(flavor__path__in=COUNTING_PATHS).exclude(resource="")
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 
-def _flavors() -> dict[str, dict[str, object]]:
+def _flavors(cluster: str) -> dict[str, dict[str, object]]:
     """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell: {flavor: GpuProject
     entry}."""
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
-    offered = Offering.objects.filter(flavor__accepted=True).exclude(kind=Kind.CLAIM).select_related("flavor")
-    for offering in offered.order_by("key"):
+    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True).exclude(kind=Kind.CLAIM)
+    for offering in offered.select_related("flavor").order_by("key"):
         for resource in offering.requests if offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
@@ -160,8 +163,9 @@ def _fail_allocations(project: Project) -> None:
     """End what lived in the lost namespace. What was asked since and has no lease yet waits for the new one."""
     live = Allocation.objects.filter(project=project, ended_at=None)
     for row in live.filter(desired=Allocation.Desired.HELD):
-        if not applied_of(targets.allocation(row.pk)):
+        target = targets.allocation(project.cluster_id, row.pk)
+        if not applied_of(target):
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
-        workqueue.enqueue(targets.allocation(row.pk))
+        workqueue.enqueue(target)

@@ -29,7 +29,7 @@ def tear_down(project: Project, target: Target, client: Client) -> datetime | No
     """The next step towards nothing; returns when to look again, or None when nothing is left.
 
     What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
-    snapshot = mirror.of_project(project.namespace)
+    snapshot = mirror.of_project(client.cluster, project.namespace)
     done = applied(target) or _brought_back(project, snapshot)
     if not done:
         return None
@@ -42,7 +42,7 @@ def tear_down(project: Project, target: Target, client: Client) -> datetime | No
     leave = _give_back if project.adopted else _delete
     if leave(project, target, snapshot, done, client):
         return clock.now() + RECHECK_AFTER
-    forget(done)
+    forget(client.cluster, done)
     return None
 
 

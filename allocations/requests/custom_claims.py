@@ -107,7 +107,7 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
     """Have the API server read an operator's CEL; nothing is written."""
-    words = dry_run.validate_claim(project.namespace, built)
+    words = dry_run.validate_claim(project.cluster_id, project.namespace, built)
     errors: dict[str, list[str]] = {}
     for field, sentence in words:
         errors.setdefault(_path(claim, field), []).append(sentence)

@@ -81,7 +81,7 @@ def preview(user: User, spec: AllocationRequest) -> Preview:
     """What the request would get and cost, by the rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
     project = access.project_for(user, spec.project)
     access.require(user, "allocation.request", project.team)
-    offering = _offering(spec.offering)
+    offering = _offering(project, spec.offering)
     now = clock.now()
     span = _period(spec, now)
     _check(user, project, offering, spec)
@@ -111,7 +111,7 @@ def preview(user: User, spec: AllocationRequest) -> Preview:
         project, offering, spec.count, hours, applying, spec.constraints.spread, spec.constraints.names
     )
     better = (
-        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet), prices)[:1]
+        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet, offering), prices)[:1]
         if warned
         else []
     )
@@ -170,7 +170,7 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
-        workqueue.enqueue(targets.allocation(row.pk), at=row.starts_at)
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
 
@@ -192,7 +192,8 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
             note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
-            workqueue.enqueue(targets.allocation(row.pk), targets.project(row.project.slug))
+            cluster = row.project.cluster_id
+            workqueue.enqueue(targets.allocation(cluster, row.pk), targets.project(cluster, row.project.slug))
     return row
 
 
@@ -216,7 +217,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
-        workqueue.enqueue(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
@@ -232,15 +233,17 @@ def retry(user: User, row: Allocation) -> Allocation:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
-        workqueue.enqueue(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
 
-def _offering(key: str) -> Offering:
+def _offering(project: Project, key: str) -> Offering:
     row = Offering.objects.select_related("flavor", "pool__use").filter(key=key).first()
     if row is None:
         raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+    if (there := row.flavor.cluster_id) != project.cluster_id:
+        raise Invalid({"offering": [f"It is in cluster {there}; {project.slug} is in {project.cluster_id}."]})
     return row
 
 

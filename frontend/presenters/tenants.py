@@ -42,7 +42,7 @@ def tree(user: User) -> list[DepartmentNode]:
     for project in found:
         projects.setdefault(project.team_id, []).append(project)
     for team in Team.objects.order_by("slug"):
-        rows = [ProjectRow(p, remaining.get(p.namespace, ())) for p in _in_use_first(projects.get(team.pk, []))]
+        rows = [ProjectRow(p, remaining.get(p.slug, ())) for p in _in_use_first(projects.get(team.pk, []))]
         nodes[team.department_id].teams.append(TeamBranch(team, rows))
     for node in nodes.values():
         if node.department.parent_id is not None:

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.functional import Promise
 
 from portal.audit.entries import audit
+from portal.clusters.models import Cluster
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -156,12 +157,13 @@ class Team(models.Model):
 
 
 class Project(models.Model):
-    """A namespace in which a team works, with its LocalQueue and policies."""
+    """A namespace in which a team works, of one cluster, with its LocalQueue and policies."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
-    namespace = models.CharField(max_length=63, unique=True, validators=[is_slug, is_free_namespace])
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="projects", db_index=False)
+    namespace = models.CharField(max_length=63, validators=[is_slug, is_free_namespace])
     adopted = models.BooleanField(
         default=False, help_text="the namespace was there before, and outlives the project; else it is the portal's"
     )
@@ -183,6 +185,7 @@ class Project(models.Model):
     class Meta:
         ordering = ("slug",)
         constraints: ClassVar = [
+            models.UniqueConstraint(fields=("cluster", "namespace"), name="project_namespace_unique_in_cluster"),
             models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
             models.CheckConstraint(condition=Q(exposure__in=Exposure.values), name="project_exposure_known"),

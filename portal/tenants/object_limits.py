@@ -2,7 +2,9 @@
 
 A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` enforces the
 numbers, and the admission policy ``object-sizes.yaml`` the sizes; number × size, summed over the kinds, stays below the
-bound of a project (setting ``PROJECT_STORE_MIB``).
+bound of a project (setting ``PROJECT_STORE_MIB``). Unfinished pods of no allocation or queued Job are bounded again
+(ResourceQuota ``gpu-portal-other-pods``): each keeps the scheduler and the controllers busy, whether it fits on a node
+or not.
 """
 
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ CONFIG_KIB = 128
 CONFIG_KIB_MAX = 1024
 """The API server takes no ConfigMap or Secret with more data than 1 MiB."""
 CONFIG_KINDS = ("configmaps", "secrets")
+OTHER_PODS = "other_pods"
 HOLDERS = 500
 """Room for the portal's own pods and claims: one for each of 250 live allocations, and more for those that spread."""
 
@@ -24,7 +27,8 @@ class ObjectKind:
     """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
     objects.
 
-    ``size_kib``: of one object, with what controllers create beside it; the default for ConfigMaps and Secrets.
+    ``size_kib``: of one object, with what controllers create beside it; the default for ConfigMaps and Secrets; 0 where
+    the objects are counted by another kind, too.
     """
 
     name: str
@@ -40,6 +44,7 @@ OBJECT_KINDS = {
     kind.name: kind
     for kind in (
         ObjectKind("pods", "Pods, finished ones too", "count/pods", 2000, 10_000, minimum=HOLDERS),
+        ObjectKind(OTHER_PODS, "Unfinished pods of no allocation or queued Job", "pods", 250, 10_000, size_kib=0),
         ObjectKind("jobs", "Jobs, each with its Workload", "count/jobs.batch", 500, 5000, size_kib=2 * OBJECT_KIB),
         ObjectKind("deployments", "Deployments", "count/deployments.apps", 100, 1000),
         ObjectKind("replicasets", "ReplicaSets, up to 4 a Deployment", "count/replicasets.apps", 400, 4000),
@@ -96,8 +101,14 @@ def stored_mib(changed: Mapping[str, int], config_kib: int) -> int:
 
 
 def quota(changed: Mapping[str, int]) -> dict[str, str]:
-    """Return the numbers as ``spec.hard`` of a ResourceQuota has them."""
-    return {OBJECT_KINDS[name].quota_key: str(count) for name, count in numbers(changed).items()}
+    """Return the numbers as ``spec.hard`` of the ResourceQuota of all objects has them."""
+    counts = numbers(changed)
+    return {kind.quota_key: str(counts[name]) for name, kind in OBJECT_KINDS.items() if name != OTHER_PODS}
+
+
+def other_pods(changed: Mapping[str, int]) -> int:
+    """Return how many unfinished pods there may be beside those of allocations and queued Jobs."""
+    return numbers(changed)[OTHER_PODS]
 
 
 def used_kib(used: Mapping[str, int], config_kib: int) -> int:
@@ -163,8 +174,10 @@ def _what_fits(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, 
     old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
     fitting = []
     for name, kind in OBJECT_KINDS.items():
+        if new[name] <= old[name] or not kind.size_kib:
+            continue
         fits = new[name] + (-excess_kib // size_kib(name, config_kib))
-        if new[name] > old[name] and fits >= kind.minimum:
+        if fits >= kind.minimum:
             fitting.append(f"{fits} {name}")
     if config_kib > before[1]:
         kib = config_kib + (-excess_kib // max(1, sum(new[name] for name in CONFIG_KINDS)))

@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 
 from portal.audit.entries import audit
+from portal.clusters import registry
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
@@ -47,7 +48,7 @@ def create_department(slug: str, name: str, *, parent: Department | None = None,
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return department
 
 
@@ -55,7 +56,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return team
 
 
@@ -64,6 +65,7 @@ def create_project(
     slug: str,
     name: str,
     *,
+    cluster: str = "",
     namespace: str = "",
     pod_security: str = PodSecurity.RESTRICTED,
     egress: str = Egress.NONE,
@@ -74,7 +76,7 @@ def create_project(
     adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
-    """Create a project; its namespace has the project's name unless given.
+    """Create a project; its namespace has the project's name unless given, and in the environment's cluster.
 
     `adopt` takes an existing namespace: its guard only warns at first (`Guard.AUDIT`), and the namespace outlives the
     project.
@@ -86,6 +88,7 @@ def create_project(
                 slug=slug,
                 name=name,
                 team=team,
+                cluster_id=cluster or registry.own(),
                 namespace=namespace or slug,
                 pod_security=pod_security,
                 egress=egress,
@@ -107,7 +110,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.enqueue(targets.project(slug))
+        workqueue.enqueue(targets.project(project.cluster_id, slug))
     return project
 
 
@@ -267,5 +270,5 @@ def _insert(row: Row) -> Row:
 
 def _mark_people(team: Team) -> None:
     """Enqueue the platform for service accounts, and the projects for their role bindings."""
-    slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in slugs))
+    found = team.projects.filter(archived_at=None).values_list("cluster", "slug")
+    workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))

@@ -58,23 +58,22 @@ def set_parent(department: Department, parent: Department | None, *, actor: str)
             parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
-            workqueue.enqueue(targets.PLATFORM)
+            workqueue.enqueue(*targets.platforms())
 
 
 def move_team(team: Team, department: Department, *, actor: str) -> None:
     """Move the team to another department, with which it lends and borrows from now on. Past usage stays."""
     with transaction.atomic():
         if _change(team, "move", {"department": department}, actor):
-            workqueue.enqueue(
-                targets.PLATFORM, *(targets.project(slug) for slug in team.projects.values_list("slug", flat=True))
-            )
+            found = team.projects.values_list("cluster", "slug")
+            workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))
 
 
 def move_project(project: Project, team: Team, *, actor: str) -> None:
     """Move the project, with its namespace, to another team. Past usage stays with the old team."""
     with transaction.atomic():
         if _change(project, "move", {"team": team}, actor):
-            workqueue.enqueue(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def configure_project(
@@ -101,7 +100,7 @@ def configure_project(
         changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
         if _change(project, "configure", changes, actor):
-            workqueue.enqueue(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def checked_store(
@@ -131,7 +130,7 @@ def set_guard(project: Project, guard: str, *, actor: str) -> None:
         )
     with transaction.atomic():
         if _change(project, "guard", {"guard": guard}, actor):
-            workqueue.enqueue(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def archive_project(project: Project, *, actor: str) -> bool:
@@ -157,7 +156,7 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
             team, slug = _whose(project)
             values = ({"archived_at": before}, {"archived_at": at})
             audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
-            workqueue.enqueue(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
     return changed
 
 

@@ -48,6 +48,8 @@ from portal.workqueue.targets import Target
 log = structlog.get_logger(__name__)
 
 SWEEP_LIMIT = 500
+MANY = 10
+"""From so many targets at once nobody waits for one of them in particular: a new flavor concerns every project."""
 MAX_CONSECUTIVE_RUNS = 5
 """After so many runs a message is sent instead, so that one target cannot occupy a worker."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -85,7 +87,8 @@ class LeasedItem:
 def enqueue(*targets: Target, at: datetime | None = None) -> None:
     """Have a worker process each target from `at` on (default: now), or earlier if it is due earlier already.
 
-    Part of the caller's transaction; wake-ups for what is due now are sent after its commit.
+    Part of the caller's transaction; wake-ups for what is due now are sent after its commit. Those for `MANY` targets
+    wait behind all others.
     """
     if not targets:
         return
@@ -98,7 +101,8 @@ def enqueue(*targets: Target, at: datetime | None = None) -> None:
         target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
     )
     if idle:
-        transaction.on_commit(lambda: wakeups.send(idle), robust=True)
+        priority = wakeups.LAST if len(targets) >= MANY else wakeups.FIRST
+        transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
 
 
 def lease(target: str) -> LeasedItem | None:
@@ -204,9 +208,9 @@ def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None]) -> bool:
 
 
 def sweep() -> int:
-    """Wake workers for targets that are due, longest due first; return how many."""
+    """Wake workers for targets that are due, longest due first, behind those of what people do now; return how many."""
     targets = list(overdue().order_by("due_at").values_list("target", flat=True)[:SWEEP_LIMIT])
-    wakeups.send(targets)
+    wakeups.send(targets, wakeups.LAST)
     return len(targets)
 
 

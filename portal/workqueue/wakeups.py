@@ -20,11 +20,13 @@ log = structlog.get_logger(__name__)
 
 TASK = "allocations.reconcile"
 TIMEOUT_S = 0.5
+FIRST, LAST = 0, 9
+"""Priorities of messages in Redis: workers take all of the first before one of the last."""
 PAUSE_S = 5.0  # after a failure: nobody waits for the same timeout twice in a row
 _paused_until = 0.0
 
 
-def send(targets: Sequence[str]) -> None:
+def send(targets: Sequence[str], priority: int = FIRST) -> None:
     """Send a wake-up for each target, unless the broker failed a moment ago."""
     global _paused_until
     if not targets or time.monotonic() < _paused_until:
@@ -32,7 +34,9 @@ def send(targets: Sequence[str]) -> None:
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT_S) as producer:
             for target in targets:
-                current_app.send_task(TASK, args=[target], producer=producer, retry=False, expires=settings.STALE_S)
+                current_app.send_task(
+                    TASK, [target], producer=producer, retry=False, expires=settings.STALE_S, priority=priority
+                )
     except (KombuError, RedisError, OSError) as error:
         _paused_until = time.monotonic() + PAUSE_S
         log.warning("wakeup.unsent", error=str(error), targets=len(targets))

@@ -7,12 +7,7 @@ from django.http import HttpRequest
 from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
 from quotas.catalog.forms import FlavorForm
-from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
-
-
-@admin.register(Cluster)
-class ClusterAdmin(ReadOnlyAdmin):
-    list_display = ("slug", "name")
+from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
 
 
 @admin.register(Flavor)

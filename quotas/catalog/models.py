@@ -1,4 +1,4 @@
-"""The catalog: clusters, flavors, pools and offerings, and the nodes and devices behind them.
+"""The catalog: flavors, pools and offerings, and the nodes and devices behind them.
 
 Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes what
 `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
@@ -11,6 +11,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
+from portal.clusters.models import Cluster
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
 
@@ -46,17 +47,6 @@ class Sharing(models.TextChoices):
     VGPU = "vgpu", "vGPU"
 
 
-class Cluster(models.Model):
-    slug = models.SlugField(max_length=50, unique=True)
-    name = models.CharField(max_length=100)
-
-    class Meta:
-        ordering = ("slug",)
-
-    def __str__(self) -> str:
-        return self.slug
-
-
 class Flavor(models.Model):
     """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
 
@@ -78,7 +68,7 @@ class Flavor(models.Model):
         "memory_mib_per_gpu",
     )
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors", db_index=False)
     name = models.CharField(max_length=shortnames.MAX_LENGTH, unique=True, validators=[RegexValidator(shortnames.NAME)])
     product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
     path = models.CharField(max_length=13, choices=Path)
@@ -253,7 +243,7 @@ class Node(models.Model):
     help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes", db_index=False)
     name = models.CharField(max_length=253)
     flavor = models.ForeignKey(Flavor, null=True, blank=True, on_delete=models.PROTECT, related_name="nodes")
     ready = models.BooleanField(help_text="ready and schedulable")

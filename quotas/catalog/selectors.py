@@ -6,16 +6,16 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog import node_room
-from quotas.catalog.models import Cluster, Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.models import Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import Discovered, Identity
 
 
-def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
+def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
     """Return the names for `discovery.discover`: of this cluster's flavors, and those taken by other clusters."""
     known, taken = {}, set()
     for flavor in Flavor.objects.all():
-        if flavor.cluster_id == cluster.pk:
+        if flavor.cluster_id == cluster:
             known[Identity(flavor.product, flavor.path, flavor.strategy)] = flavor.name
         else:
             taken.add(flavor.name)
@@ -36,7 +36,7 @@ def units(pool: Pool) -> int:
     return max(0, use.total - use.foreign - use.blocked) if use else 0
 
 
-def per_card(cluster: Cluster, found: Discovered) -> dict[str, NodeShare]:
+def per_card(cluster: str, found: Discovered) -> dict[str, NodeShare]:
     """Return what of its node goes with a card of each flavor that was found, as operators decided; one query."""
     rows = {row.name: row for row in Flavor.objects.filter(cluster=cluster)}
     shares = {}
@@ -59,7 +59,7 @@ def room(
     return max(0, min(rooms, default=0))
 
 
-def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:
+def pools(cluster: str = "") -> QuerySet[Pool]:
     """Return pools with flavor and use, of one cluster or all, including those no longer found, since limits may refer
     to them.
     """

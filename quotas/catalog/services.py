@@ -16,7 +16,7 @@ from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import published, share_settings, shortnames
-from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
 from quotas.catalog.types import (
     Discovered,
     FoundDevice,
@@ -31,7 +31,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 def sync(
-    cluster: Cluster,
+    cluster: str,
     discovered: Discovered,
     foreign: Mapping[str, int],
     blocked: Mapping[str, int] = MappingProxyType({}),
@@ -46,7 +46,7 @@ def sync(
     2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
        devices marked absent.
     """
-    with transaction.atomic(), advisory_lock("catalog", cluster.slug):
+    with transaction.atomic(), advisory_lock("catalog", cluster):
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
@@ -68,6 +68,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
     if after.get("accepted") is False:
         raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
     check_shares(flavor, after)
+    cluster = flavor.cluster_id
     with transaction.atomic():
         before = {name: getattr(flavor, name) for name in after}
         if "name" in after:
@@ -76,7 +77,9 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
-        workqueue.enqueue(targets.PLATFORM, *(targets.project(slug) for slug in _live_projects()))
+        workqueue.enqueue(
+            targets.platform(cluster), *(targets.project(cluster, slug) for slug in _live_projects(cluster))
+        )
     return flavor
 
 
@@ -114,8 +117,8 @@ def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
     return configure_flavor(actor, flavor, {"accepted": True})
 
 
-def _live_projects() -> Iterable[str]:
-    return Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+def _live_projects(cluster: str) -> Iterable[str]:
+    return Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
 
 
 def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
@@ -128,7 +131,7 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
     return offering
 
 
-def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
+def _sync_flavors(cluster: str, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
     """Write the flavors of the cluster; return them by name, and whether any was written."""
     rows = {Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)}
     new, changed = [], []
@@ -149,7 +152,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
         if row is None:
             key = flavor.identity
             row = Flavor(
-                cluster=cluster,
+                cluster_id=cluster,
                 name=flavor.name,
                 product=key.product,
                 path=key.path,
@@ -179,7 +182,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
 
 
 def _sync_pools(
-    cluster: Cluster, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
+    cluster: str, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
 ) -> tuple[dict[str, Pool], bool]:
     """Write the pools of the cluster; return them by key, and whether any was written."""
     wanted = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
@@ -188,7 +191,7 @@ def _sync_pools(
 
 
 def _sync_offerings(
-    cluster: Cluster, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
+    cluster: str, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
 ) -> None:
     wanted = {
         offering.key: {
@@ -232,10 +235,10 @@ def _sync_use(
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
 
 
-def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
+def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
     wanted = {
         node.name: {
-            "cluster_id": cluster.pk,
+            "cluster_id": cluster,
             "flavor_id": flavors[node.flavor].pk if node.flavor else None,
             "ready": node.ready,
             "tainted": node.tainted,
@@ -256,7 +259,7 @@ def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[s
 
 
 def _sync_devices(
-    cluster: Cluster, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
+    cluster: str, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
 ) -> None:
     wanted: dict[Any, dict[str, Any]] = {
         (nodes[device.node].pk, device.name): {

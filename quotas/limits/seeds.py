@@ -36,5 +36,5 @@ def seed_half_quotas() -> int:
                     team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
-            workqueue.enqueue(targets.PLATFORM)
+            workqueue.enqueue(*targets.platforms())
     return len(missing)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from portal.tenants.models import Department, Team
-from quotas.catalog.models import Cluster, Flavor
+from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
 from quotas.limits import names, projection
 from quotas.limits.models import ENFORCED_BY_KUEUE, Limit, QueuePolicy
@@ -133,7 +133,7 @@ def _name(row: Limit | QueuePolicy) -> str:
     return name_of(holder)
 
 
-def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
+def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
     """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six
     queries, three if `agreed` is given.
 

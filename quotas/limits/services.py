@@ -59,8 +59,8 @@ def set_limit(
         team, project = audit_scope(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
-        if row.is_enforced_by_kueue:
-            workqueue.enqueue(targets.PLATFORM)
+        if row.pool and row.is_enforced_by_kueue:
+            workqueue.enqueue(targets.platform(row.pool.flavor.cluster_id))
     return row
 
 
@@ -78,7 +78,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
 
 
 def set_policy(
@@ -119,7 +119,7 @@ def set_policy(
             before=before,
             after={name: str(value) for name, value in values.items()},
         )
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return row
 
 

@@ -6,6 +6,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
+from portal.clusters.models import Cluster
+
 
 class UsageInterval(models.Model):
     """The time `[start, end)` in which a holder held `count` slices of an offering; `end` is null while it does.
@@ -38,7 +40,9 @@ class UsageInterval(models.Model):
     offering = models.CharField(max_length=127)
     flavor = models.CharField(max_length=63)
     kind = models.CharField(max_length=6)
-    cluster = models.CharField(max_length=50)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
     node = models.CharField(max_length=253, blank=True)
     device_uuid = models.CharField(max_length=64, blank=True)
     department = models.CharField(max_length=63)

@@ -78,9 +78,11 @@ def open_interval(
         last_end = UsageInterval.objects.filter(slot=slot).aggregate(last=Max("end"))["last"]
         values = asdict(attribution)
         share: Fraction = values.pop("gpu_share")
+        cluster = values.pop("cluster")
         return UsageInterval.objects.create(
             key=key,
             holder_id=holder_id,
+            cluster_id=cluster,
             slot=slot,
             start=max(at, last_end) if last_end else at,
             estimated_start=estimated,

@@ -65,7 +65,7 @@ def test_it_says_what_its_pods_may_ask_for_in_all(api):
 
 
 def test_what_is_asked_is_marked_to_be_looked_at(api):
-    assert WorkItem.objects.filter(target=f"allocation:{ask(api).json()['id']}").exists()
+    assert WorkItem.objects.filter(target=f"local/allocation:{ask(api).json()['id']}").exists()
 
 
 def test_eight_hours_one_slice_and_a_made_name_are_the_default(api):

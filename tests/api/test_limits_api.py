@@ -69,7 +69,7 @@ def test_an_operator_lets_a_team_borrow_and_kueue_is_told(operator, team):
     row = Limit.objects.get(team=team, pool__key="l40s/gpu")
     WorkItem.objects.all().delete()
     assert put(operator, row.pk, nominal=4, borrowing=None, lending=1).json()["borrowing"] is None
-    assert WorkItem.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
     assert operator.get(f"{URL}/{row.pk}").json()["lending"] == 1
 
 

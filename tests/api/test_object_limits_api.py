@@ -33,7 +33,7 @@ def test_an_operator_changes_some_kinds_and_others_stay(operator, project):
 def test_a_change_reaches_the_cluster_and_the_audit_log(operator, project):
     WorkItem.objects.all().delete()
     put(operator, {"object_limits": {"jobs": 900}})
-    assert WorkItem.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
     entry = AuditEntry.objects.filter(action="project.configure").latest("pk")
     assert (entry.before, entry.after) == ({"object_limits": {}}, {"object_limits": {"jobs": 900}})
 
@@ -52,7 +52,7 @@ def test_a_change_of_the_numbers_is_another_version(operator, project):
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({"object_limits": {"cronjobs": 1}}, "object_limits.cronjobs", "Kinds are: pods, jobs,"),
+        ({"object_limits": {"cronjobs": 1}}, "object_limits.cronjobs", "Kinds are: pods, other_pods, jobs,"),
         ({"object_limits": {"jobs": 5001}}, "object_limits.jobs", "Give 0 to 5000"),
         ({"object_limits": {"jobs": "7"}}, "object_limits.jobs", "whole number"),
         ({"object_limits": {"jobs": 7.5}}, "object_limits.jobs", "whole number"),

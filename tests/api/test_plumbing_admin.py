@@ -53,7 +53,7 @@ def test_a_project_made_here_is_marked_due_and_keeps_its_slug(operator, team):
     }
     assert operator.post(reverse("admin:tenants_project_add"), values).status_code == 302
     project = Project.objects.get()
-    assert WorkItem.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
     change = reverse("admin:tenants_project_change", args=[project.pk])
     operator.post(change, values | {"slug": "other", "egress": "cluster"})
     project.refresh_from_db()
@@ -78,7 +78,7 @@ def test_a_team_is_made_and_renamed_here_and_moved_where_limits_are_counted_anew
     operator.post(change, {"name": "Sight", "department": above.pk})
     team.refresh_from_db()
     assert (team.name, team.department.slug) == ("Sight", "research")
-    assert WorkItem.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
 
 
 def test_a_membership_is_given_changed_and_taken(operator, team, project):
@@ -91,7 +91,7 @@ def test_a_membership_is_given_changed_and_taken(operator, team, project):
     assert Membership.objects.get(user=user).role == "lead"
     operator.post(reverse("admin:tenants_membership_delete", args=[membership.pk]), {"post": "yes"})
     assert not Membership.objects.filter(user=user).exists()
-    assert set(WorkItem.objects.values_list("target", flat=True)) == {"platform", "project:vision-train"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/platform", "local/project:vision-train"}
 
 
 def test_tokens_can_be_revoked_but_neither_made_nor_read(operator, team):

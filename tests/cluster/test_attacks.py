@@ -112,7 +112,7 @@ def test_a_labelled_pod_runs_beside_the_holder_on_its_claim(stage: Stage) -> Non
     assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "train-1"}]
     assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal"}]
     assert spec["priorityClassName"] == f"gpu-portal-hold-{stage.names['ns']}"
-    assert spec["nodeName"] == stage.tenant.get("pod", "train-1-holder")["spec"]["nodeName"]
+    assert spec["nodeName"] == running(stage, "train-1-holder")["spec"]["nodeName"]
 
 
 def test_annotations_give_each_container_its_slice(stage: Stage) -> None:
@@ -138,7 +138,7 @@ def test_a_pod_gets_the_claim_of_the_slice_that_it_names(stage: Stage) -> None:
     spec = running(stage, "on-wide")["spec"]
     assert spec["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": "wide-1.1"}]
     assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu-portal", "request": "slice-1"}]
-    assert spec["nodeName"] == stage.tenant.get("pod", "wide-1.1-holder")["spec"]["nodeName"]
+    assert spec["nodeName"] == running(stage, "wide-1.1-holder")["spec"]["nodeName"]
     assert spec["affinity"] == stage.tenant.get("pod", "own-words-on-wide")["spec"]["affinity"]
 
 
@@ -148,7 +148,8 @@ def test_numbered_pods_get_the_slice_of_their_number(stage: Stage) -> None:
     by_index = {p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: p for p in pods}
     for index, pod in by_index.items():
         assert pod["spec"]["resourceClaims"][0]["resourceClaimName"] == f"wide-1.{index}"
-    assert stage.tenant.get("pod", "ring-0")["spec"]["resourceClaims"][0]["resourceClaimName"] == "wide-1.0"
+    ring = eventually(lambda: stage.tenant.get("pod", "ring-0"), AssertionError, within_s=60)
+    assert ring["spec"]["resourceClaims"][0]["resourceClaimName"] == "wide-1.0"
 
 
 def test_a_labelled_pod_gets_the_count_the_place_and_the_class(stage: Stage) -> None:

@@ -1,7 +1,8 @@
 """What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,11 +11,13 @@ import yaml
 from rest_framework.test import APIClient
 
 from allocations.models import Allocation
+from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.models import Project, User
 from tests.support.cluster.asking import ask, held
-from tests.support.cluster.connected import Tenant, running
+from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -41,8 +44,7 @@ def test_the_pod_runs_as_it_is_on_the_very_devices(
     given = connect(api, row)
     assert given["label"] == {"key": "gpu-portal.io/allocation", "value": row.name}
     use = tenant(given)
-    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
-    assert made.returncode == 0, made.stderr
+    let_in(apply_pod, use, given["pod_yaml"])
     pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
     devices = api.get(f"/api/v1/allocations/{row.pk}").json()["devices"]
     claim = json.loads(use("get", "resourceclaim", row.name, "-o", "json").stdout)
@@ -58,8 +60,7 @@ def test_the_pod_runs_as_it_is_by_device_plugin(
     row = held(member, project, "l40s/whole")
     given = connect(api, row)
     use = tenant(given)
-    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
-    assert made.returncode == 0, made.stderr
+    let_in(apply_pod, use, given["pod_yaml"])
     pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert pod["spec"]["nodeName"].startswith("l40s-")
@@ -88,11 +89,20 @@ def test_a_token_lives_from_ten_minutes_to_an_hour(
     assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=30)
 
 
-def test_people_may_be_given_another_address_of_the_cluster(
-    api: APIClient, member: User, project: Project, settings: Any
-) -> None:
-    settings.KUBERNETES_PUBLIC_URL = "https://kubernetes.example.org"
-    given = connect(api, held(member, project, "l40s/whole"))
+@contextmanager
+def _reached_at(cluster: str, server: str) -> Iterator[None]:
+    rows = Cluster.objects.filter(pk=cluster)
+    before = rows.get().server
+    rows.update(server=server)
+    try:
+        yield
+    finally:
+        rows.update(server=before)
+
+
+def test_people_may_be_given_another_address_of_the_cluster(api: APIClient, member: User, project: Project) -> None:
+    with _reached_at(project.cluster_id, "https://kubernetes.example.org"):
+        given = connect(api, held(member, project, "l40s/whole"))
     cluster = yaml.safe_load(given["kubeconfig"])["clusters"][0]["cluster"]
     assert cluster["server"] == "https://kubernetes.example.org"
 
@@ -122,6 +132,9 @@ def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, proj
 
     leases = [f"{row.name}-lease" for row in waiting]
     eventually(lambda: set(leases) <= set(pending()))
-    told = pending()
-    expected = [{"position": told.index(lease) + 1, "of": len(told)} for lease in leases]
-    eventually(lambda: places() == expected)
+
+    def agree() -> bool:
+        told = pending()
+        return places() == [{"position": told.index(lease) + 1, "of": len(told)} for lease in leases]
+
+    eventually(agree, ValueError)

@@ -20,10 +20,11 @@ from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
 from tests.support.cluster.asking import ended, wait_for
-from tests.support.cluster.connected import Tenant, running
+from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import Told, write_table
+from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -68,8 +69,7 @@ def test_a_slice_is_held_used_and_given_back(
     given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
     use = tenant(given)
     pod = yaml.safe_load(given["pod_yaml"])
-    made = use("apply", "-f", "-", stdin=given["pod_yaml"])
-    assert made.returncode == 0, made.stderr
+    let_in(apply_pod, use, given["pod_yaml"])
     node = running(use, pod["metadata"]["name"])["spec"]["nodeName"]
     assert node.startswith(f"{row.nodes}-")
     if row.named:

@@ -114,7 +114,9 @@ def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_
     row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.STARTING)
     deadline = clock.now() + timedelta(seconds=settings.START_DEADLINE_S)
-    failed = WorkItem.objects.filter(target=f"allocation:{row.pk}", error__contains=unread_policy, leased_until=None)
+    failed = WorkItem.objects.filter(
+        target=f"local/allocation:{row.pk}", error__contains=unread_policy, leased_until=None
+    )
     eventually(lambda: failed.filter(updated_at__gt=deadline).exists(), within_s=60)
     row.refresh_from_db()
     assert (row.phase, row.start_failures) == (Phase.STARTING, 0)
@@ -137,4 +139,4 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
     left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
     eventually(lambda: kubectl(*left) == "")
-    assert all(interval.end is not None for interval in intervals(row))
+    eventually(lambda: all(interval.end is not None for interval in intervals(row)))

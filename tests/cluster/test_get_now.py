@@ -65,7 +65,7 @@ def test_what_can_be_had_now_is_held_and_one_more_is_not(
             release_all(project)
             release_all(other)
             crowd(dice, [(member, project), (neighbour, other)])
-        eventually(lambda: is_at_rest(project, other))
+        eventually(lambda: is_at_rest(project, other), within_s=60)
         offering, now = drawn(dice, project, member)
         told.add((offering.key, now))
         if now:

@@ -72,7 +72,7 @@ def test_the_ledger_charges_from_held_until_gone(project: Project, member: User)
     phases = {t.to_phase: t.at for t in row.transitions.filter(type="phase")}
     assert interval.start == row.held_at == phases[Phase.ACTIVE]
     assert interval.end is not None
-    assert phases[Phase.RELEASING] <= interval.end <= phases[Phase.ENDED]
+    assert row.transitions.get(type="end").at <= interval.end <= phases[Phase.ENDED]
     assert not interval.estimated_start
     assert not interval.estimated_end
 

@@ -155,6 +155,18 @@ def test_a_running_queued_job_is_not_suspended_by_its_owner(person: Person, used
     assert (used(), reserved()) == (1, 1)
 
 
+def test_a_running_queued_job_is_suspended_by_an_operator_and_started_again_by_kueue(
+    person: Person, project: Project, kubectl: Kubectl, used: Look, reserved: Look
+) -> None:
+    assert submit(person, job("train")) == ""
+    running(person, "train")
+    suspend = ("--type=merge", "-p", '{"spec": {"suspend": true}}', "-o", "json")
+    suspended = json.loads(kubectl("patch", "job/train", "-n", project.namespace, *suspend))
+    assert suspended["spec"]["suspend"]
+    eventually(lambda: not person.get("job", "train")["spec"]["suspend"])
+    eventually(lambda: (used(), reserved()) == (1, 1))
+
+
 def test_no_container_without_a_gpu_sees_those_of_its_node(person: Person, used: Look) -> None:
     pod = json.loads(queued_job("train"))["spec"]["template"]["spec"]
     (main,) = pod["containers"]

@@ -16,7 +16,7 @@ import pytest
 from allocations.cluster import names
 from allocations.domain.phases import Phase
 from allocations.limits.services import text
-from allocations.models import Allocation, MirrorObject
+from allocations.models import Allocation, MirrorObject, Transition
 from allocations.queues import lending
 from portal.core import clock
 from portal.tenants import services as tenants
@@ -31,6 +31,7 @@ from tests.support.cluster.asking import ask, ended, held, phase, reason, releas
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import write_lines
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 OFFERING, POOL = "l40s/whole", "l40s/gpu"
@@ -108,7 +109,7 @@ def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kub
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
     limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
-    workqueue.enqueue(targets.project(project.slug))
+    workqueue.enqueue(targets.project(LOCAL, project.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
     eventually(lambda: _is_ready(team))
     user = tenants.create_user(f"{name}-{tail}", uuid4().hex)
@@ -140,9 +141,10 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
 
     back = ask(lidar.user, lidar.project, OFFERING, 4)
     victims = [*first, own, borrowed]
-    leaving = eventually(lambda: [row for row in victims if phase(row) == Phase.LEAVING])
-    assert all(row.reason == "evicted_preempted" for row in leaving)
-    eventually(lambda: all(is_evicted_for_its_cohort(row, kubectl) for row in leaving))
+    notices = Transition.objects.filter(allocation__in=victims, to_phase=Phase.LEAVING).select_related("allocation")
+    leaving = eventually(lambda: list(notices.all()))
+    assert all(notice.reason == "evicted_preempted" for notice in leaving)
+    eventually(lambda: all(is_evicted_for_its_cohort(notice.allocation, kubectl) for notice in leaving))
     story.tell("Lidar asks for its 4: Kueue takes back what others borrowed, and they have the time of grace to leave")
 
     wait_for(back, Phase.ACTIVE, within_s=60)
@@ -152,7 +154,7 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
     story.tell("The time is over: lidar has its 4, and who had borrowed waits again")
 
     ended(lidar.user, back)
-    eventually(lambda: story.holds()["radar"] == 4)
+    eventually(lambda: story.holds()["radar"] == 4, within_s=60)
     story.tell("Lidar gives its 4 back: who waits is lent to again")
 
     hours = lending.over(User.objects.get(username="operator"), windows.parse("today", clock.now()))

@@ -1,5 +1,6 @@
 """An administrator changes a node's MIG layout by its label, and what the node offers follows."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -37,21 +38,27 @@ def cut(kubectl, read) -> Cut:
     """Ask for a layout, and return the states that the manager went through; none when it is the layout already."""
 
     def cut(node: str, config: str) -> list[str]:
-        states: list[str] = []
+        before = read("node", node)["metadata"]
 
-        def done() -> bool:
-            metadata = read("node", node)["metadata"]
-            if recalled(metadata["annotations"][REMEMBERED]).wish == config:
-                states.append(metadata["labels"][STATE])
-            return states[-1:] in (["success"], ["failed"])
+        def states() -> list[str]:
+            seen = [version["metadata"] for version in versions(kubectl, node, before["resourceVersion"])]
+            mine = [one for one in seen if recalled(one["annotations"][REMEMBERED]).wish == config]
+            found = [one["labels"][STATE] for one in mine]
+            return found if found[-1:] in (["success"], ["failed"]) else []
 
-        if labels(read, node)[CONFIG] == config:
+        if before["labels"][CONFIG] == config:
             return []
         kubectl("label", "node", node, f"{CONFIG}={config}", "--overwrite")
-        eventually(done)
-        return list(dict.fromkeys(states))
+        return list(dict.fromkeys(eventually(states)))
 
     return cut
+
+
+def versions(kubectl, node: str, since: str) -> list[dict[str, Any]]:
+    """The node as each write after a resourceVersion left it: a watch from there tells all, however late it begins."""
+    of_it = f"fieldSelector=metadata.name%3D{node}&resourceVersion={since}"
+    told = kubectl("get", "--raw", f"/api/v1/nodes?watch=true&{of_it}&timeoutSeconds=1")
+    return [json.loads(line)["object"] for line in told.splitlines()]
 
 
 def labels(read, node: str) -> dict[str, str]:
@@ -60,8 +67,11 @@ def labels(read, node: str) -> dict[str, str]:
 
 
 def gpus(read, node: str, part: str = "allocatable") -> dict[str, str]:
-    status: dict[str, Any] = read("node", node)["status"]
-    return {name: count for name, count in status[part].items() if name.startswith("nvidia.com/")}
+    return gpus_of(read("node", node), part)
+
+
+def gpus_of(node: dict[str, Any], part: str = "allocatable") -> dict[str, str]:
+    return {name: count for name, count in node["status"][part].items() if name.startswith("nvidia.com/")}
 
 
 def total(pool: str) -> int:
@@ -101,16 +111,18 @@ def test_a_new_layout_is_pending_and_then_offered(a100, apply, cut, read, namesp
 
 def test_nothing_is_offered_while_a_layout_is_pending(a100, cut, kubectl, read):
     cut(a100, "all-balanced")
-    kubectl("label", "node", a100, f"{CONFIG}=large-and-small", "--overwrite")
-    eventually(lambda: labels(read, a100)["nvidia.com/gpu.deploy.device-plugin"] == "paused-for-mig-change")
-    eventually(lambda: set(gpus(read, a100).values()) == {"0"}, every_s=0.05)
-    eventually(lambda: labels(read, a100)[STATE] == "success")
-    eventually(lambda: gpus(read, a100)["nvidia.com/mig-4g.40gb"] == "8")
+    before = read("node", a100)["metadata"]["resourceVersion"]
+    assert cut(a100, "large-and-small") == ["pending", "success"]
+    eventually(lambda: gpus(read, a100).get("nvidia.com/mig-4g.40gb") == "8")
+    plugin = "nvidia.com/gpu.deploy.device-plugin"
+    seen = versions(kubectl, a100, before)
+    paused = [version for version in seen if version["metadata"]["labels"][plugin] == "paused-for-mig-change"]
+    assert set(gpus_of(paused[-1]).values()) == {"0"}
 
 
 def test_cards_in_use_are_not_cut(a100, apply, cut, kubectl, read, namespace):
     cut(a100, "halves")
-    eventually(lambda: gpus(read, a100)["nvidia.com/mig-3g.40gb"] == "16")
+    eventually(lambda: gpus(read, a100).get("nvidia.com/mig-3g.40gb") == "16")
     before = gpus(read, a100)
     apply(gpu_pod("user", "nvidia.com/mig-3g.40gb", 1, a100))
     eventually(lambda: running(read("pod", "user", "-n", namespace)))
@@ -124,7 +136,7 @@ def test_cards_in_use_are_not_cut(a100, apply, cut, kubectl, read, namespace):
 def test_mig_off_offers_whole_cards(a100, cut, read):
     cut(a100, "all-balanced")
     assert cut(a100, "all-disabled") == ["pending", "success"]
-    eventually(lambda: gpus(read, a100)["nvidia.com/gpu"] == "8")
+    eventually(lambda: gpus(read, a100).get("nvidia.com/gpu") == "8")
     found = labels(read, a100)
     assert (found["nvidia.com/gpu.product"], found["nvidia.com/gpu.replicas"]) == ("NVIDIA-A100-SXM4-80GB", "1")
     assert not [key for key in found if key.startswith("nvidia.com/mig-")]
@@ -132,7 +144,7 @@ def test_mig_off_offers_whole_cards(a100, cut, read):
 
 def test_a_layout_nobody_knows_fails_and_changes_nothing(a100, cut, read):
     cut(a100, "all-balanced")
-    eventually(lambda: gpus(read, a100)["nvidia.com/mig-3g.40gb"] == "8")
+    eventually(lambda: gpus(read, a100).get("nvidia.com/mig-3g.40gb") == "8")
     before = gpus(read, a100)
     assert cut(a100, "all-5g.60gb") == ["failed"]
     assert gpus(read, a100) == before
@@ -141,9 +153,9 @@ def test_a_layout_nobody_knows_fails_and_changes_nothing(a100, cut, read):
 def test_an_impossible_layout_fails_and_costs_a_card(a100, cut, read):
     cut(a100, "all-balanced")
     assert cut(a100, "two-large") == ["pending", "failed"]
-    eventually(lambda: gpus(read, a100)["nvidia.com/mig-3g.40gb"] == "7")
+    eventually(lambda: gpus(read, a100).get("nvidia.com/mig-3g.40gb") == "7")
     assert cut(a100, "all-balanced") == ["pending", "success"]
-    eventually(lambda: gpus(read, a100)["nvidia.com/mig-3g.40gb"] == "8")
+    eventually(lambda: gpus(read, a100).get("nvidia.com/mig-3g.40gb") == "8")
 
 
 def test_by_strategy_single_a_mixed_layout_is_invalid_until_it_is_put_right(a30, apply, cut, read, namespace):

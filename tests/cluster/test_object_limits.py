@@ -7,15 +7,18 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from allocations.cluster import names
 from allocations.cluster.client import connect
 from allocations.domain.etcd_usage import Level
 from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
+from tests.support.cluster.asking import held, release_all
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import person_of
+from tests.support.cluster.tenants import person_of, queued_job
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -30,9 +33,9 @@ def run(project: Project, member: User, local: Local, tmp_path: Path) -> Run:
     return person.run
 
 
-def hard(kubectl: Kubectl, namespace: str) -> dict[str, str]:
+def hard(kubectl: Kubectl, namespace: str, name: str = "gpu-portal-objects") -> dict[str, str]:
     """The limits that the quota controller has taken up."""
-    quota = json.loads(kubectl("get", "resourcequota", "gpu-portal-objects", "-n", namespace, "-o", "json"))
+    quota = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))
     return dict(quota.get("status", {}).get("hard") or {})
 
 
@@ -56,8 +59,39 @@ def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(pro
     eventually(lambda: "100 KiB are the most" in run(*create).stderr)
 
 
+def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not_counted_with_them(
+    project: Project, member: User, run: Run, kubectl: Kubectl
+) -> None:
+    structure.configure_project(project, object_limits={"other_pods": 1}, actor="operator")
+    eventually(lambda: hard(kubectl, project.namespace, "gpu-portal-other-pods").get("pods") == "1")
+    allocation = held(member, project, "t4/shared")
+    eventually(
+        lambda: run("create", "-f", "-", words=pod("own", **{names.ALLOCATION: allocation.name})).returncode == 0
+    )
+    assert run("create", "-f", "-", words=queued_job("train")).returncode == 0
+    of_job = ("get", "pods", "-n", project.namespace, "-l", "batch.kubernetes.io/job-name=train", "-o", "json")
+    [train] = eventually(lambda: json.loads(kubectl(*of_job))["items"])
+    assert (train["spec"]["priorityClassName"], train["spec"]["priority"]) == (names.QUEUED_JOB_CLASS, 100)
+    first, second = (run("create", "-f", "-", words=pod(name)) for name in ("first", "second"))
+    assert first.returncode == 0, first.stderr
+    assert "exceeded quota: gpu-portal-other-pods" in second.stderr
+    run("delete", "pods", "own", "first", "--grace-period=1", "--wait=false")
+    run("delete", "job", "train", "--wait=false")
+    release_all(project)
+
+
+def pod(name: str, **labels: str) -> str:
+    """As restricted Pod Security takes it."""
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    spec = {
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "main", "image": "busybox", "securityContext": safe}],
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
+
+
 def test_the_api_server_tells_the_size_of_etcd() -> None:
-    etcd_monitor.read(connect())
-    store = etcd_monitor.current()
+    etcd_monitor.read(connect(LOCAL))
+    store = etcd_monitor.current(LOCAL)
     assert store.size_bytes
     assert store.level is Level.NORMAL

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from allocations.cluster import names
+from allocations.domain.phases import Phase
 from allocations.models import Allocation, LeaseExcess, Transition
 from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held
+from tests.support.cluster.asking import held, phase
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, let_in, person_of, queued_job
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -61,10 +62,11 @@ def test_a_pod_of_no_lease_ends_with_an_event_and_an_entry_in_the_audit_log(
     project: Project, kubectl: Kubectl, smuggle: Smuggle
 ) -> None:
     smuggle("stowaway")
-    eventually(lambda: "stowaway" not in pods(kubectl, project))
+    eventually(lambda: "stowaway" not in pods(kubectl, project), within_s=60)
     (told,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
     assert told.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
-    entry = AuditEntry.objects.get(project=project.slug, action="pod.over_lease")
+    entry = eventually(lambda: AuditEntry.objects.filter(project=project.slug, action="pod.over_lease").first())
+    assert entry is not None
     assert entry.target == f"{project.slug}/stowaway"
     (sighting,) = sightings(project)
     assert sighting.confirmed_at is not None
@@ -76,16 +78,51 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 ) -> None:
     row = held(member, project, "l40s/whole", 1)
     labels = {names.ALLOCATION: row.name}
-    kubectl("create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
+    let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
     eventually(lambda: pods(kubectl, project).get("mine") == "Running")
     # A holder's label keeps the policies from giving it the class, so no quota counts it.
     smuggle("more", labels={**labels, names.HOLDER: "true"})
-    eventually(lambda: "more" not in pods(kubectl, project))
+    eventually(lambda: "more" not in pods(kubectl, project), within_s=60)
     assert pods(kubectl, project) == {"mine": "Running"}
-    (sentence,) = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    told = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    (sentence,) = eventually(lambda: list(told.all()))
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
     charged = UsageInterval.objects.filter(holder_id=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
+
+
+def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
+    project: Project, member: User, kubectl: Kubectl
+) -> None:
+    row, where = held(member, project, "h100/whole"), ("-n", project.namespace)
+    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *where, "-o", "json"))
+    claim = {
+        **{key: own[key] for key in ("apiVersion", "kind", "spec")},
+        "metadata": {"name": "second", "labels": {names.ALLOCATION: row.name}},
+    }
+    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(claim))
+    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *where, "-o", "json"))
+    kubectl("create", PORTAL, *where, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
+    eventually(lambda: pods(kubectl, project).get("sharer") == "Running")
+    eventually(lambda: "sharer" not in pods(kubectl, project), within_s=60)
+    sentence = "The ResourceClaim second belongs to no allocation, and has 1 devices where 0 are reserved."
+    assert eventually(lambda: warnings(kubectl, project, "sharer"))[0].startswith(sentence)
+    ended = AuditEntry.objects.filter(project=project.slug, action="claim.over_lease")
+    eventually(lambda: "Deleted: pods sharer." in str([entry.after for entry in ended.all()]))
+    assert pods(kubectl, project) == {f"{row.name}-holder": "Running"}
+    assert phase(row) == Phase.ACTIVE
+    kubectl("delete", "resourceclaim/second", *where, PORTAL, "--wait=false")
+
+
+def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
+    """It runs where ``like`` does, the spec of a pod."""
+    container = {"name": "main", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
+    spec = {
+        **{key: like[key] for key in ("nodeSelector", "tolerations", "securityContext")},
+        "containers": [{**container, "securityContext": like["containers"][0]["securityContext"]}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
 def plain_pod(name: str, row: Allocation) -> str:
@@ -108,10 +145,57 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     tenant.do("delete", "job/train", "--cascade=background", "--wait=false")
     try:
         eventually(lambda: not pods(kubectl, project), within_s=60)
-        assert any("The Job train uses 1 nvidia.com/gpu where 0 are reserved." in m for m in told_of(project))
+        sentence = "The Job train uses 1 nvidia.com/gpu where 0 are reserved."
+        eventually(lambda: any(sentence in message for message in told_of(project)))
     finally:
         kubectl(*finalizer, '{"metadata": {"finalizers": null}}', CONTROLLER)
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
+
+
+def of_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Metadata by which a pod counts as the Job's, with the portal and with the Job controller."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+    return {"labels": job["spec"]["selector"]["matchLabels"], "ownerReferences": [{**owner, "controller": True}]}
+
+
+def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
+    local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
+) -> None:
+    """Without completions, the Job controller leaves all that run alone once a pod has succeeded. Kueue takes the quota
+    of that one back, so that one of two stays reserved."""
+    where = ("-n", project.namespace)
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    job = json.loads(queued_job("train"))
+    job["spec"]["parallelism"] = 2
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: list(pods(kubectl, project).values()) == ["Running", "Running"])
+    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *where, "gpu-portal.io/run-for=1s")
+    workload = kubectl("get", "workloads", *where, "-o", "name").strip()
+    given_back = ("get", workload, *where, "-o", "jsonpath={.status.reclaimablePods[*].count}")
+    eventually(lambda: kubectl(*given_back) == "1")
+    smuggle("more", **of_job(tenant.get("job", "train")))
+    (told,) = eventually(lambda: told_of(project), within_s=60)
+    deactivated = f"Deactivated: Workload {workload.partition('/')[2]}, so that Kueue suspends the Job."
+    assert told == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
+    assert kubectl("get", workload, *where, "-o", "jsonpath={.spec.active}") == "false"
+    assert told in eventually(lambda: warnings(kubectl, project, "more"))
+    eventually(lambda: tenant.get("job", "train")["spec"]["suspend"])
+    eventually(lambda: "Running" not in pods(kubectl, project).values())
+
+
+def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
+    local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
+) -> None:
+    """The Job controller no longer looks at a Job that has finished, and its Workload cannot be deactivated."""
+    tenant = person_of(local, tmp_path, member, project.namespace)
+    job = json.loads(queued_job("train"))
+    job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": "1s"}}
+    tenant.do("create", "-f", "-", words=json.dumps(job))
+    eventually(lambda: tenant.get("job", "train")["status"].get("completionTime"))
+    smuggle("more", **of_job(tenant.get("job", "train")))
+    (told,) = eventually(lambda: told_of(project), within_s=60)
+    assert told == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
+    eventually(lambda: kubectl("get", "jobs,pods", "-n", project.namespace, "-o", "name") == "")
 
 
 def told_of(project: Project) -> list[str]:
@@ -165,7 +249,9 @@ def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     eventually(lambda: "Running" in pods(kubectl, project).values())
     workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
     kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')
+    [pod] = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
     (told,) = eventually(lambda: told_of(project), within_s=60)
     assert "ending already" in told
+    assert warnings(kubectl, project, pod["metadata"]["name"]) == [told]
     assert tenant.get("job", "stuck")["spec"]["suspend"]
     tenant.do("delete", "job/stuck", "--wait=false")

@@ -34,6 +34,8 @@ def test_a_token_without_rights_is_told_which_to_use(local: Local, kubectl: Kube
     assert "service account gpu-portal/portal" in found["Our rights"]["fix"]
     assert found["GPU nodes"]["status"] == found["Guards"]["status"] == found["etcd"]["status"] == "problem"
     assert "get /metrics" in found["Our rights"]["found"]
+    missing = found["Our rights"]["found"].removeprefix("may not ").split("; ")
+    assert {"create events", "patch events"} <= set(missing)
     assert found["Rights we should not have"]["status"] == found["Kubernetes"]["status"] == "ok"
 
 

@@ -25,7 +25,9 @@ from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -74,11 +76,11 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
         eventually(lambda: clock.now() > starts_at)
-        reconcile_allocation(str(row.pk), connect())
+        reconcile_allocation(str(row.pk), connect(LOCAL))
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
         eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
         Allocation.objects.filter(pk=row.pk).update(device_affinity={"cards": [foreign]})
-    wait_for(row, Phase.ACTIVE)
+    wait_for(row, Phase.ACTIVE, within_s=60)
     row.refresh_from_db()
     assert row.device_affinity == {"given_up": True}
     assert parent(row) != foreign
@@ -164,7 +166,8 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     }
     assert selectors.isolated(row).level == "none"
     for name in ("one", "two"):
-        kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(labelled(name, row.name)))
+        pod = json.dumps(labelled(name, row.name))
+        let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
     assert {running(kubectl, project, name)["spec"]["nodeName"] for name in ("one", "two")} == {devices(row)[0].node}
 
 
@@ -173,7 +176,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
     row.refresh_from_db()
     device_affinity, opened = row.device_affinity, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.enqueue(targets.ADOPTION)
+    workqueue.enqueue(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
     assert row.device_affinity == device_affinity
@@ -251,3 +254,5 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
     finally:
         kubectl("delete", "namespace", name, "--wait=false")
         kubectl("delete", "pod", "user", "-n", name, "--force", "--ignore-not-found")
+        claims = MirrorObject.objects.filter(kind="ResourceClaim", namespace=name)
+        eventually(lambda: not claims.exists(), within_s=60)

@@ -22,7 +22,9 @@ from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -67,7 +69,7 @@ def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) ->
     where = ("-n", row.project.namespace)
     for index in (0, COUNT - 1):
         pod = tenant_pod(row, str(index))
-        kubectl("create", *where, "-f", "-", stdin=json.dumps(pod))
+        let_in(kubectl, "create", *where, "-f", "-", stdin=json.dumps(pod))
         seen = running(kubectl, pod["metadata"]["name"], *where)
         claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *where, "-o", "json"))
         (device,) = claim["status"]["allocation"]["devices"]["results"]
@@ -95,8 +97,8 @@ def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, 
     where = ("-n", row.project.namespace)
     before = uids(kubectl, *where)
     kubectl("delete", "resourceclaim/wide.3", *where, "--wait=false")
-    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists())
-    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2)
+    eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
+    eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
     after = uids(kubectl, *where)
     changed = {name for name in before if after.get(name) != before[name]}
     assert changed == {"ResourceClaim/wide.3", "Pod/wide.3-holder"}
@@ -113,7 +115,7 @@ def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: K
 def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
     opened = [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.enqueue(targets.ADOPTION)
+    workqueue.enqueue(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, constraints={"spread": True}).exists())
     wait_for(row, Phase.ACTIVE)
     assert [i.key for i in intervals(row)] == opened
@@ -140,7 +142,7 @@ def running(kubectl: Kubectl, name: str, *where: str) -> dict[str, Any]:
         seen: dict[str, Any] = json.loads(kubectl("get", f"pod/{name}", *where, "-o", "json"))
         return seen if seen["status"].get("phase") == "Running" else None
 
-    return eventually(look, AssertionError) or {}
+    return eventually(look, AssertionError, within_s=60) or {}
 
 
 def uids(kubectl: Kubectl, *where: str) -> dict[str, str]:

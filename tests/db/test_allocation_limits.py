@@ -22,7 +22,9 @@ from allocations.requests import services
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import WorkItem
+from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -127,7 +129,7 @@ def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
 
 
 def test_a_member_has_the_same_limit_in_each_project(team, project, small) -> None:
-    member, other = person(team), Project.objects.create(slug="vision-eval", name="Eval", team=team, namespace="v-eval")
+    member, other = person(team), tenants.create_project(team, "vision-eval", "Eval", namespace="v-eval")
     for _ in range(2):
         allocate(member, project)
     assert allocate(member, other).number == 0
@@ -191,7 +193,9 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED
-    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {
+        f"local/allocation:{one.pk}" for one in (first, other)
+    }
 
 
 def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full(team, project, small) -> None:
@@ -202,6 +206,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
     row = started(row)
     row.number = 1
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="Workload",
         namespace=project.namespace,
         name=names.lease(row.name),
@@ -211,7 +216,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
         facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
         seen_at=clock.now(),
     )
-    recovery.adopt(project.namespace)
+    recovery.adopt(LOCAL, project.namespace)
     assert list(Allocation.objects.order_by("number").values_list("number", flat=True)) == [0, 1, 2]
     row.refresh_from_db()
     assert row.number == 1

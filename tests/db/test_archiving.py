@@ -33,8 +33,8 @@ def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operat
     assert set(Allocation.objects.values_list("desired", "ending")) == {("released", "person")}
     assert {row.transitions.last().reason for row in rows} == {"project_archived"}
     assert set(WorkItem.objects.values_list("target", flat=True)) == {
-        "project:vision-train",
-        *(f"allocation:{row.pk}" for row in rows),
+        "local/project:vision-train",
+        *(f"local/allocation:{row.pk}" for row in rows),
     }
 
 

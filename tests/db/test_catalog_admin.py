@@ -14,7 +14,7 @@ from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
-APPS = ("catalog", "limits", "metering", "costs")
+APPS = ("clusters", "catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
 WRITABLE = {"Flavor", "Offering", "Limit", "QueuePolicy"}
 ADDABLE = {"Limit", "Price", "QueuePolicy"}

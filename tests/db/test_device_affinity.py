@@ -15,6 +15,7 @@ from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import device_affinity
 from allocations.reconcile.mirror import MirrorStale
 from portal.tenants.models import Project, Team, User
+from tests.support.clusters import LOCAL
 from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
 from tests.support.mig_facts import device
@@ -36,6 +37,7 @@ def asked(member: User, project: Project, profile: str, count: int = 1, **fields
 def taken(node: str, *devices: str) -> None:
     """Claims of somebody that have these devices."""
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ResourceClaim",
         namespace="elsewhere",
         name=f"{node}-{len(devices)}-{devices[0]}",
@@ -149,6 +151,7 @@ def test_whole_gpus_are_not_steered(member, project):
 def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
     for node, clique in (("h100-0", "d.1"), ("h100-1", "d.2")):
         MirrorObject.objects.create(
+            cluster_id=LOCAL,
             kind="Node",
             name=node,
             uid="n",

@@ -7,12 +7,19 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from allocations.cluster import names
 from allocations.cluster.client import Client
+from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, LeaseExcess, MirrorObject, WatchState
+from allocations.reconcile import mirror
 from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
+from allocations.reconcile.metering import ledger
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
 from portal.core.models import WorkItem
+from quotas.metering.models import UsageInterval
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -24,17 +31,18 @@ class NoCluster(Client):
     """Whoever asks the API server fails: nothing may be ended by what the mirror alone says."""
 
     def __init__(self) -> None:
-        pass
+        self.cluster = LOCAL
 
 
 @pytest.fixture(autouse=True)
 def seen_now() -> None:
     for kind in WATCHED:
-        WatchState.objects.create(kind=kind, resource_version=100, synced_at=clock.now())
+        WatchState.objects.create(cluster_id=LOCAL, kind=kind, resource_version=100, synced_at=clock.now())
 
 
 def mirrored(kind: str, row: Allocation, name: str, **facts: Any) -> None:
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind=kind,
         namespace=row.project.namespace,
         name=name,
@@ -47,12 +55,41 @@ def mirrored(kind: str, row: Allocation, name: str, **facts: Any) -> None:
 
 
 def hold(team, project, name: str, pods: int) -> Allocation:
-    """An allocation of one GPU whose lease is reserved, and so many pods with a GPU each."""
+    """An allocation of one GPU whose lease is reserved and whose quota binds, and so many pods with a GPU each."""
     row = allocate(person(team), project, name=name)
     mirrored("Workload", row, f"{name}-lease", cluster_queue="team-vision", usage={"l40s": {GPU: 1}})
+    mirrored("ResourceQuota", row, names.hold_slot(row.number), slices={name: {GPU: 1}}, shown=True)
     for number in range(pods):
         mirrored("Pod", row, f"{name}-{number}", node="l40s-0", phase="Running", gpus={GPU: 1})
     return row
+
+
+def spread(team, project, *, holders: int, devices: int = 1) -> Allocation:
+    """An allocation of two cards, a claim each, in the guard; ``holders`` of the two run."""
+    row = allocate(person(team), project, "h100/whole", 2, name="train", constraints={"spread": True})
+    mirrored("GpuProject", row, names.GUARD, allocations=[row.name])
+    for number in range(2):
+        claim = names.claim_of_slice(row.name, number)
+        given = [{"pool": "h100-0", "device": f"gpu-{number}"}]
+        mirrored("ResourceClaim", row, claim, devices=given[:devices])
+        if number < holders:
+            mirrored("Pod", row, names.holder(claim), node="h100-0", phase="Running", gpus={})
+    return row
+
+
+def charged(row: Allocation) -> Allocation:
+    """The allocation, entered in the ledger as the mirror shows it."""
+    rows = list(spec_of_row.rows().filter(pk=row.pk))
+    ledger.open_held(rows, mirror.of_allocations(LOCAL, row.project.namespace, rows), at=clock.now())
+    return row
+
+
+def marked(phase: Phase) -> list[str]:
+    """What a check marks to be looked at while allocations are in ``phase``."""
+    Allocation.objects.update(phase=phase)
+    WorkItem.objects.all().delete()
+    check_leases(NoCluster())
+    return list(WorkItem.objects.values_list("target", flat=True))
 
 
 def test_use_within_the_lease_is_noted_nowhere(team, project) -> None:
@@ -109,20 +146,58 @@ def test_pods_of_namespaces_that_are_no_project_are_nobodys_business_here(team, 
     assert not LeaseExcess.objects.exists()
 
 
-def test_an_allocation_that_is_held_and_not_charged_is_looked_at(team, project) -> None:
+@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING])
+def test_an_allocation_that_is_held_and_not_charged_is_looked_at(team, project, phase: Phase) -> None:
     fleet(team)
     row = hold(team, project, "train", 1)
-    Allocation.objects.update(phase="active")
-    WorkItem.objects.all().delete()
-    check_leases(NoCluster())
-    assert list(WorkItem.objects.values_list("target", flat=True)) == [f"allocation:{row.pk}"]
+    assert marked(phase) == [f"local/allocation:{row.pk}"]
+
+
+def test_one_that_releases_while_its_claims_are_held_is_looked_at(team, project) -> None:
+    fleet(team)
+    row = spread(team, project, holders=2)
+    MirrorObject.objects.filter(kind="GpuProject").update(facts={"allocations": []})
+    assert marked(Phase.RELEASING) == [f"local/allocation:{row.pk}"]
+
+
+def test_one_that_starts_again_while_the_guard_lets_pods_in_is_looked_at(team, project) -> None:
+    fleet(team)
+    row = spread(team, project, holders=1)
+    assert marked(Phase.STARTING) == [f"local/allocation:{row.pk}"]
+
+
+def test_one_that_starts_and_is_in_no_guard_is_not_charged_yet(team, project) -> None:
+    fleet(team)
+    spread(team, project, holders=1)
+    MirrorObject.objects.filter(kind="GpuProject").delete()
+    assert marked(Phase.STARTING) == []
+
+
+def test_one_that_releases_and_has_nothing_left_is_not_looked_at(team, project) -> None:
+    fleet(team)
+    spread(team, project, holders=0, devices=0)
+    assert marked(Phase.RELEASING) == []
+
+
+def test_one_of_two_slices_that_is_charged_does_not_hide_the_other(team, project) -> None:
+    fleet(team)
+    row = charged(spread(team, project, holders=2))
+    UsageInterval.objects.filter(slot__endswith="gpu-1").delete()
+    assert marked(Phase.ACTIVE) == [f"local/allocation:{row.pk}"]
+
+
+def test_what_is_charged_for_all_its_slices_is_not_looked_at(team, project) -> None:
+    fleet(team)
+    charged(spread(team, project, holders=2))
+    charged(hold(team, project, "other", 1))
+    assert marked(Phase.ACTIVE) == []
 
 
 def test_it_takes_as_many_queries_for_one_allocation_as_for_ten(team, project) -> None:
     fleet(team)
     counts = []
-    for names in (["first"], [f"more-{n}" for n in range(9)]):
-        for name in names:
+    for more in (["first"], [f"more-{n}" for n in range(9)]):
+        for name in more:
             hold(team, project, name, 1)
         with CaptureQueriesContext(
             connection,

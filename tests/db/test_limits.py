@@ -24,7 +24,7 @@ def test_a_limit_is_set_changed_and_remembered(team, pool):
     services.set_limit("operator", team, pool, 6)
     assert list(Limit.objects.values_list("team__slug", "pool__key", "nominal")) == [("vision", "l40s/gpu", 6)]
     assert list(Limit.history.order_by("history_id").values_list("nominal", flat=True)) == [4, 6]
-    assert WorkItem.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
 
 
 def test_the_same_limit_again_changes_nothing(team, pool):
@@ -61,7 +61,7 @@ def test_manifests_of_a_cluster_in_constant_queries(team, other_team, django_ass
     local = cluster(*l40s_nodes())
     services.set_limit("operator", team, Pool.objects.get(), 5)
     with django_assert_num_queries(6):
-        made = selectors.manifests(local)
+        made = selectors.manifests(local.slug)
     assert [(manifest["kind"], manifest["metadata"]["name"]) for manifest in made] == [
         ("Cohort", "dept-research"),
         ("ResourceFlavor", "l40s"),

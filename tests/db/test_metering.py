@@ -59,7 +59,7 @@ def test_an_interval_carries_who_held_what_and_the_evidence():
         "offering": "l40s/whole",
         "flavor": "l40s",
         "kind": "whole",
-        "cluster": "local",
+        "cluster_id": "local",
         "node": "a100-0",
         "device_uuid": "GPU-1",
         "department": "research",

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 def test_a_project_is_marked_due_and_named_as_its_namespace(team):
     project = services.create_project(team, "vision-dev", "Vision development")
     assert project.namespace == "vision-dev"
-    assert WorkItem.objects.filter(target="project:vision-dev").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-dev").exists()
 
 
 @pytest.mark.parametrize("slug", ["", "Vision", "-vision", "vision-", "vi_sion", "1vision", "v" * 41])
@@ -35,7 +35,7 @@ def test_a_member_has_one_role_in_a_team(team, project):
     WorkItem.objects.all().delete()
     services.add_member(team, user, "lead")
     assert Membership.objects.get(user=user).role == "lead"
-    assert WorkItem.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
 
 
 def test_the_same_role_again_changes_nothing(team, project):

@@ -11,6 +11,7 @@ from portal.core.errors import Retryable
 from portal.core.models import WorkItem
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets, wakeups
+from tests.support.clusters import LOCAL
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -40,23 +41,23 @@ def later(minutes):
 
 
 def test_a_mark_never_moves_a_look_further_away():
-    workqueue.enqueue(targets.PLATFORM, at=later(5))
-    workqueue.enqueue(targets.PLATFORM, at=later(9))
+    workqueue.enqueue(targets.platform(LOCAL), at=later(5))
+    workqueue.enqueue(targets.platform(LOCAL), at=later(9))
     assert WorkItem.objects.get().due_at == later(5)
-    workqueue.enqueue(targets.PLATFORM, at=later(2))
+    workqueue.enqueue(targets.platform(LOCAL), at=later(2))
     assert WorkItem.objects.get().due_at == later(2)
 
 
 def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.enqueue(targets.PLATFORM, targets.INVENTORY, targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.platform(LOCAL))
         assert sent == []
-    assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
+    assert sent == [("allocations.reconcile", "local/inventory"), ("allocations.reconcile", "local/platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.enqueue(targets.PLATFORM, at=later(1))
+        workqueue.enqueue(targets.platform(LOCAL), at=later(1))
     assert sent == []
 
 
@@ -70,7 +71,7 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
         raise OperationalError("no broker")
 
     monkeypatch.setattr(current_app, "send_task", refuse)
-    for target in (targets.PLATFORM, targets.INVENTORY):
+    for target in (targets.platform(LOCAL), targets.inventory(LOCAL)):
         with django_capture_on_commit_callbacks(execute=True):
             workqueue.enqueue(target)
     assert len(tries) == 1
@@ -78,47 +79,47 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
 
 
 def test_only_one_worker_gets_a_target():
-    workqueue.enqueue(targets.PLATFORM)
-    assert workqueue.lease("platform") is not None
-    assert workqueue.lease("platform") is None
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert workqueue.lease("local/platform") is not None
+    assert workqueue.lease("local/platform") is None
 
 
 def test_a_target_that_is_not_due_is_not_taken():
-    workqueue.enqueue(targets.PLATFORM, at=later(1))
-    assert workqueue.lease("platform") is None
-    assert workqueue.lease("inventory") is None
+    workqueue.enqueue(targets.platform(LOCAL), at=later(1))
+    assert workqueue.lease("local/platform") is None
+    assert workqueue.lease("local/inventory") is None
 
 
 def test_a_lease_runs_out_when_its_worker_dies(settings):
-    workqueue.enqueue(targets.PLATFORM)
-    workqueue.lease("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.lease("local/platform")
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        assert workqueue.lease("platform") is not None
+        assert workqueue.lease("local/platform") is not None
 
 
 def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
-    workqueue.enqueue(targets.PLATFORM)
-    late = workqueue.lease("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    late = workqueue.lease("local/platform")
     assert late is not None
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        taken = workqueue.lease("platform")
+        taken = workqueue.lease("local/platform")
         assert taken is not None
         assert workqueue.finish(taken)
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL))
         assert workqueue.finish(late)
         workqueue.fail(late, Retryable("too late"))
-        assert workqueue.lease("platform") is not None
+        assert workqueue.lease("local/platform") is not None
 
 
 def test_a_finished_look_leaves_nothing():
-    workqueue.enqueue(targets.PLATFORM)
-    assert workqueue.process("platform", lambda target: None)
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert workqueue.process("local/platform", lambda target: None)
     assert not WorkItem.objects.exists()
 
 
 def test_a_finished_look_may_name_the_next_one():
-    workqueue.enqueue(targets.PLATFORM)
-    workqueue.process("platform", lambda target: later(30))
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", lambda target: later(30))
     assert WorkItem.objects.get().due_at == later(30)
 
 
@@ -131,8 +132,8 @@ def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
         if len(looks) == 1:
             workqueue.enqueue(target, at=at)
 
-    workqueue.enqueue(targets.PLATFORM)
-    workqueue.process("platform", look)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look)
     assert len(looks) == 2
     assert not WorkItem.objects.exists()
 
@@ -144,24 +145,24 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
         looks.append(target)
         workqueue.enqueue(target)
 
-    workqueue.enqueue(targets.PLATFORM)
-    workqueue.process("platform", look)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look)
     assert len(looks) == workqueue.MAX_CONSECUTIVE_RUNS
-    assert sent == [("allocations.reconcile", "platform")]
-    assert workqueue.lease("platform") is not None
+    assert sent == [("allocations.reconcile", "local/platform")]
+    assert workqueue.lease("local/platform") is not None
 
 
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
-    workqueue.enqueue(targets.PLATFORM)
-    taken = workqueue.lease("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    taken = workqueue.lease("local/platform")
     assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.enqueue(targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL))
     assert sent == []
-    assert workqueue.lease("platform") is None
+    assert workqueue.lease("local/platform") is None
     assert workqueue.sweep() == 0
     assert not workqueue.finish(taken)
-    assert workqueue.lease("platform") is not None
+    assert workqueue.lease("local/platform") is not None
 
 
 def fails(target):
@@ -170,10 +171,10 @@ def fails(target):
 
 def test_a_failed_look_comes_back_later_and_later(settings):
     at, waits = NOON, []
-    workqueue.enqueue(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     for _ in range(12):
         with clock.frozen(at):
-            workqueue.process("platform", fails)
+            workqueue.process("local/platform", fails)
             row = WorkItem.objects.get()
         waits.append((row.due_at - at).total_seconds())
         at = row.due_at
@@ -184,48 +185,48 @@ def test_a_failed_look_comes_back_later_and_later(settings):
 
 
 def test_a_failure_may_say_when_to_try_again():
-    workqueue.enqueue(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
 
     def asked(target):
         raise Retryable("busy", after_s=7)
 
-    workqueue.process("platform", asked)
+    workqueue.process("local/platform", asked)
     assert WorkItem.objects.get().due_at == NOON + timedelta(seconds=7)
 
 
 def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
-    workqueue.enqueue(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
 
     def look(target):
         return 1 / 0
 
-    workqueue.process("platform", look)
+    workqueue.process("local/platform", look)
     assert WorkItem.objects.get().error == "division by zero"
 
 
 def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
-    workqueue.enqueue(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     WorkItem.objects.update(attempts=10)
 
     def look(target):
         workqueue.enqueue(target)
         raise Retryable("not yet")
 
-    workqueue.process("platform", look)
+    workqueue.process("local/platform", look)
     assert WorkItem.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
 
 
 def test_a_success_forgets_failures():
-    workqueue.enqueue(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     WorkItem.objects.update(attempts=3, error="once upon a time")
-    workqueue.process("platform", lambda target: later(1))
+    workqueue.process("local/platform", lambda target: later(1))
     assert (WorkItem.objects.get().attempts, WorkItem.objects.get().error) == (0, "")
 
 
 def test_the_sweep_hints_at_what_is_due_longest_first(sent):
-    workqueue.enqueue(targets.PLATFORM, at=NOON - timedelta(minutes=1))
-    workqueue.enqueue(targets.INVENTORY, at=NOON - timedelta(minutes=2))
-    workqueue.enqueue(targets.project("later"), at=later(1))
+    workqueue.enqueue(targets.platform(LOCAL), at=NOON - timedelta(minutes=1))
+    workqueue.enqueue(targets.inventory(LOCAL), at=NOON - timedelta(minutes=2))
+    workqueue.enqueue(targets.project(LOCAL, "later"), at=later(1))
     assert workqueue.sweep() == 2
-    assert [target for _, target in sent] == ["inventory", "platform"]
+    assert [target for _, target in sent] == ["local/inventory", "local/platform"]
     assert workqueue.lag_s() == 120

@@ -8,8 +8,9 @@ import pytest
 import redis as redis_client
 from celery import current_app
 
-from portal.workqueue import wakeups
+from portal.workqueue import queue, targets, wakeups
 from tests import services
+from tests.support.clusters import LOCAL
 
 
 @pytest.fixture
@@ -58,3 +59,16 @@ def test_hints_flow_again_when_the_broker_is_back(broker, tmp_path, monkeypatch)
     with services.redis(tmp_path, port) as url:
         wakeups.send(["platform", "inventory"])
         assert redis_client.Redis.from_url(url).llen("celery") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_one_person_does_goes_before_what_concerns_every_project(broker, tmp_path):
+    with services.redis(tmp_path) as url:
+        broker(url)
+        queue.enqueue(*(targets.project(LOCAL, f"p-{number}") for number in range(queue.MANY)))
+        queue.enqueue(targets.project(LOCAL, "new"))
+        with current_app.connection_for_read(url) as connection:
+            task = connection.SimpleQueue("celery")
+            first, second = (task.get(timeout=5).payload[0][0] for _ in range(2))
+            task.close()
+    assert (first, second[:16]) == ("local/project:new", "local/project:p-")

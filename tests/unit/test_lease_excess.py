@@ -64,7 +64,7 @@ def test_what_cannot_use_a_gpu_or_is_ending_in_time_uses_nothing(idle: ObservedO
 def test_a_pod_past_its_grace_is_an_excess_of_which_nothing_can_be_ended() -> None:
     late = pod("a", deleting=True, job=JOB, ends_by=(NOW - timedelta(seconds=1)).isoformat())
     (found,) = find(Snapshot([late]), (), NOW)
-    assert (found.used, found.reserved, found.pods, found.late) == (1, 0, (), 1)
+    assert (found.used, found.reserved, found.pods, found.late) == (1, 0, (), (late.ref,))
     assert found.sentence.endswith("where 0 are reserved; 1 pod is past its grace period.")
 
 
@@ -81,6 +81,12 @@ def test_by_dra_devices_count_however_many_pods_share_them() -> None:
     sharing = [pod(name, 0, allocation="train") for name in "abc"]
     assert excesses(LEASE, claim("train", 2), *sharing, holds=(BY_DRA,)) == []
     assert excesses(LEASE, claim("train", 3), holds=(BY_DRA,)) == [(HolderKind.ALLOCATION, DEVICES, 3, 2)]
+
+
+def test_another_claim_with_the_label_of_an_allocation_is_none_of_its_own() -> None:
+    hold, other = replace(BY_DRA, claims=("train",)), claim("train-2", 1)
+    (found,) = find(Snapshot([LEASE, claim("train", 2), other]), (hold,), NOW)
+    assert (found.holder.kind, found.used, found.reserved, found.claims) == (HolderKind.CLAIM, 1, 0, (other.ref,))
 
 
 def test_a_persons_own_claim_has_what_it_was_given_while_its_lease_stands() -> None:

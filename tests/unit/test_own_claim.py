@@ -56,7 +56,9 @@ def test_what_is_given_is_charged():
 
 
 def test_a_marked_project_has_the_label_for_admin_access():
-    facts = project.ProjectFacts("p", "p", "vision", "research", "queue", object_quota={}, config_size_kib=128)
+    facts = project.ProjectFacts(
+        "p", "p", "vision", "research", "queue", object_quota={}, other_pods=500, config_size_kib=128
+    )
     assert project.ADMIN_ACCESS not in project.namespace(facts)["metadata"]["labels"]
     marked = project.namespace(replace(facts, admin_access=True))
     assert marked["metadata"]["labels"][project.ADMIN_ACCESS] == "true"

@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.cluster.preflight.checks import HOLDER_CLASS, KUEUE_KINDS, examine, is_ready
+from allocations.cluster.preflight.checks import KUEUE_KINDS, examine, is_ready
 from allocations.cluster.preflight.types import Expected, Flow, Gathered, Guard, Refused, Right, Status
 
 GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-pod-placement", rules=1)
 BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-pod-placement")
+CLASSES = {
+    "gpu-portal-holder": {"value": 1_000_000_000, "preemptionPolicy": "Never"},
+    "gpu-portal-queued-job": {"value": 100, "preemptionPolicy": "Never"},
+}
+PREEMPTS = {"value": 1_000_000_000, "preemptionPolicy": "PreemptLowerPriority"}
 MAY, MAY_NOT = Right("patch", "", "pods"), Right("list", "", "secrets")
 EXPECTED = Expected(guards=(GUARD, BINDING), needed=(MAY,), unwanted=(MAY_NOT,))
 KUEUE = {
@@ -40,7 +45,7 @@ GOOD = Gathered(
     served=SERVED,
     crds=CRDS,
     guards=(GUARD, BINDING),
-    holder_class=HOLDER_CLASS,
+    priority_classes=CLASSES,
     roles={"gpu-portal:tenant": True},
     flows=(TENANTS, ACCOUNTS),
     classes=("gpu.nvidia.com", "mig.nvidia.com"),
@@ -115,10 +120,19 @@ PROBLEMS = {
         "kubectl delete validatingadmissionpolicy gpu-portal-gpu-taints",
     ),
     "a guard of another release": ({"guards": (replace(GUARD, rules=2), BINDING)}, "Guards", "kubectl apply"),
-    "no holder class": ({"holder_class": None}, "PriorityClass gpu-portal-holder", "kubectl apply"),
-    "a holder class that preempts": (
-        {"holder_class": {"value": 1_000_000_000, "preemptionPolicy": "PreemptLowerPriority"}},
+    "no class of holders": (
+        {"priority_classes": CLASSES | {"gpu-portal-holder": None}},
         "PriorityClass gpu-portal-holder",
+        "kubectl apply",
+    ),
+    "a holder class that preempts": (
+        {"priority_classes": {"gpu-portal-holder": PREEMPTS}},
+        "PriorityClass gpu-portal-holder",
+        "kubectl apply",
+    ),
+    "no class of queued Jobs": (
+        {"priority_classes": CLASSES | {"gpu-portal-queued-job": None}},
+        "PriorityClass gpu-portal-queued-job",
         "kubectl apply",
     ),
     "no tenant role": ({"roles": {"gpu-portal:tenant": False}}, "ClusterRole gpu-portal:tenant", "kubectl apply"),

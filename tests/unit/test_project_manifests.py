@@ -10,6 +10,7 @@ from portal.tenants import object_limits
 NEW = ProjectFacts(
     *("old", "old", "vision", "research", "team-vision"),
     object_quota=object_limits.quota({}),
+    other_pods=500,
     config_size_kib=128,
     people={"gpu-portal:tenant": ("ada",)},
 )
@@ -74,3 +75,10 @@ def test_the_numbers_and_the_size_that_an_operator_sets_are_in_quota_and_label()
     (hard,) = (m["spec"]["hard"] for m in build(project) if m["metadata"]["name"] == "gpu-portal-objects")
     assert (hard["configmaps"], hard["secrets"]) == ("300", "200")
     assert labels(project)["gpu-portal.io/config-size-kib"] == "64"
+
+
+def test_pods_without_a_priority_class_are_counted_by_a_quota_of_their_own():
+    (spec,) = (m["spec"] for m in build(replace(NEW, other_pods=7)) if m["metadata"]["name"] == "gpu-portal-other-pods")
+    (scope,) = spec["scopeSelector"]["matchExpressions"]
+    assert spec["hard"] == {"pods": "7"}
+    assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "DoesNotExist")

@@ -19,7 +19,10 @@ REPOSITORY = Path(__file__).parents[2]
 ATTACKS = {row["attack"]: row["guard"] for row in attack_table("attacks")}
 ENTRIES = [pytest.param(entry, id=entry.names[0]) for entry in entries()]
 PROJECT = ProjectFacts(
-    *("vision-1", "vision-1", "vision", "research", "vision"), object_quota=object_limits.quota({}), config_size_kib=128
+    *("vision-1", "vision-1", "vision", "research", "vision"),
+    object_quota=object_limits.quota({}),
+    other_pods=500,
+    config_size_kib=128,
 )
 
 

@@ -27,9 +27,10 @@ class Part(NamedTuple):
 
 
 def parts(request: ResolvedSpec) -> list[Part]:
+    claims = names.claims(request.name, request.slices, request.constraints.spread)
     if request.constraints.spread:
-        return [_part(request, names.claim_of_slice(request.name, n), [n]) for n in range(request.slices)]
-    return [_part(request, names.claim(request.name), range(request.slices))]
+        return [_part(request, claim, [n]) for n, claim in enumerate(claims)]
+    return [_part(request, claims[0], range(request.slices))]
 
 
 def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:

@@ -15,6 +15,7 @@ SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("L
 """From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
 OPEN_SERVICES = 10
 OBJECT_QUOTA = "gpu-portal-objects"
+OTHER_PODS_QUOTA = "gpu-portal-other-pods"
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
 
@@ -35,6 +36,8 @@ class ProjectFacts:
     exposure: str = "cluster"
     object_quota: Mapping[str, str] = field(kw_only=True)
     """How many objects of each kind there may be, by key of a ResourceQuota."""
+    other_pods: int = field(kw_only=True)
+    """How many unfinished pods there may be beside those of allocations and queued Jobs."""
     config_size_kib: int = field(kw_only=True)
     """How large a ConfigMap or Secret may be."""
     admin_access: bool = False
@@ -66,6 +69,7 @@ def build(project: ProjectFacts) -> list[Manifest]:
         *(reversed(first) if project.adopted else first),
         *hold_quotas(project),
         object_quota(project),
+        other_pods_quota(project),
         limit_range(project),
         local_queue(project),
         *network_policies(project),
@@ -152,6 +156,17 @@ def object_quota(project: ProjectFacts) -> Manifest:
             }
         },
     )
+
+
+def other_pods_quota(project: ProjectFacts) -> Manifest:
+    """Unfinished pods without a PriorityClass: holders, and pods of allocations and queued Jobs, have one.
+
+    Of Deployments that are scaled up and down, no more pods than this keep the scheduler busy. Source: Kubernetes,
+    resource quotas, scope PriorityClass.
+    """
+    no_class = {"scopeName": "PriorityClass", "operator": "DoesNotExist"}
+    spec = {"hard": {"pods": str(project.other_pods)}, "scopeSelector": {"matchExpressions": [no_class]}}
+    return _object(project, "v1", "ResourceQuota", OTHER_PODS_QUOTA, spec=spec)
 
 
 def limit_range(project: ProjectFacts) -> Manifest:

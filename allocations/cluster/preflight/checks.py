@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from allocations.cluster import names
 from allocations.cluster.preflight.types import Expected, Finding, Gathered, Refused, Status
 from allocations.domain.etcd_usage import DISARM, FREE, LARGEST, SUGGESTED_MAX, Level, Store, amount
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
@@ -24,7 +25,8 @@ KUEUE_GATES_ON = ("UnadmittedWorkloadsObservability", "UnadmittedWorkloadsExplic
 KUEUE_EXCLUDED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 GUARD_PREFIX = "gpu-portal-"
 GUARD_KINDS = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
-HOLDER_CLASS = {"value": 1_000_000_000, "preemptionPolicy": "Never"}
+PRIORITIES = {names.HOLDER_CLASS: 1_000_000_000, names.QUEUED_JOB_CLASS: 100}
+"""Of PriorityClasses that preempt nobody."""
 CLASSES = (WHOLE_GPU_CLASS, MIG_CLASS)
 PEOPLE_GROUP = "system:serviceaccounts:gpu-portal-people"
 GROUPS_OF_PEOPLE = (PEOPLE_GROUP, "system:serviceaccounts", "system:authenticated")
@@ -213,15 +215,15 @@ def guards(seen: Gathered, expected: Expected) -> Iterator[Finding]:
     )
 
 
-def holder_class(seen: Gathered, _: Expected) -> Iterator[Finding]:
-    name = "PriorityClass gpu-portal-holder"
-    if isinstance(seen.holder_class, Refused):
-        yield _unread(name, seen.holder_class)
-        return
-    found = seen.holder_class
-    right = found is not None and all(found.get(key) == value for key, value in HOLDER_CLASS.items())
-    words = "missing" if found is None else f"value {found.get('value')}, {found.get('preemptionPolicy')}"
-    yield _either(name, right, words, APPLY)
+def priority_classes(seen: Gathered, _: Expected) -> Iterator[Finding]:
+    for priority_class, found in seen.priority_classes.items():
+        name = f"PriorityClass {priority_class}"
+        if isinstance(found, Refused):
+            yield _unread(name, found)
+            continue
+        said = None if found is None else (found.get("value"), found.get("preemptionPolicy"))
+        words = "missing" if said is None else f"value {said[0]}, {said[1]}"
+        yield _either(name, said == (PRIORITIES[priority_class], "Never"), words, APPLY)
 
 
 def tenant_roles(seen: Gathered, _: Expected) -> Iterator[Finding]:
@@ -333,7 +335,7 @@ CHECKS: tuple[Check, ...] = (
     visibility,
     kueue_configuration,
     guards,
-    holder_class,
+    priority_classes,
     tenant_roles,
     fairness,
     etcd_size,

@@ -27,6 +27,7 @@ P = ParamSpec("P")
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
+PRIORITY_CLASSES = (names.HOLDER_CLASS, names.QUEUED_JOB_CLASS)
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
 Catalogue = Callable[[Iterable[ObservedObject], Iterable[ObservedObject]], tuple[Mapping[str, str], Iterable[str]]]
@@ -50,7 +51,9 @@ def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: da
         visibility=visible if isinstance(visible, Refused) else "",
         kueue=_asked(_kueue, client),
         guards=_asked(_guards, client),
-        holder_class=_asked(_one, client, KINDS["PriorityClass"].path(name=names.HOLDER_CLASS)),
+        priority_classes={
+            name: _asked(_one, client, KINDS["PriorityClass"].path(name=name)) for name in PRIORITY_CLASSES
+        },
         roles={role: _asked(_is_role, client, role) for role in ROLES},
         flows=_asked(_flows, client),
         classes=_asked(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),

@@ -77,7 +77,8 @@ class Gathered:
     visibility: str = ""
     """Why Kueue's visibility API does not answer; empty when it does."""
     guards: Collection[Guard] | Refused = ()
-    holder_class: Document | Refused | None = None
+    priority_classes: Mapping[str, Document | Refused | None] = field(default_factory=dict)
+    """By name; None where there is none."""
     roles: Mapping[str, bool | Refused] = field(default_factory=dict)
     flows: Collection[Flow] | Refused = ()
     classes: Collection[str] | Refused = ()

@@ -14,6 +14,7 @@ from allocations.cluster.preflight import collect as cluster
 from allocations.cluster.preflight.types import Finding
 from allocations.domain.objects import ObservedObject
 from allocations.reconcile.inventory import node_fact, slice_fact
+from portal.clusters import registry
 from portal.core import clock
 from quotas.catalog.discovery import discover
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
             POLICIES, settings.START_DEADLINE_S, settings.ETCD_QUOTA_BYTES, settings.PROJECT_STORE_MIB
         )
         try:
-            client = connect()
+            client = connect(registry.own())
         except (OSError, ValueError, LookupError) as error:
             raise CommandError(f"KUBECONFIG: {error}") from error
         rights = (*expected.needed, *expected.unwanted)

@@ -35,15 +35,17 @@ WATCHED = ("Pod", "ResourceClaim", "Workload")
 
 
 def check_leases(client: Client) -> None:
-    """Look once at all projects. The watcher has it done again and again, since it knows that the mirror has moved on.
+    """Look once at all projects of the client's cluster. The watcher has it done again and again, since it knows that
+    the mirror has moved on.
 
     Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
     """
-    with advisory_lock(targets.LEASES):
-        mirror.require_recent()
+    cluster = client.cluster
+    with advisory_lock(targets.leases(cluster)):
+        mirror.require_recent(cluster)
         now, failed = clock.now(), None
         live: dict[str, Snapshot] = {}
-        sightings, moved_on_at = record_sightings(now), _moved_on_at()
+        sightings, moved_on_at = record_sightings(cluster, now), _moved_on_at(cluster)
         for sighting, excess in sightings:
             if sighting.seen_at >= moved_on_at:
                 continue
@@ -56,34 +58,37 @@ def check_leases(client: Client) -> None:
                 # What cannot be ended now must not keep all else from being ended.
                 log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
                 failed = error
-        unbilled.enqueue()
+        unbilled.enqueue(cluster)
     if isinstance(failed, ClusterUnavailable):
         raise failed
 
 
-def record_sightings(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
-    lease."""
-    snapshot = _seen()
-    return _note(lease_excess.find(snapshot, holds.holds(snapshot, now), now), now)
+def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """What the mirror of a cluster shows beyond leases, noted; a fixed number of queries, and a few for each hold
+    that lost its lease."""
+    snapshot = _seen(cluster)
+    return _note(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
 
 
-def _seen() -> Snapshot:
+def _seen(cluster: str) -> Snapshot:
     """What the rule reads, of projects' namespaces; one query."""
-    rows = MirrorObject.objects.filter(namespace__in=Project.objects.values("namespace"))
+    namespaces = Project.objects.filter(cluster=cluster).values("namespace")
+    rows = MirrorObject.objects.filter(cluster=cluster, namespace__in=namespaces)
     bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
     given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
     reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
     return Snapshot(map(mirror.seen, rows.filter(bound | given | reserving)))
 
 
-def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+def _note(cluster: str, found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
     """Write down what is new, close what is over; returns what is open, each with what was found of it now."""
-    there = {(row.holder_kind, row.holder, row.resource): row for row in LeaseExcess.objects.filter(over_at=None)}
+    rows = LeaseExcess.objects.filter(cluster=cluster, over_at=None)
+    there = {(row.holder_kind, row.holder, row.resource): row for row in rows}
     open_now = []
     for excess in found:
         holder = excess.holder
         row = there.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
+            cluster_id=cluster,
             holder_kind=holder.kind.value,
             holder=holder.id,
             name=holder.name,
@@ -100,9 +105,10 @@ def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Exc
     return open_now
 
 
-def _moved_on_at() -> datetime:
+def _moved_on_at(cluster: str) -> datetime:
     """Up to when the mirror of every kind that counts is complete."""
-    return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
+    states = WatchState.objects.filter(cluster=cluster, kind__in=WATCHED)
+    return min(states.values_list("synced_at", flat=True))
 
 
 def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Snapshot) -> bool:
@@ -111,7 +117,8 @@ def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Sn
     ``snapshot`` is the namespace as read from the API server.
     """
     now = clock.now()
-    live = lease_excess.find(snapshot, holds.holds(snapshot, now, project__namespace=sighting.namespace), now)
+    there = holds.holds(client.cluster, snapshot, now, project__namespace=sighting.namespace)
+    live = lease_excess.find(snapshot, there, now)
     same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
     if same is None:
         return False

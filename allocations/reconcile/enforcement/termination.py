@@ -2,9 +2,11 @@
 
 Each act has an event on the pods, an entry in the audit log and, for an allocation, in its timeline. Of an allocation
 the newest pods end, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
-deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods.
+deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods. Of a claim the pods
+go that use it, unless a live lease reserves some of it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -32,17 +34,19 @@ def end(client: Client, sighting: LeaseExcess, excess: Excess) -> bool:
     Where guards only warn, and for what may have stood in an adopted namespace before, nothing is ended: it is told
     only. Raises ClusterUnavailable, ClusterRefused.
     """
-    project = Project.objects.select_related("team").get(namespace=sighting.namespace)
+    found = Project.objects.select_related("team")
+    project = found.get(cluster=sighting.cluster_id, namespace=sighting.namespace)
     is_told = sighting.actions > 0
     if project.adopted and excess.holder.kind is not HolderKind.ALLOCATION:
         if not is_told:
             _tell(client, sighting, excess, project, "Nothing was ended: the namespace is an adopted one.")
         return False
+    excess = _with_users(client, excess)
     ended = {
-        HolderKind.ALLOCATION: _end_pods,
+        HolderKind.ALLOCATION: _end_users if excess.claims else _end_pods,
         HolderKind.POD: _end_pods,
         HolderKind.JOB: _end_job,
-        HolderKind.CLAIM: _end_claim,
+        HolderKind.CLAIM: _end_users,
     }[excess.holder.kind](client, sighting, excess)
     if ended or not is_told:
         _tell(client, sighting, excess, project, ended or "Nothing of it can be ended that is not ending already.")
@@ -98,7 +102,7 @@ def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
 
 def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
     """Name of the Job's Workload, if it can still be deactivated."""
-    rows = MirrorObject.objects.filter(kind="Workload", namespace=sighting.namespace)
+    rows = MirrorObject.objects.filter(cluster=sighting.cluster_id, kind="Workload", namespace=sighting.namespace)
     name = rows.filter(facts__job__uid=sighting.holder).values_list("name", flat=True).first()
     live = client.get(Ref("Workload", sighting.namespace, name)) if name else None
     if live is None or live["spec"].get("active") is False:
@@ -107,17 +111,25 @@ def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
     return None if any(c["type"] == "Finished" and c["status"] == "True" for c in conditions) else name
 
 
-def _end_claim(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Delete the pods that use the claim; Kubernetes deallocates it when the last has gone."""
-    claim = client.get(Ref("ResourceClaim", sighting.namespace, sighting.name))
-    users = [] if claim is None else claim.get("status", {}).get("reservedFor", [])
+def _with_users(client: Client, excess: Excess) -> Excess:
+    """With the pods that use its claims now."""
+    live = [claim for ref in excess.claims if (claim := client.get(ref)) is not None]
+    users = [user for claim in live for user in claim.get("status", {}).get("reservedFor", [])]
+    pods = {Ref("Pod", excess.holder.namespace, user["name"]): None for user in users if user.get("resource") == "pods"}
+    return replace(excess, pods=(*excess.pods, *pods))
+
+
+def _end_users(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
+    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last has gone."""
+    if excess.reserved:
+        return ""
     going = []
-    for user in users:
-        pod = client.get(Ref("Pod", sighting.namespace, user["name"])) if user.get("resource") == "pods" else None
-        if pod is None or pod["metadata"]["uid"] != user["uid"] or _is_ending(pod):
+    for ref in excess.pods:
+        pod = client.get(ref)
+        if pod is None or _is_ending(pod):
             continue
-        client.delete(Ref("Pod", sighting.namespace, user["name"]), user["uid"])
-        going.append(user["name"])
+        client.delete(ref, pod["metadata"]["uid"])
+        going.append(ref.name)
     return f"Deleted: pods {', '.join(going)}." if going else ""
 
 
@@ -126,7 +138,7 @@ def _tell(client: Client, sighting: LeaseExcess, excess: Excess, project: Projec
     sighting.save(update_fields=["actions"])
     message = f"{excess.sentence} {ended}"
     log.error("lease.ended", holder=f"{sighting.holder_kind}/{sighting.holder}", message=message)
-    for pod in excess.pods:
+    for pod in (*excess.pods, *excess.late):
         events.warn(client, pod, REASON, message)
     row = Allocation.objects.filter(pk=sighting.holder).first() if excess.holder.kind is HolderKind.ALLOCATION else None
     if row is not None:

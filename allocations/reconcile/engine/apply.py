@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from django.db.models import QuerySet
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
@@ -44,8 +45,7 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
             case Delete(ref, uid):
                 log.info("delete", kind=ref.kind, namespace=ref.namespace, name=ref.name)
                 client.delete(ref, uid)
-                known = AppliedObject.objects.filter(kind=ref.kind, namespace=ref.namespace, name=ref.name, uid=uid)
-                known.update(intent=DELETED)
+                _rows(client.cluster, ref).filter(uid=uid).update(intent=DELETED)
             case SetPodsReady():
                 _set_pods_ready(client, action, target)
             case ReleaseReservation():
@@ -64,7 +64,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             raise in_the_way(ref, error) from error
         if live and live.get("status", {}).get("admission"):
             # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
-            _remember(ref, live, digest(manifest), our_fields(live), target)
+            _remember(client.cluster, ref, live, digest(manifest), our_fields(live), target)
             return
         if not live or error.status != 422:
             raise
@@ -75,7 +75,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             ) from error
         answer = client.apply(manifest)
     # Another digest of our managedFields entry in the watch will mean that someone edited what we own.
-    _remember(ref, answer, digest(manifest), our_fields(answer), target)
+    _remember(client.cluster, ref, answer, digest(manifest), our_fields(answer), target)
 
 
 def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
@@ -88,8 +88,9 @@ def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
     return ClusterRefused(error.status, error.reason, message, error.causes)
 
 
-def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
+def _remember(cluster: str, ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
     row = AppliedObject(
+        cluster_id=cluster,
         kind=ref.kind,
         namespace=ref.namespace,
         name=ref.name,
@@ -103,7 +104,7 @@ def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target
     AppliedObject.objects.bulk_create(
         [row],
         update_conflicts=True,
-        unique_fields=["kind", "namespace", "name"],
+        unique_fields=["cluster", "kind", "namespace", "name"],
         update_fields=["target", "uid", "resource_version", "intent", "digest", "applied_at"],
     )
 
@@ -117,9 +118,13 @@ def applied(target: Target) -> dict[Ref, Applied]:
     }
 
 
-def forget(refs: Iterable[Ref]) -> None:
+def forget(cluster: str, refs: Iterable[Ref]) -> None:
     for ref in refs:
-        AppliedObject.objects.filter(kind=ref.kind, namespace=ref.namespace, name=ref.name).delete()
+        _rows(cluster, ref).delete()
+
+
+def _rows(cluster: str, ref: Ref) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)
 
 
 def _timestamp(at: datetime) -> str:
@@ -147,7 +152,8 @@ def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> Non
         },
         subresource="status",
     )
-    _remember(Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name), answer, "", "", target)
+    ref = Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name)
+    _remember(client.cluster, ref, answer, "", "", target)
 
 
 def _release_reservation(client: Client, action: ReleaseReservation) -> None:

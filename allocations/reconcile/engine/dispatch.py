@@ -20,19 +20,19 @@ def process(target: str) -> bool:
 
 def reconcile_target(target: str) -> datetime | None:
     """Reconcile a target; return when to do so again without a change, None for never."""
-    kind, key = targets.parse(target)
+    cluster, kind, key = targets.parse(target)
     match kind:
         case "allocation":
-            return reconcile_allocation(key, connect())
+            return reconcile_allocation(key, connect(cluster))
         case "project":
-            return reconcile_project(key, connect())
-        case targets.PLATFORM:
-            return reconcile_platform(connect())
-        case targets.INVENTORY:
-            return reconcile_inventory()
-        case targets.ADOPTION:
-            return reconcile_adoption()
-        case targets.LEASES:
-            check_leases(connect())
+            return reconcile_project(key, connect(cluster))
+        case "platform":
+            return reconcile_platform(connect(cluster))
+        case "inventory":
+            return reconcile_inventory(cluster)
+        case "adoption":
+            return reconcile_adoption(cluster)
+        case "leases":
+            check_leases(connect(cluster))
             return None
     raise ValueError(f"no reconciler for {target}")

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
-from django.conf import settings
-
 from allocations.capacity import geometry_lookup
 from allocations.capacity.cards import card_of
 from allocations.domain.objects import Slice
@@ -28,13 +26,13 @@ def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
 
     Raises SlotHeld when the interval of a device that overlaps has not ended yet: its end has to be seen first.
     """
-    there = _open({held.node for _, held in begins if held.device})
+    there = _open({(row.project.cluster_id, held.node) for row, held in begins if held.device})
     profiles = _profiles({row.offering.flavor_id for row, _ in begins if row.offering.kind == Kind.CLAIM})
     found: list[Fraction] = []
     for row, held in begins:
         worth = _worth(row, held, profiles)
         if held.device:
-            on_card = there[held.node, card_of(held.device)]
+            on_card = there[row.project.cluster_id, held.node, card_of(held.device)]
             if (
                 geometry := geometry_lookup.of_flavor(row.offering.flavor)
                 if row.offering.flavor.partitionable
@@ -51,12 +49,13 @@ def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
 OnCard = list[tuple[str, Allocation | UsageInterval, Fraction]]
 
 
-def _open(nodes: set[str]) -> dict[tuple[str, str], OnCard]:
-    """Device, holder and part of every open interval on the nodes, by node and card."""
-    there: dict[tuple[str, str], OnCard] = defaultdict(list)
+def _open(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], OnCard]:
+    """Device, holder and part of every open interval on the nodes, by cluster, node and card; ``nodes`` with their
+    cluster before them."""
+    there: dict[tuple[str, str, str], OnCard] = defaultdict(list)
     if nodes:
-        for one in UsageInterval.objects.filter(end=None, cluster=settings.CLUSTER_NAME, node__in=nodes):
-            there[one.node, card_of(one.device)].append((one.device, one, one.gpus))
+        for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):
+            there[one.cluster_id, one.node, card_of(one.device)].append((one.device, one, one.gpus))
     return there
 
 

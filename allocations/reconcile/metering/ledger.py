@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.conf import settings
-
 from allocations.cluster.backends import registry
 from allocations.domain.objects import Ref, Slice, Snapshot
 from allocations.lifecycle import spec_of_row
@@ -58,6 +56,18 @@ def open_held(rows: Sequence[Allocation], snapshot: Snapshot, *, at: datetime) -
     return _open_held(rows, snapshot, None, _open(rows), at=at)
 
 
+def not_entered(rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]) -> set[UUID]:
+    """Return the allocations of one cluster with slices that are to be charged, by the snapshot of their namespace, and
+    have no open interval; one query."""
+    rows = list(rows)
+    open_now, found = _open(rows), set()
+    for row in rows:
+        due = hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace])
+        if {_slot(row, s.slot) for s in due if s.is_charged} - open_now[row.pk].keys():
+            found.add(row.pk)
+    return found
+
+
 def end_left(row: Allocation, *, at: datetime) -> None:
     """End what is open of an allocation that the cluster is known to have nothing of."""
     for interval in _open([row])[row.pk].values():
@@ -69,7 +79,8 @@ def _end_gone(rows: Sequence[Allocation], snapshot: Snapshot, open_now: Open, *,
     moved: set[UUID] = set()
     for row in rows:
         asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
-        occupied = {_slot(s.slot) for s in registry.backend_of(asked).occupied(asked, snapshot)} if already else set()
+        backend = registry.backend_of(asked)
+        occupied = {_slot(row, s.slot) for s in backend.occupied(asked, snapshot)} if already else set()
         for slot in already.keys() - occupied:
             gone = already.pop(slot)
             metering.close_interval(gone.key, at, _evidence(snapshot, gone), estimated=not live)
@@ -95,21 +106,21 @@ def _open_held(
     for row in rows:
         asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
         backend = registry.backend_of(asked)
-        if {_slot(s.slot) for s in backend.occupied(asked, snapshot) if s.is_charged} - already.keys():
+        if {_slot(row, s.slot) for s in backend.occupied(asked, snapshot) if s.is_charged} - already.keys():
             missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
             for s in hold.charged(asked, snapshot):
-                if s.is_charged and _slot(s.slot) not in already:
+                if s.is_charged and _slot(row, s.slot) not in already:
                     begins.append((row, s, before is not None and s.slot not in missed))
-    devices = _devices(s for _, s, _ in begins)
+    devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
     parts = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
     for (row, held, watched), part in zip(begins, parts, strict=True):
-        slot = _slot(held.slot)
+        slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
         this = _next_key(row.pk, slot, held.identity) if again else first
         found_at = at if before is not None else clock.now()
         is_back = this != first and before is None
         since = held.since if held.since and not is_back else found_at
-        where = {"node": held.node, "device_uuid": devices.get((held.node, held.device), "")}
+        where = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         metering.open_interval(
             this,
             row.pk,
@@ -130,16 +141,18 @@ def _open(rows: Sequence[Allocation]) -> Open:
     return found
 
 
-def _slot(slot: str) -> str:
-    return f"{settings.CLUSTER_NAME}/{slot}"
+def _slot(row: Allocation, slot: str) -> str:
+    return f"{row.project.cluster_id}/{slot}"
 
 
-def _devices(slices: Iterable[Slice]) -> Mapping[tuple[str, str], str]:
-    wanted = {(s.node, s.device) for s in slices if s.device}
+def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str], str]:
+    """UUIDs by cluster, node and device."""
+    wanted = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
     if not wanted:
         return {}
-    rows = Device.objects.filter(node__name__in={node for node, _ in wanted}).values_list("node__name", "name", "uuid")
-    return {(node, name): uuid for node, name, uuid in rows if (node, name) in wanted}
+    rows = Device.objects.filter(node__name__in={node for _, node, _ in wanted})
+    found = rows.values_list("node__cluster", "node__name", "name", "uuid")
+    return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in wanted}
 
 
 def _evidence_of(snapshot: Snapshot, ref: Ref | None) -> dict[str, str]:

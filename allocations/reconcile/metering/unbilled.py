@@ -4,38 +4,33 @@ both.
 
 from uuid import UUID
 
-from django.db.models import Sum
-
-from allocations.domain.phases import Phase
-from allocations.models import Allocation
-from allocations.reconcile.metering import job_reservations
+from allocations.lifecycle import spec_of_row
+from allocations.reconcile import mirror
+from allocations.reconcile.metering import job_reservations, ledger
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.metering.models import UsageInterval
-
-HELD = (Phase.ACTIVE, Phase.LEAVING)
 
 
-def allocations() -> set[UUID]:
-    """Allocations that are held and not charged for all their slices (a person's own claim: for any); three queries."""
-    held = Allocation.objects.filter(phase__in=HELD, claim__isnull=True).values_list("pk", "count")
-    due_for = dict(held.order_by()) | dict.fromkeys(_own_claims(), 1)
-    rows = UsageInterval.objects.filter(end=None).order_by().values_list("holder_id")
-    charged = dict(rows.annotate(n=Sum("count")))
-    return {pk for pk, count in due_for.items() if charged.get(pk, 0) < count}
+def allocations(cluster: str) -> set[UUID]:
+    """Return the live allocations of a cluster, in any phase, of which the mirror shows a slice that is to be charged
+    and is not; three queries."""
+    snapshots = mirror.of_holds(cluster)
+    claims = {one.allocation for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceClaim")}
+    quotas = (one for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceQuota"))
+    listed = {name for quota in quotas for name in quota.facts.get("slices", ())}
+    live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
+    return ledger.not_entered(live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots)
 
 
-def _own_claims() -> list[UUID]:
-    return list(Allocation.objects.filter(phase__in=HELD, claim__isnull=False).values_list("pk", flat=True))
+def jobs(cluster: str) -> set[tuple[str, str]]:
+    """Return namespace and uid of queued Jobs of a cluster's projects that are not charged for what they have
+    reserved; four queries."""
+    namespaces = set(Project.objects.filter(cluster=cluster).values_list("namespace", flat=True))
+    return {(namespace, job) for namespace, job in job_reservations.differing(cluster) if namespace in namespaces}
 
 
-def jobs() -> set[tuple[str, str]]:
-    """Namespace and uid of projects' queued Jobs that are not charged for what they have reserved; four queries."""
-    namespaces = set(Project.objects.values_list("namespace", flat=True))
-    return {(namespace, job) for namespace, job in job_reservations.differing() if namespace in namespaces}
-
-
-def enqueue() -> None:
-    """Have those looked at who enter what is missing."""
-    workqueue.enqueue(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))
+def enqueue(cluster: str) -> None:
+    """Enqueue the targets of a cluster whose controllers enter what is missing."""
+    inventory = [targets.inventory(cluster)] if jobs(cluster) else []
+    workqueue.enqueue(*(targets.allocation(cluster, pk) for pk in allocations(cluster)), *inventory)

@@ -190,7 +190,7 @@ def _render(rows: list[Offering], availability: Availability, teams: list[Team])
     return [
         {
             "id": row.key,
-            "cluster": row.flavor.cluster.slug,
+            "cluster": row.flavor.cluster_id,
             "flavor": {
                 "name": row.flavor.name,
                 "product": row.flavor.product,

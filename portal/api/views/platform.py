@@ -11,8 +11,9 @@ from rest_framework.response import Response
 
 from portal.api.http.auth import current_user
 from portal.api.http.pagination import page_schema, serialized_page
+from portal.clusters.models import Cluster
 from portal.tenants import access
-from quotas.catalog.models import Cluster, Device, Node
+from quotas.catalog.models import Device, Node
 
 
 class ClusterOut(serializers.ModelSerializer):

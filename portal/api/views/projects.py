@@ -251,7 +251,7 @@ def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
         "namespace": "deleted" if ends.deletes_namespace else "given_back",
-        "remaining": project_archive.remaining([row]).get(row.namespace, []),
+        "remaining": project_archive.remaining([row]).get(row.slug, []),
     }
 
 

@@ -41,9 +41,10 @@ class Neighbour:
         self._logins = logins
 
     def activities(self) -> list[Activity]:
-        """They sign in by turns, each as rarely as the limit per name allows."""
+        """They sign in by turns, each as rarely as the limit per name allows. Without a pause between holds they alone
+        would keep two cores busy, and whatever else happens there would double their times."""
         return [
-            *(Activity(partial(self._hold, offering)) for offering in OFFERINGS),
+            *(Activity(partial(self._hold, offering), pause_s=1.0) for offering in OFFERINGS),
             Activity(self._pages(), pause_s=0.5),
             Activity(partial(self._sign_in, cycle(self._logins)), pause_s=4.0),
         ]
@@ -56,8 +57,8 @@ class Neighbour:
         self._web.give_back(id_)
 
     def _run_pod(self, id_: UUID) -> float:
-        """Seconds until the pod that `connect` shows runs, however often it is refused because the API server does not
-        know the allocation yet; it is gone afterwards."""
+        """Seconds until the pod that `connect` shows runs, however often it is refused because some policy does
+        not know the allocation yet; it is gone afterwards."""
         pod = yaml.safe_load(pod_yaml(spec_of_row.rows().get(pk=id_)))
         path = NAMESPACED["Pod"].format(self._project.namespace)
         one = f"{path}/{pod['metadata']['name']}"
@@ -71,7 +72,7 @@ class Neighbour:
 
     def _is_created(self, path: str, pod: dict[str, Any]) -> bool:
         answer = self._tenant.call("POST", path, pod)
-        unknown = answer.status == 403 and "no active allocation named" in answer.message
+        unknown = answer.status == 403 and "create it again in a moment" in answer.message
         assert unknown or answer.status == 201, f"the neighbour's pod: {answer.status} {answer.message}"
         return not unknown
 

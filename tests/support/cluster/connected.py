@@ -31,6 +31,11 @@ def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
     return of
 
 
+def apply_pod(tenant: Tenant, pod_yaml: str) -> None:
+    made = tenant("apply", "-f", "-", stdin=pod_yaml)
+    assert made.returncode == 0, made.stderr
+
+
 def running(tenant: Tenant, pod: str) -> dict[str, Any]:
     def look() -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)

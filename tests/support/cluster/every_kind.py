@@ -13,7 +13,7 @@ from tests.support.cluster.waiting import eventually
 def nodes(one_more: Switch) -> dict[str, str]:
     """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
     names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
-    eventually(lambda: are_counted(names), AssertionError)
+    eventually(lambda: are_counted(names), AssertionError, within_s=90)
     call_command("accept_flavors", "--all", "--share")
     return names
 

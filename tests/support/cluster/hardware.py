@@ -80,13 +80,13 @@ def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
         fleet(*(f"--extra={kind}={count}" for kind, count in counts.items()))
         names = {kind: f"{kind}-{built_in[kind] + count - 1}" for kind, count in counts.items()}
         made.update(names.values())
-        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
+        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
         return names
 
     yield one_more
     if added:
         fleet(*(f"--extra={kind}={count - 1}" for kind, count in added.items()))
-        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]})
+        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
 
 
 def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:

@@ -22,6 +22,8 @@ from tests.support.cluster.usage import Holder, Usage
 from tests.support.cluster.waiting import eventually
 
 EVERY_S = 1.0
+LONGEST_S = 5.0
+"""How long two samples may be apart: that much of each interval is not measured."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,11 @@ class Comparison:
         self.intervals += other.intervals
 
 
+def longest_gap(samples: list[Sample]) -> float:
+    """The most seconds from when a sample was asked for until the next one was answered."""
+    return max(after.answered_at - before.asked_at for before, after in pairwise(samples))
+
+
 def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
     """By holder, GPU-seconds of the samples and of the ledger in the same time; each interval may be off by one sample.
 
@@ -107,7 +114,7 @@ def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, 
     """
     rows = ledger.intervals(namespaces)
     begin, end = samples[0].asked_at, samples[-1].asked_at
-    longest = max(after.answered_at - before.asked_at for before, after in pairwise(samples))
+    longest = longest_gap(samples)
     found: dict[Holder, Comparison] = defaultdict(Comparison)
     shares = {holder: sum(row.gpus for row in part) / sum(row.count for row in part) for holder, part in rows.items()}
     for before, after in pairwise(samples):

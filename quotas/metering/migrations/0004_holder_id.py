@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Rename the column; its index follows it in PostgreSQL, so only the state has to be told."""
 
-    dependencies = [("metering", "0002_unused")]
+    dependencies = [("metering", "0003_cluster_is_a_row")]
 
     operations = [
         migrations.SeparateDatabaseAndState(

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Name the model WorkItem; its table stays."""
 
-    dependencies = [('core', '0001_initial')]
+    dependencies = [('core', '0002_targets_name_their_cluster')]
 
     operations = [
         migrations.SeparateDatabaseAndState(

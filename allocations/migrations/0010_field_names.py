@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("allocations", "0008_drop_generation")]
+    dependencies = [("allocations", "0009_cluster")]
 
     operations = [
         migrations.RenameField("Allocation", "asks_owner", "needs_attention"),

@@ -1,0 +1,25 @@
+"""Which clusters there are. One is registered from the environment, after each `migrate` and when a watcher starts."""
+
+from django.conf import settings
+
+from portal.clusters.models import Cluster
+from portal.core import clock
+
+
+def own() -> str:
+    """Return the slug of the cluster that the environment names: the one that this process has credentials for."""
+    slug: str = settings.CLUSTER_NAME
+    return slug
+
+
+def register(model: type[Cluster] = Cluster) -> str:
+    """Make or update the row of the environment's cluster; returns its slug. Doing it twice is the same as once."""
+    server = settings.KUBERNETES_PUBLIC_URL
+    made = {"name": own(), "server": server, "created_at": clock.now()}
+    model.objects.update_or_create(slug=own(), defaults={"server": server}, create_defaults=made)
+    return own()
+
+
+def slugs() -> list[str]:
+    """Return the slugs of all clusters, sorted. One query."""
+    return list(Cluster.objects.values_list("slug", flat=True))

@@ -1,0 +1,89 @@
+"""What Prometheus is told of leases, and that every alert asks for what it is told."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from allocations.cluster import names
+from allocations.lifecycle.lease_excess import HolderKind
+from allocations.models import LeaseExcess, MirrorObject
+from allocations.reconcile import etcd_monitor
+from portal.core import clock
+from tests.support.clusters import LOCAL
+from tests.support.fleet import allocate, fleet
+from tests.support.people import person
+
+pytestmark = pytest.mark.django_db
+RULES = Path(__file__).parents[2] / "deploy" / "monitoring" / "rules.yaml"
+OURS = re.compile(r"gpu_portal_\w+")
+
+
+@pytest.fixture(autouse=True)
+def token(settings: Any) -> None:
+    settings.METRICS_TOKEN = "scrape-me"
+
+
+def samples() -> list[Sample]:
+    text = Client().get("/metrics", headers={"Authorization": "Bearer scrape-me"}).content.decode()
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+def by_holder(metric: str) -> dict[str, float]:
+    """Of each holder that there is anything of."""
+    return {one.labels["holder"]: one.value for one in samples() if one.name == metric and one.value}
+
+
+def excess(kind: HolderKind, holder: str, **moments: Any) -> None:
+    what = {"name": "train", "namespace": "vision-train", "resource": "nvidia.com/gpu", "used": 2, "reserved": 1}
+    whose = {"cluster_id": LOCAL, "holder_kind": kind.value, "holder": holder}
+    LeaseExcess.objects.create(**whose, seen_at=clock.now(), **what, **moments)
+
+
+def test_use_beyond_a_lease_is_told_once_it_is_confirmed_and_until_it_is_over() -> None:
+    now = clock.now()
+    excess(HolderKind.POD, "only seen")
+    excess(HolderKind.JOB, "over", confirmed_at=now, over_at=now)
+    excess(HolderKind.JOB, "goes on", confirmed_at=now)
+    assert by_holder("gpu_portal_over_lease") == {"job": 1}
+
+
+def test_how_often_it_was_confirmed_counts_what_is_over_too() -> None:
+    now = clock.now()
+    excess(HolderKind.POD, "only seen")
+    excess(HolderKind.JOB, "over", confirmed_at=now, over_at=now)
+    excess(HolderKind.JOB, "goes on", confirmed_at=now)
+    assert by_holder("gpu_portal_over_lease_confirmed_total") == {"job": 2}
+
+
+def test_an_allocation_that_is_held_and_not_charged_is_told(team, project) -> None:
+    fleet(team)
+    row = allocate(person(team), project)
+    assert by_holder("gpu_portal_unbilled") == {}
+    slices = {"slices": {row.name: {"nvidia.com/gpu": 1}}, "shown": True}
+    quota = {"kind": "ResourceQuota", "namespace": project.namespace, "name": names.hold_slot(row.number)}
+    seen = {"uid": "quota", "resource_version": 7, "facts": slices, "seen_at": clock.now()}
+    MirrorObject.objects.create(cluster_id=LOCAL, **quota, **seen)
+    assert by_holder("gpu_portal_unbilled") == {"allocation": 1}
+
+
+def alerts() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_every_alert_asks_for_metrics_that_the_portal_exports() -> None:
+    etcd_monitor.record(LOCAL, 1)
+    exported = {sample.name for sample in samples()}
+    asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()}
+    assert all(asked.values())
+    assert {name: metrics - exported for name, metrics in asked.items() if metrics - exported} == {}
+
+
+def test_every_alert_says_in_a_sentence_what_is_wrong() -> None:
+    assert [alert["alert"] for alert in alerts() if not alert["annotations"].get("summary", "").endswith(".")] == []
