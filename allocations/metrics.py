@@ -16,7 +16,7 @@ from portal.tenants.models import Project
 
 
 class LeaseMetrics(Collector):
-    """Two queries at each scrape, and seven for each cluster."""
+    """Metrics of use beyond leases; two queries at each scrape, and seven for each cluster."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")
@@ -44,8 +44,9 @@ class LeaseMetrics(Collector):
 
 
 class StoreMetrics(Collector):
-    """How full etcd is; two queries at each scrape, and two for each cluster. A size is left out while nobody knows
-    it."""
+    """Metrics of how full etcd is; two queries at each scrape, and two for each cluster. An unknown size is
+    left out.
+    """
 
     def collect(self) -> Iterator[Metric]:
         labels = ["cluster"]

@@ -14,10 +14,10 @@ from quotas.catalog.models import Offering
 
 
 class Allocation(models.Model):
-    """One request and everything that follows from it. Its cluster is its project's.
+    """A request and everything that follows from it. Its cluster is its project's.
 
-    Stored is what a person or a deadline decided; the phase is derived from the cluster (``allocations.domain.phases``)
-    and only cached here, for lists, by ``allocations.reconcile.allocation``.
+    The row stores what a person or a deadline decided. The phase is derived from the cluster
+    (``allocations.domain.phases``) and only cached here for lists, by ``allocations.reconcile.allocation``.
     """
 
     class Desired(models.TextChoices):
@@ -124,9 +124,9 @@ class Transition(models.Model):
 
 
 class MirrorObject(models.Model):
-    """Last seen form of one object of a cluster: written by the watcher only, read by all.
+    """The last observed form of one object of a cluster. Written by the watcher only.
 
-    ``digest`` is of our managedFields entry (who owns which fields), so a foreign edit shows without a GET;
+    ``digest`` is of the portal's managedFields entry (who owns which fields), so a foreign edit shows without a GET.
     ``facts`` are the few fields that ``allocations.reconcile`` reads (``allocations.cluster.kinds``).
     """
 
@@ -168,7 +168,7 @@ class WatchState(models.Model):
 
 
 class WatchEpoch(models.Model):
-    """Which watcher may write the mirror of a cluster: that of the latest epoch."""
+    """The number of the latest watcher of a cluster; only that one may write the mirror."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, primary_key=True, related_name="+")
     number = models.BigIntegerField(default=0)
@@ -202,7 +202,7 @@ class AppliedObject(models.Model):
 
 
 class ClusterStore(models.Model):
-    """How large a cluster's etcd database was when last read. Written by ``allocations.reconcile.etcd_monitor``."""
+    """The size of a cluster's etcd database when last read. Written by ``allocations.reconcile.etcd_monitor``."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, primary_key=True, related_name="+")
     size_bytes = models.BigIntegerField()

@@ -144,7 +144,7 @@ class _Published(NamedTuple):
 
 
 def _taken() -> dict[tuple[str, str, str], list[str]]:
-    """Devices that claims have, by cluster, node and card."""
+    """Return the devices that are allocated to claims, by cluster, node and card."""
     taken: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(TAKEN, {"driver": DRA_DRIVER})
@@ -154,12 +154,12 @@ def _taken() -> dict[tuple[str, str, str], list[str]]:
 
 
 def clique_of(cluster: str, nodes: Iterable[str]) -> str:
-    """The clique that these nodes of a cluster are in; "" where none says."""
+    """Return the NVLink clique of these nodes of a cluster; "" if no device publishes one."""
     known = _cliques()
     return next((known[cluster, node] for node in sorted(nodes) if (cluster, node) in known), "")
 
 
 def _cliques() -> dict[tuple[str, str], str]:
-    """By cluster and node."""
+    """Return the NVLink cliques by cluster and node."""
     nodes = MirrorObject.objects.filter(kind="Node").values_list("cluster", "name", "facts__labels")
     return {(cluster, name): labels[CLIQUE] for cluster, name, labels in nodes if labels and labels.get(CLIQUE)}

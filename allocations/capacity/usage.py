@@ -72,8 +72,10 @@ class CurrentUsage:
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
-        """What workloads that are no leases of the portal have reserved, by queue, flavor and resource. Only of flavors
-        with offerings, in their cluster: another cluster may have some of the same name that are not the portal's."""
+        """Return what workloads other than the portal's leases have reserved, by queue, flavor and resource. Only
+        flavors with offerings count, in their cluster: another cluster may have flavors of the same name that are
+        not the portal's.
+        """
         flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
         rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
         found: Counter[tuple[str, str, str]] = Counter()

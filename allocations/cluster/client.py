@@ -40,7 +40,7 @@ UNREAD = re.compile(r"""policy ["']gpu-portal-.* denied request: failed to confi
 
 @functools.cache
 def connect(cluster: str) -> "Client":
-    """One client per process and cluster: keep-alive connections are worth more than anything else here.
+    """Return the client of a cluster, one per process, so that connections are kept alive.
 
     Raises ClusterUnavailable for a cluster that the environment has no credentials for.
     """
@@ -51,7 +51,7 @@ def connect(cluster: str) -> "Client":
 
 
 class Client:
-    """The API server of one cluster."""
+    """A client of one cluster's API server."""
 
     def __init__(self, cluster: str, reach: access.Access) -> None:
         self.cluster = cluster

@@ -27,9 +27,10 @@ class HolderKind(StrEnum):
 
 @dataclass(frozen=True)
 class Hold:
-    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES: None for
-    as many as the claim was given, which is a person's own. ``claims``: names of its ResourceClaims; None, where no row
-    tells them, for whichever carry its label. ``stands``: whether it may stand without its lease."""
+    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES; None for a
+    custom claim, which may use as many as it was allocated. ``claims`` are the names of its ResourceClaims; None if
+    no row tells them: then all that carry its label. ``stands`` is whether it may hold slices without its lease.
+    """
 
     id: str
     name: str

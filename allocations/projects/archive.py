@@ -85,8 +85,9 @@ def unarchive(user: User, project: Project) -> None:
 
 
 def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
-    """Slug → what keeps its namespace from being deleted, in Kubernetes' words; one query. Left out are those whose
-    namespace nothing keeps, or is not being deleted."""
+    """Return by project slug what keeps its namespace from being deleted, in Kubernetes' words; one query. Projects
+    whose namespace is not being deleted, or that nothing keeps, are left out.
+    """
     slugs = {
         (project.cluster_id, project.namespace): project.slug
         for project in projects

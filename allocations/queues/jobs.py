@@ -197,8 +197,7 @@ def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
 
 
 def _offerings() -> Iterable[tuple[tuple[str, str, str], str]]:
-    """Cluster, flavor and resource of the offerings that are counted in one resource of Kubernetes, each with its
-    key."""
+    """Return the keys of the offerings that are counted in one Kubernetes resource, by cluster, flavor and resource."""
     for cluster, flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
         "flavor__cluster", "flavor__name", "requests", "key"
     ):
@@ -222,7 +221,7 @@ def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
 
 
 def _inactive(teams: set[str]) -> dict[tuple[str, str], str]:
-    """Why the queues of teams admit nothing, by cluster and team; absent where they do."""
+    """Return why teams' queues admit nothing, by cluster and team; active queues are left out."""
     by_queue = {queue_names.cluster_queue(team): team for team in teams}
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
     found = rows.values_list("cluster", "name", "facts__inactive")

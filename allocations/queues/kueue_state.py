@@ -30,8 +30,9 @@ class KueueObject:
 
 
 def objects(user: User) -> list[KueueObject]:
-    """All that should be there, by cluster, in the order in which it is applied. A fixed number of queries for each.
-    For operators and auditors."""
+    """Return all Kueue objects that should exist, by cluster, in the order in which they are applied. A fixed number of
+    queries for each. For operators and auditors.
+    """
     clusters = access.for_platform(user, Cluster.objects.all())
     return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 

@@ -91,8 +91,9 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
 
 
 def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
-    """The place of each queued one in its team's queue of its cluster as the portal orders it, in a fixed number of
-    queries."""
+    """Return the position of each queued one in its team's queue of its cluster, in the portal's order and a fixed
+    number of queries.
+    """
     queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
         return {}
@@ -120,8 +121,9 @@ def position(row: Allocation | Job) -> QueuePosition | None:
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:
-    """Numbers of the teams' ClusterQueues as last seen, of all clusters together, by the team's slug; zeros before they
-    are. One query."""
+    """Return the numbers of the teams' ClusterQueues as last observed, summed over all clusters, by the team's slug;
+    zeros if not observed yet. One query.
+    """
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
     seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
     found: Counter[tuple[str, str]] = Counter()
@@ -139,7 +141,9 @@ def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
 
 
 def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
-    """What waits in the same cluster before each of a page, added up in one pass; ``queued`` is by cluster."""
+    """Return what waits in the same cluster before each entry of a page, in one pass; ``queued`` is sorted
+    by cluster.
+    """
     cluster, entries, requests = "", 0, Counter[str]()
     found = []
     for n, one in enumerate(queued[: start + size]):

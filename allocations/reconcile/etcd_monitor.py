@@ -38,7 +38,7 @@ def record(cluster: str, size_bytes: int) -> None:
 
 
 def current(cluster: str) -> Store:
-    """Return the cluster's store as the database knows it, by two queries."""
+    """Return the cluster's store as the database has it; two queries."""
     fresh = clock.now() - timedelta(seconds=READS_MISSED * settings.STORE_READ_S)
     read = ClusterStore.objects.filter(cluster=cluster, read_at__gte=fresh)
     refused = _refused().filter(target__startswith=targets.of_cluster(cluster)).count()

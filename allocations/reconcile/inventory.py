@@ -19,7 +19,7 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
 RECHECK_AFTER = timedelta(seconds=60)
-"""How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
+"""How often it is reconciled while part of a node is blocked: the portal's own pods come and go without a wake-up."""
 
 
 def reconcile_inventory(cluster: str) -> datetime | None:

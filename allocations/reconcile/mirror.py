@@ -24,7 +24,7 @@ class MirrorStale(Retryable):
 
 
 def require_recent(cluster: str) -> None:
-    """Raises MirrorStale unless leases of the cluster were seen within RECENT."""
+    """Raise MirrorStale unless leases of the cluster were observed within RECENT."""
     state = WatchState.objects.filter(cluster=cluster, kind="Workload").first()
     if state is None or state.synced_at < clock.now() - RECENT:
         raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")

@@ -36,7 +36,7 @@ SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 
 
 def record_observations(cluster: str, observations: Sequence[Observation]) -> int:
-    """Record a batch of a cluster in its order; returns how many changed what anyone reads."""
+    """Record a batch of a cluster in its order; return how many observations changed fields that the portal reads."""
     if not observations:
         return 0
     with transaction.atomic():
@@ -62,7 +62,7 @@ def record_observations(cluster: str, observations: Sequence[Observation]) -> in
 
 
 def record_sync(cluster: str, *places: tuple[Kind, int, datetime]) -> None:
-    """The cluster's mirror of each kind is complete up to this revision, at this moment."""
+    """Record that the cluster's mirror of each kind is complete up to this revision, at this time."""
     WatchState.objects.bulk_create(
         [
             WatchState(cluster_id=cluster, kind=kind.name, resource_version=revision, synced_at=at)
@@ -124,10 +124,10 @@ def _require_later(what: str, listed: int, seen: int) -> None:
 
 
 def start_anew(cluster: str) -> None:
-    """Take nothing that was seen of a cluster or answered by it so far for newer than what a list brings.
+    """Reset the revisions of what was observed of a cluster or returned by it, so that a list counts as newer.
 
-    Until its kind is listed, nothing is known of an object: neither that it is there as it was applied, nor that it is
-    gone. What was being deleted may be there as if it had never been asked to go. Sightings keep their time.
+    Until its kind is listed, the portal knows of no object whether it exists, is as it was applied, or is gone. An
+    object that was being deleted may exist as if it had never been deleted. Times of observation stay.
     """
     MirrorObject.objects.filter(cluster=cluster).update(resource_version=0)
     WatchState.objects.filter(cluster=cluster).update(resource_version=0)

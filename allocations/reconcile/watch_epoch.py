@@ -18,7 +18,7 @@ class EpochOver(Exception):
 
 
 def begin(cluster: str) -> int | None:
-    """Take the cluster's lock and begin an epoch; returns its number, or None while another process has the lock.
+    """Take the cluster's lock and begin an epoch; return its number, or None if another process has the lock.
 
     The lock is kept until the connection to the database is closed.
     """

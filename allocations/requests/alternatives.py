@@ -114,12 +114,12 @@ def stand_ins(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
 
 
 def isolated(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
-    """What work that must not be disturbed can be given, where the offering is."""
+    """Return the isolated offerings in the cluster of this offering, for work that must not be disturbed."""
     return [o for o in _same_cluster(fleet, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
 
 
 def _same_cluster(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
-    """What is offered in its cluster."""
+    """Return all offerings of the cluster of this offering."""
     return [other for other in fleet.offerings() if other.flavor.cluster_id == offering.flavor.cluster_id]
 
 

@@ -1,1 +1,1 @@
-"""The Kubernetes clusters that the portal knows, each a row."""
+"""The Kubernetes clusters that the portal knows, one row each."""

@@ -15,7 +15,7 @@ class ClustersConfig(AppConfig):
 
 
 def _register(apps: Apps = global_apps, **sent: Any) -> None:
-    """Register the cluster of the environment, unless the migrations went back to before there were rows."""
+    """Register the cluster of the environment, unless the migrations went back to before the table existed."""
     try:
         model = apps.get_model("clusters", "Cluster")
     except LookupError:

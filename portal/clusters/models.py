@@ -5,8 +5,8 @@ from django.db import models
 class Cluster(models.Model):
     """A Kubernetes cluster. Written by `portal.clusters.registry` only.
 
-    Its slug is its key, which every row about the cluster has: names in two clusters are never the same thing. How it
-    is reached, and by which credentials, is in the environment (`KUBECONFIG`), not here.
+    The slug is the primary key, and every row about the cluster refers to it, since two clusters may use the same
+    names. The address and the credentials are in the environment (`KUBECONFIG`).
     """
 
     slug = models.CharField(max_length=50, primary_key=True, validators=[validate_slug])

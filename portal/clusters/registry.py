@@ -1,4 +1,4 @@
-"""Which clusters there are. One is registered from the environment, after each `migrate` and when a watcher starts."""
+"""The registered clusters. One is registered from the environment, after each `migrate` and when a watcher starts."""
 
 from django.conf import settings
 
@@ -7,13 +7,13 @@ from portal.core import clock
 
 
 def own() -> str:
-    """Return the slug of the cluster that the environment names: the one that this process has credentials for."""
+    """Return the slug of the environment's cluster, for which this process has credentials."""
     slug: str = settings.CLUSTER_NAME
     return slug
 
 
 def register(model: type[Cluster] = Cluster) -> str:
-    """Make or update the row of the environment's cluster; returns its slug. Doing it twice is the same as once."""
+    """Create or update the row of the environment's cluster; return its slug. Idempotent."""
     server = settings.KUBERNETES_PUBLIC_URL
     made = {"name": own(), "server": server, "created_at": clock.now()}
     model.objects.update_or_create(slug=own(), defaults={"server": server}, create_defaults=made)

@@ -157,7 +157,7 @@ class Team(models.Model):
 
 
 class Project(models.Model):
-    """A namespace in which a team works, of one cluster, with its LocalQueue and policies."""
+    """A namespace of one cluster in which a team works, with its LocalQueue and policies."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)

@@ -101,13 +101,13 @@ def stored_mib(changed: Mapping[str, int], config_kib: int) -> int:
 
 
 def quota(changed: Mapping[str, int]) -> dict[str, str]:
-    """Return the numbers as ``spec.hard`` of the ResourceQuota of all objects has them."""
+    """Return the numbers as `spec.hard` of the ResourceQuota of all objects."""
     counts = numbers(changed)
     return {kind.quota_key: str(counts[name]) for name, kind in OBJECT_KINDS.items() if name != OTHER_PODS}
 
 
 def other_pods(changed: Mapping[str, int]) -> int:
-    """Return how many unfinished pods there may be beside those of allocations and queued Jobs."""
+    """Return how many unfinished pods there may be besides those of allocations and queued Jobs."""
     return numbers(changed)[OTHER_PODS]
 
 

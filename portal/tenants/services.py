@@ -76,7 +76,7 @@ def create_project(
     adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
-    """Create a project; its namespace has the project's name unless given, and in the environment's cluster.
+    """Create a project, in the environment's cluster unless given; its namespace has the project's name unless given.
 
     `adopt` takes an existing namespace: its guard only warns at first (`Guard.AUDIT`), and the namespace outlives the
     project.

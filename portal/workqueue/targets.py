@@ -13,7 +13,9 @@ Target = NewType("Target", str)
 
 
 class Parsed(NamedTuple):
-    """`cluster` is a slug; `key` is an id or a slug, "" for a target that is the only one of its kind in a cluster."""
+    """The parts of a target. `cluster` is a slug; `key` is an id or a slug, "" for a target that is the only one of its
+    kind in a cluster.
+    """
 
     cluster: str
     kind: str
@@ -45,12 +47,12 @@ def project(cluster: str, slug: str) -> Target:
 
 
 def platforms() -> list[Target]:
-    """What all clusters have of departments, teams and people; one query."""
+    """Return the platform target of each cluster, for changes to departments, teams and people; one query."""
     return [platform(cluster) for cluster in registry.slugs()]
 
 
 def of_cluster(cluster: str) -> str:
-    """How the text of all targets of a cluster begins."""
+    """Return the prefix that the text of all targets of a cluster has."""
     return f"{cluster}/"
 
 

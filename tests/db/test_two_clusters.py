@@ -17,7 +17,7 @@ from allocations.cluster.kinds import KINDS
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.objects import Ref
 from allocations.lifecycle import spec_of_row
-from allocations.management.commands.watch import mark_everything
+from allocations.management.commands.watch import enqueue_everything
 from allocations.models import Allocation, AppliedObject, LeaseExcess, MirrorObject, WatchEpoch, WatchState
 from allocations.projects import archive
 from allocations.queues import jobs, queue
@@ -297,7 +297,7 @@ def test_what_was_applied_is_known_for_each(twins: dict[str, Twin]) -> None:
 
 
 def test_after_a_start_a_watcher_has_its_own_cluster_looked_at(twins: dict[str, Twin]) -> None:
-    mark_everything(FAR)
+    enqueue_everything(FAR)
     only = {f"far/{kind}" for kind in ("platform", "inventory", "adoption", "project:vision-far")}
     assert due() == {*only, f"far/allocation:{twins[FAR].row.pk}"}
 

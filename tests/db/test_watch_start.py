@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocations.management.commands.watch import mark_everything
+from allocations.management.commands.watch import enqueue_everything
 from allocations.models import MirrorObject
 from portal.core import clock
 from portal.core.models import WorkItem
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def marked() -> set[str]:
-    mark_everything(LOCAL)
+    enqueue_everything(LOCAL)
     return set(WorkItem.objects.values_list("target", flat=True))
 
 

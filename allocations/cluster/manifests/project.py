@@ -159,10 +159,11 @@ def object_quota(project: ProjectFacts) -> Manifest:
 
 
 def other_pods_quota(project: ProjectFacts) -> Manifest:
-    """Unfinished pods without a PriorityClass: holders, and pods of allocations and queued Jobs, have one.
+    """Return the ResourceQuota of unfinished pods without a PriorityClass; holder pods and pods of allocations and
+    queued Jobs have one.
 
-    Of Deployments that are scaled up and down, no more pods than this keep the scheduler busy. Source: Kubernetes,
-    resource quotas, scope PriorityClass.
+    It bounds how many pods a Deployment that is scaled up and down can give the scheduler. Source: Kubernetes, resource
+    quotas, scope PriorityClass.
     """
     no_class = {"scopeName": "PriorityClass", "operator": "DoesNotExist"}
     spec = {"hard": {"pods": str(project.other_pods)}, "scopeSelector": {"matchExpressions": [no_class]}}

@@ -27,7 +27,9 @@ STANDBY_S = 1.0
 
 
 class Command(BaseCommand):
-    help = "Mirror the cluster into the database and mark what has to be looked at. One process does; others stand by."
+    help = (
+        "Mirror the cluster into the database and enqueue what has to be reconciled. One process does; others stand by."
+    )
 
     def handle(self, *args: object, **options: object) -> None:
         stop = threading.Event()
@@ -68,7 +70,7 @@ def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
 
 
 class Recorder:
-    """Records batches of one epoch of a cluster in their order; says once when every kind has been listed."""
+    """Records batches of one epoch of a cluster in their order, and logs once when every kind has been listed."""
 
     def __init__(self, cluster: str, epoch: int) -> None:
         self._cluster, self._epoch = cluster, epoch
@@ -101,13 +103,15 @@ class Recorder:
         if kind in self._missing:
             self._missing.remove(kind)
             if not self._missing:
-                mark_everything(self._cluster)
+                enqueue_everything(self._cluster)
                 log.info("watch ready", kinds=len(KINDS))
 
 
-def mark_everything(cluster: str) -> None:
-    """After a start nothing is known of what was missed: have all that lives in the cluster looked at, now that the
-    lists are in, and archived projects whose namespace is there: etcd may have come back from a backup with it."""
+def enqueue_everything(cluster: str) -> None:
+    """Enqueue all live targets of the cluster, since changes may have been missed before the start.
+
+    Archived projects are included if their namespace exists, since etcd may have been restored from a backup.
+    """
     live = Allocation.objects.filter(project__cluster=cluster, ended_at=None).values_list("pk", flat=True)
     there = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values("name")
     projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there), cluster=cluster)

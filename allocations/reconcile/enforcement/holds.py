@@ -18,7 +18,7 @@ from allocations.reconcile import mirror
 
 
 def holds(cluster: str, snapshot: Snapshot, now: datetime, **only: str) -> list[Hold]:
-    """Live allocations of a cluster, and leases that have no row yet. ``only``: which allocations, as a filter has it.
+    """Return the live allocations of a cluster, and leases without a row. ``only`` filters allocations.
 
     Two queries, and a few for each whose lease is gone while its slices are held.
     """

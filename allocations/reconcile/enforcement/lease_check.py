@@ -35,10 +35,10 @@ WATCHED = ("Pod", "ResourceClaim", "Workload")
 
 
 def check_leases(client: Client) -> None:
-    """Look once at all projects of the client's cluster. The watcher has it done again and again, since it knows that
-    the mirror has moved on.
+    """Check all projects of the client's cluster once. The watcher repeats it, since it knows that the mirror has
+    advanced.
 
-    Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
+    Raises MirrorStale if the watcher is not running, ClusterUnavailable if the API server did not answer for some.
     """
     cluster = client.cluster
     with advisory_lock(targets.leases(cluster)):
@@ -64,8 +64,9 @@ def check_leases(client: Client) -> None:
 
 
 def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """What the mirror of a cluster shows beyond leases, noted; a fixed number of queries, and a few for each hold
-    that lost its lease."""
+    """Record what the mirror of a cluster shows beyond leases, and return it; a fixed number of queries, and a few for
+    each hold that lost its lease.
+    """
     snapshot = _seen(cluster)
     return _note(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
 

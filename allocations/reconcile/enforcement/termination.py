@@ -1,9 +1,9 @@
-"""Ends use beyond a lease: the excess pods, the queued Job, or pods that belong to nobody.
+"""Ends use beyond a lease: the excess pods, the queued Job, or pods that belong to no allocation or Job.
 
 Each act has an event on the pods, an entry in the audit log and, for an allocation, in its timeline. Of an allocation
 the newest pods end, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
-deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods. Of a claim the pods
-go that use it, unless a live lease reserves some of it.
+deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods. Pods that use a claim
+without a lease end, unless a live lease reserves some of its devices.
 """
 
 from dataclasses import replace
@@ -112,7 +112,7 @@ def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
 
 
 def _with_users(client: Client, excess: Excess) -> Excess:
-    """With the pods that use its claims now."""
+    """Return the excess with the pods that use its claims now."""
     live = [claim for ref in excess.claims if (claim := client.get(ref)) is not None]
     users = [user for claim in live for user in claim.get("status", {}).get("reservedFor", [])]
     pods = {Ref("Pod", excess.holder.namespace, user["name"]): None for user in users if user.get("resource") == "pods"}
@@ -120,7 +120,7 @@ def _with_users(client: Client, excess: Excess) -> Excess:
 
 
 def _end_users(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last has gone."""
+    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last of them is gone."""
     if excess.reserved:
         return ""
     going = []

@@ -50,8 +50,9 @@ OnCard = list[tuple[str, Allocation | UsageInterval, Fraction]]
 
 
 def _open(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], OnCard]:
-    """Device, holder and part of every open interval on the nodes, by cluster, node and card; ``nodes`` with their
-    cluster before them."""
+    """Return device, holder and fraction of every open interval on the nodes, by cluster, node and card. ``nodes`` are
+    pairs of cluster and node.
+    """
     there: dict[tuple[str, str, str], OnCard] = defaultdict(list)
     if nodes:
         for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):

@@ -35,8 +35,9 @@ log = structlog.get_logger(__name__)
 
 
 def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
-    """Bring the ledger along with one change, already in the mirror of the cluster: of a pod, of the claim that
-    was made for one, or of the workload that makes their Job known as queued (whichever is seen last)."""
+    """Update the ledger for one change that is already in the mirror of the cluster: of a pod, of the claim made for
+    one, or of the workload that shows that their Job is queued (whichever is observed last).
+    """
     if new.ref.kind == "Pod":
         _record_pod(cluster, new, old)
     elif new.ref.kind == "ResourceClaim":
@@ -46,10 +47,10 @@ def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
 
 
 def repair(cluster: str, metered: Collection[str]) -> bool:
-    """Bring the ledger to what the mirror shows of all Jobs of a cluster; whether anything differed.
+    """Bring the ledger of all Jobs of a cluster in line with the mirror; return whether anything differed.
 
-    That is what could not be charged yet, since the flavor of a pod's node was not known when it was bound, and what
-    nobody recorded. ``metered``: uids of the pods and claims that the ledger has.
+    This covers use that could not be charged earlier, since the flavor of the pod's node was not known when it was
+    bound, and use that nobody recorded. ``metered`` are the uids of the pods and claims that the ledger has.
     """
     seen = MirrorObject.objects.filter(cluster=cluster)
     pods = {row.uid: row for row in seen.filter(kind="Pod", allocation="", facts__has_key="job")}
@@ -78,8 +79,9 @@ def _charged(cluster: str, jobs: Collection[tuple[str, str]]) -> set[tuple[str, 
 
 
 def metered(cluster: str) -> set[str]:
-    """Uids of the pods and claims of a cluster whose GPUs are in the ledger now: what they use is held, and no foreign
-    use."""
+    """Return the uids of the pods and claims of a cluster whose GPUs are in the ledger now: their use is not foreign
+    use.
+    """
     open_now = UsageInterval.objects.filter(cluster=cluster, end=None, member="", unused=False)
     pods = uses.pods_of(cluster)
     slots = open_now.filter(slot__startswith=pods).values_list("slot", flat=True)
@@ -220,7 +222,7 @@ def _unmetered(cluster: str, namespace: str, job: str, **only: str) -> list[Unre
 
 
 def _claims(there: QuerySet[MirrorObject], pods: Collection[MirrorObject]) -> list[MirrorObject]:
-    """The claims of a namespace that the scheduler made for these pods; a pod that names one has no other."""
+    """Return the claims of a namespace that the scheduler made for these pods; a pod that names one has no other."""
     if not pods:
         return []
     named = {pod.uid: pod.facts.get("extended_claim", "") for pod in pods}

@@ -66,7 +66,7 @@ def reservation(workload: Mapping[str, Any]) -> Reservation:
 
 
 def account(cluster: str, namespace: str, job: str) -> Account | None:
-    """The account of a Job of a cluster, or None in a namespace of no project."""
+    """Return the account of a Job of a cluster, or None if its namespace belongs to no project."""
     where = {"cluster": cluster, "namespace": namespace}
     workloads = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=job, **where)
     facts = list(workloads.values_list("facts", flat=True))
@@ -119,8 +119,9 @@ def end_all(of: Account, at: datetime, evidence: Mapping[str, Any], *, estimated
 
 
 def differing(cluster: str) -> set[tuple[str, str]]:
-    """(namespace, Job) of those of a cluster whose unused part is not charged as the mirror shows it, in three
-    queries."""
+    """Return (namespace, Job) for the Jobs of a cluster whose unused part is not charged as the mirror shows it; three
+    queries.
+    """
     queued = MirrorObject.objects.filter(cluster=cluster, kind="Workload", allocation="", facts__has_key="job")
     queued = queued.exclude(facts__cluster_queue="")
     kept: dict[tuple[str, str], list[Reservation]] = {}
@@ -139,7 +140,7 @@ def differing(cluster: str) -> set[tuple[str, str]]:
 
 
 def offerings_of(cluster: str, flavors: Iterable[str]) -> dict[tuple[str, str], Offering]:
-    """Offerings of a cluster that are counted in one resource of Kubernetes, by flavor name and that resource."""
+    """Return the offerings of a cluster that are counted in one Kubernetes resource, by flavor name and resource."""
     found = Offering.objects.filter(flavor__cluster=cluster, flavor__name__in=list(flavors))
     rows = found.exclude(kind=Kind.CLAIM).select_related("flavor")
     return {

@@ -87,7 +87,7 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
 
 
 def resolve(cluster: str, wanted: Sequence[UnresolvedUse]) -> list[Use]:
-    """Each with its offering in the cluster. What nobody offers, or not yet, is left out."""
+    """Return each use with its offering in the cluster. Uses that no offering matches, or not yet, are left out."""
     by_resource = _by_resource(cluster, {one.node for one in wanted if not one.is_device})
     by_device = _by_device(cluster, {one.node for one in wanted if one.is_device})
     found = []
@@ -108,7 +108,7 @@ def is_bound(pod: Mapping[str, Any]) -> bool:
 
 
 def pods_of(cluster: str) -> str:
-    """How the slots of a cluster's pods begin, before the pod's uid."""
+    """Return the prefix of the slots of a cluster's pods; the pod's uid follows."""
     return f"{cluster}/pod:"
 
 

@@ -146,7 +146,7 @@ def _slot(row: Allocation, slot: str) -> str:
 
 
 def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str], str]:
-    """UUIDs by cluster, node and device."""
+    """Return UUIDs by cluster, node and device."""
     wanted = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
     if not wanted:
         return {}
