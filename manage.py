@@ -10,5 +10,5 @@ from portal.audit import context
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    with context.came_by("command", command=" ".join(sys.argv[1:2])):
+    with context.channel("command", command=" ".join(sys.argv[1:2])):
         execute_from_command_line(sys.argv)

@@ -1,4 +1,4 @@
-"""Operators look here; allocations change through their services only."""
+"""Django admin pages for operators, read-only: allocations change through their services."""
 
 from django.contrib import admin
 

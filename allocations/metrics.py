@@ -1,4 +1,4 @@
-"""What Prometheus reads of leases (what is used beyond them, what is held and not charged) and of etcd."""
+"""Prometheus metrics of leases (use beyond them, holds that are not charged) and of etcd."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,13 @@ from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess
 from allocations.reconcile import etcd_monitor
 from allocations.reconcile.metering import unbilled
+from portal.clusters import registry
 from portal.tenants import object_limits
 from portal.tenants.models import Project
 
 
 class LeaseMetrics(Collector):
-    """Eight queries at each scrape."""
+    """Metrics of use beyond leases; two queries at each scrape, and seven for each cluster."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")
@@ -36,30 +37,37 @@ class LeaseMetrics(Collector):
         free = GaugeMetricFamily(
             "gpu_portal_unbilled", "Holders of slices that the ledger has no open interval for.", labels=["holder"]
         )
-        free.add_metric([HolderKind.ALLOCATION.value], len(unbilled.allocations()))
-        free.add_metric([HolderKind.JOB.value], len(unbilled.jobs()))
+        clusters = registry.slugs()
+        free.add_metric([HolderKind.ALLOCATION.value], sum(len(unbilled.allocations(cluster)) for cluster in clusters))
+        free.add_metric([HolderKind.JOB.value], sum(len(unbilled.jobs(cluster)) for cluster in clusters))
         yield from (now, ever, free)
 
 
 class StoreMetrics(Collector):
-    """How full etcd is; three queries at each scrape. The size is left out while nobody knows it."""
+    """Metrics of how full etcd is; two queries at each scrape, and two for each cluster. An unknown size is
+    left out.
+    """
 
     def collect(self) -> Iterator[Metric]:
-        store = etcd_monitor.current()
-        if store.size_bytes is not None:
-            yield GaugeMetricFamily(
-                "gpu_portal_cluster_store_bytes",
-                "Size of etcd's database, as the API server tells it.",
-                store.size_bytes,
-            )
-        yield GaugeMetricFamily(
-            "gpu_portal_cluster_store_quota_bytes", "etcd's quota, as ETCD_QUOTA_BYTES states it.", store.quota_bytes
+        labels = ["cluster"]
+        size = GaugeMetricFamily(
+            "gpu_portal_cluster_store_bytes", "Size of etcd's database, as the API server tells it.", labels=labels
         )
-        yield GaugeMetricFamily(
+        quota = GaugeMetricFamily(
+            "gpu_portal_cluster_store_quota_bytes", "etcd's quota, as ETCD_QUOTA_BYTES states it.", labels=labels
+        )
+        refused = GaugeMetricFamily(
             "gpu_portal_cluster_store_refused_writes",
             "Targets that cannot be written because etcd has no space.",
-            store.refused_writes,
+            labels=labels,
         )
+        for cluster in registry.slugs():
+            store = etcd_monitor.current(cluster)
+            if store.size_bytes is not None:
+                size.add_metric([cluster], store.size_bytes)
+            quota.add_metric([cluster], store.quota_bytes)
+            refused.add_metric([cluster], store.refused_writes)
+        yield from (family for family in (size, quota, refused) if family.samples)
         rows = Project.objects.filter(archived_at=None).values_list("object_limits", "config_size_kib")
         kib = sum(object_limits.stored_kib(object_limits.numbers(changed), size) for changed, size in rows)
         yield GaugeMetricFamily(

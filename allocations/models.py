@@ -1,5 +1,4 @@
-"""Intent (Allocation), history (Transition), the last seen form of the cluster (MirrorObject, WatchState)
-and what was written to it (AppliedObject)."""
+"""Allocations (intent), transitions (history), the mirror of the cluster, and what was applied to it."""
 
 import uuid
 from typing import ClassVar
@@ -9,15 +8,16 @@ from django.db import models
 from django.db.models import Q
 
 from allocations.domain.phases import Outcome, Phase
+from portal.clusters.models import Cluster
 from portal.tenants.models import Project
 from quotas.catalog.models import Offering
 
 
 class Allocation(models.Model):
-    """One request and everything that follows from it.
+    """A request and everything that follows from it. Its cluster is its project's.
 
-    Stored is what a person or a deadline decided; the phase is derived from the cluster (``allocations.domain.phases``)
-    and only cached here, for lists, by ``allocations.reconcile.allocation``.
+    The row stores what a person or a deadline decided. The phase is derived from the cluster
+    (``allocations.domain.phases``) and only cached here for lists, by ``allocations.reconcile.allocation``.
     """
 
     class Desired(models.TextChoices):
@@ -56,9 +56,11 @@ class Allocation(models.Model):
     )
     start_failures = models.PositiveIntegerField(default=0)
     not_before = models.DateTimeField(null=True, blank=True, help_text="no lease before this time (back-off)")
-    asks_owner = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
-    steer = models.JSONField(
-        default=dict, blank=True, help_text="cards its claims are steered to (UUIDs by slice), or that it was given up"
+    needs_attention = models.BooleanField(default=False, help_text="start failed too often; waits for the owner")
+    device_affinity = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="GPUs that its claims request (UUIDs by slice), or that the scheduler chooses",
     )
     recovered = models.BooleanField(
         default=False, help_text="made again from its lease, after a restore of the database"
@@ -122,12 +124,13 @@ class Transition(models.Model):
 
 
 class MirrorObject(models.Model):
-    """Last seen form of one object: written by the watcher only, read by all.
+    """The last observed form of one object of a cluster. Written by the watcher only.
 
-    ``digest`` is of our managedFields entry (who owns which fields), so a foreign edit shows without a GET;
+    ``digest`` is of the portal's managedFields entry (who owns which fields), so a foreign edit shows without a GET.
     ``facts`` are the few fields that ``allocations.reconcile`` reads (``allocations.cluster.kinds``).
     """
 
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=40)
     namespace = models.CharField(max_length=63, blank=True)
     name = models.CharField(max_length=253)
@@ -141,38 +144,44 @@ class MirrorObject(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["kind", "namespace", "name"], name="mirror_object_unique")
+            models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="mirror_object_unique")
         ]
-        indexes: ClassVar = [models.Index(fields=["namespace", "allocation"], name="mirror_by_allocation")]
+        indexes: ClassVar = [models.Index(fields=["cluster", "namespace", "allocation"], name="mirror_by_allocation")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class WatchState(models.Model):
-    """Up to which revision, and until when, the mirror of a kind is complete."""
+    """Up to which revision, and until when, the mirror of a kind of a cluster is complete."""
 
-    kind = models.CharField(max_length=40, primary_key=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=40)
     resource_version = models.BigIntegerField(default=0)
     synced_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "kind"], name="watch_state_unique")]
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.resource_version}"
 
 
 class WatchEpoch(models.Model):
-    """The one row says which watcher may write the mirror: that of the latest epoch."""
+    """The number of the latest watcher of a cluster; only that one may write the mirror."""
 
+    cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, primary_key=True, related_name="+")
     number = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:
-        return f"epoch {self.number}"
+        return f"{self.cluster_id}: epoch {self.number}"
 
 
 class AppliedObject(models.Model):
     """What server-side apply last answered for an object of ours: the intent's digest, and that of our fields."""
 
-    target = models.CharField(max_length=100, help_text="who keeps it: allocation:<id>, project:<slug> or platform")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
+    target = models.CharField(max_length=100, help_text="who keeps it, as portal.workqueue.targets has it")
     kind = models.CharField(max_length=40)
     namespace = models.CharField(max_length=63, blank=True)
     name = models.CharField(max_length=253)
@@ -184,7 +193,7 @@ class AppliedObject(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["kind", "namespace", "name"], name="applied_object_unique")
+            models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="applied_object_unique")
         ]
         indexes: ClassVar = [models.Index(fields=["target"], name="applied_by_target")]
 
@@ -193,17 +202,17 @@ class AppliedObject(models.Model):
 
 
 class ClusterStore(models.Model):
-    """How large etcd's database was when last read: one row. Written by ``allocations.reconcile.etcd_monitor``."""
+    """The size of a cluster's etcd database when last read. Written by ``allocations.reconcile.etcd_monitor``."""
 
+    cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, primary_key=True, related_name="+")
     size_bytes = models.BigIntegerField()
     read_at = models.DateTimeField()
 
     class Meta:
-        verbose_name_plural = "cluster store"
-        constraints: ClassVar = [models.CheckConstraint(condition=Q(pk=1), name="cluster_store_one_row")]
+        verbose_name_plural = "cluster stores"
 
     def __str__(self) -> str:
-        return f"{self.size_bytes} bytes at {self.read_at}"
+        return f"{self.cluster_id}: {self.size_bytes} bytes at {self.read_at}"
 
 
 class LeaseExcess(models.Model):
@@ -214,6 +223,7 @@ class LeaseExcess(models.Model):
     A sighting is confirmed when the mirror has moved on and the API server says the same; only then anything is ended.
     """
 
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
     holder_kind = models.CharField(max_length=16, help_text="allocation, job; pod or claim of neither")
     holder = models.CharField(max_length=64, help_text="the allocation's id, or the uid of the Job, pod or claim")
     name = models.CharField(max_length=253)
@@ -232,7 +242,7 @@ class LeaseExcess(models.Model):
         ordering: ClassVar = ["-seen_at", "-id"]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["holder_kind", "holder", "resource"],
+                fields=["cluster", "holder_kind", "holder", "resource"],
                 condition=Q(over_at__isnull=True),
                 name="lease_excess_once",
             )

@@ -4,19 +4,20 @@ from celery import shared_task
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.reconcile import etcd_monitor
-from allocations.reconcile.engine.dispatch import reconcile as reconcile_target
+from allocations.reconcile.engine import dispatch
+from portal.clusters import registry
 
 log = structlog.get_logger(__name__)
 
 
 @shared_task(name="allocations.reconcile")
 def reconcile(target: str) -> None:
-    reconcile_target(target)
+    dispatch.process(target)
 
 
 @shared_task(name="allocations.read_cluster_store")
 def read_cluster_store() -> None:
     try:
-        etcd_monitor.read(connect())
+        etcd_monitor.read(connect(registry.own()))
     except (ClusterRefused, ClusterUnavailable) as error:
         log.warning("cluster_store.unread", error=str(error))

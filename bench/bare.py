@@ -21,7 +21,7 @@ from allocations.cluster.backends import registry
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.cluster.manifests import project as shared
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, View
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Snapshot
 from deploy.local.home import Home
 
 Raw = dict[str, Any]
@@ -96,20 +96,23 @@ class Bare:
             start = time.perf_counter()
             self._apply(lease.build(request))
             _wait(watches["Workload"], names.lease(request.name), _is_admitted)
-            for manifest in (self._quota(request, held=True), *registry.backend_of(request).objects(request, View())):
+            for manifest in (
+                self._quota(request, held=True),
+                *registry.backend_of(request).objects(request, Snapshot()),
+            ):
                 self._apply(manifest)
             if request.path == "dra":
                 _wait(watches["ResourceClaim"], names.claim(request.name), _is_allocated)
                 _wait(watches["Pod"], names.holder(request.name), _is_running)
             _wait(watches["ResourceQuota"], names.hold_slot(request.number), _follows)
-            self._apply(shared.guard(self._with(request)))
+            self._apply(shared.gpu_project(self._with(request)))
             held = time.perf_counter() - start
         self._pods_ready(request)
         return held
 
     def release(self, request: ResolvedSpec) -> None:
         """Take everything back, and wait until it is gone."""
-        self._apply(shared.guard(self.project))
+        self._apply(shared.gpu_project(self.project))
         self._apply(self._quota(request, held=False))
         groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
         for ref in (ref for group in groups for ref in group):
@@ -129,12 +132,12 @@ class Bare:
 
     def _with(self, request: ResolvedSpec) -> shared.ProjectFacts:
         return shared.ProjectFacts(
-            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard(request)}},
+            **{**vars(self.project), "guards": {request.name: registry.backend_of(request).guard_entry(request)}},
         )
 
     def _quota(self, request: ResolvedSpec, *, held: bool) -> Manifest:
         assert request.number is not None
-        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), View()) if held else None
+        hold = hold_quota.hold(request, registry.backend_of(request).quota(request), Snapshot()) if held else None
         return hold_quota.build(
             request.namespace, request.number, shared.labels(self.project), hold, self.project.resources
         )
@@ -145,7 +148,7 @@ class Bare:
         self._patch({**manifest, "metadata": {**metadata, "labels": labels}})
 
     def _patch(self, manifest: Manifest, subresource: str = "") -> None:
-        ref = Ref.of(manifest)
+        ref = Ref.of_manifest(manifest)
         self.api.call("PATCH", KINDS[ref.kind].path(ref.namespace, ref.name, subresource), manifest, **APPLY)
 
     def _pods_ready(self, request: ResolvedSpec) -> None:

@@ -24,7 +24,7 @@ OFFERINGS = f"""
           AND row.phase IN ('starting', 'active', 'leaving', 'releasing')
         GROUP BY row.offering_id
     )
-    SELECT one.key, cluster.slug AS cluster, flavor.name, flavor.product, flavor.architecture,
+    SELECT one.key, flavor.cluster_id AS cluster, flavor.name, flavor.product, flavor.architecture,
            flavor.memory_mib AS card_memory_mib, flavor.compute_capability, flavor.path,
            one.kind, one.profile, one.isolation, one.sharing, one.replicas,
            one.memory_mib, one.gpu_share_numerator, one.gpu_share_denominator, {PRICE} AS price,
@@ -33,7 +33,6 @@ OFFERINGS = f"""
            coalesce(nominal.nominal, 0) AS "limit", coalesce(mine.n, 0) AS used
     FROM catalog_offering one
     JOIN catalog_flavor flavor ON flavor.id = one.flavor_id
-    JOIN catalog_cluster cluster ON cluster.id = flavor.cluster_id
     JOIN catalog_pool pool ON pool.id = one.pool_id
     LEFT JOIN catalog_pooluse used ON used.pool_id = pool.id
     LEFT JOIN held ON held.offering = one.key
@@ -48,11 +47,12 @@ ALLOCATIONS = f"""
            row.requeue, row.constraints, row.sharing, row.claim, one.isolation, row.recovered, row.created_at,
            row.starts_at, row.ends_at, row.held_at, row.ended_at, flavor.path, {PRICE} AS price,
            (SELECT json_agg(json_build_array(use.node, use.slot, use.device_uuid)) FROM metering_usageinterval use
-            WHERE use.allocation = row.id AND use."end" IS NULL AND use.node <> '') AS devices,
+            WHERE use.holder_id = row.id AND use."end" IS NULL AND use.node <> '') AS devices,
            (SELECT sum(use.count * extract(epoch FROM coalesce(use."end", now()) - use.start))
-            FROM metering_usageinterval use WHERE use.allocation = row.id) AS seconds,
+            FROM metering_usageinterval use WHERE use.holder_id = row.id) AS seconds,
            (SELECT json_agg(json_build_array(object.kind, object.namespace, object.name))
-            FROM allocations_appliedobject object WHERE object.target = 'allocation:' || row.id) AS objects
+            FROM allocations_appliedobject object
+            WHERE object.target = project.cluster_id || '/allocation:' || row.id) AS objects
     FROM allocations_allocation row
     JOIN tenants_project project ON project.id = row.project_id
     JOIN tenants_team team ON team.id = project.team_id

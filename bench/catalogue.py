@@ -18,6 +18,7 @@ from allocations.reconcile.inventory import reconcile_inventory
 from bench import bare_reads, crowd
 from bench.crowd import Crowd
 from bench.statistics import compare
+from portal.clusters import registry
 from portal.tenants import services as tenants
 from portal.tenants.models import Scope
 from quotas.catalog.models import Device, Node
@@ -33,7 +34,7 @@ def measured(rounds: int) -> dict[str, Any]:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         start = perf_counter()
-        reconcile_inventory()
+        reconcile_inventory(registry.own())
         inventory = perf_counter() - start
         return {
             "nodes": Node.objects.count(),

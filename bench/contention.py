@@ -25,7 +25,7 @@ BEGIN;
 WITH granted AS (
     UPDATE limits_limit SET used = used + {parts}, changes = changes + 1
     WHERE id = {limit} AND used + {parts} <= nominal::bigint * {parts} RETURNING changes
-) INSERT INTO limits_limituse (limit_id, allocation, parts, taken)
+) INSERT INTO limits_limituse (limit_id, allocation, parts, granted_seq)
     SELECT {limit}, lpad(to_hex(:a), 32, '0')::uuid, {parts}, changes FROM granted;
 COMMIT;
 BEGIN;
@@ -111,16 +111,16 @@ def _client(what: tuple[int, int]) -> int:
     granted = 0
     for _ in range(requests):
         if held:
-            counting.give_back(held)
+            counting.release(held)
             held = None
         asked = uuid4()
         try:
-            counting.take(asked, [limit], drawn)
-        except counting.NoRoom:
+            counting.grant(asked, [limit], drawn)
+        except counting.LimitReached:
             continue
         held, granted = asked, granted + 1
     if held:
-        counting.give_back(held)
+        counting.release(held)
     connection.close()
     return granted
 
@@ -130,7 +130,7 @@ def _added_up(limit: int) -> int:
     from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 
     changes: dict[int, int] = {}
-    for taken, given, parts in LimitUse.objects.filter(limit=limit).values_list("taken", "given", "parts"):
+    for taken, given, parts in LimitUse.objects.filter(limit=limit).values_list("granted_seq", "released_seq", "parts"):
         changes[taken] = parts
         if given is not None:
             changes[given] = -parts

@@ -18,6 +18,7 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.models import Allocation, AppliedObject, MirrorObject, Transition
 from allocations.reconcile.inventory import reconcile_inventory
 from deploy.local.fleet import publisher, spec
+from portal.clusters import registry
 from portal.core import clock
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User
@@ -82,7 +83,7 @@ def _fleet() -> None:
     nodes, pools = publisher.desired(replace(fleet, kinds=kinds), {}, {})
     _mirror("Node", (_ready(node) for node in nodes.values()))
     _mirror("ResourceSlice", (_published(name, one) for pool in pools.values() for name, one in pool.items()))
-    reconcile_inventory()
+    reconcile_inventory(registry.own())
     for flavor in Flavor.objects.all():
         catalog.accept_flavor("bench", flavor)
     prices.price()
@@ -92,6 +93,7 @@ def _mirror(kind: str, objects: Iterator[dict[str, Any]]) -> None:
     seen = (observe(KINDS[kind], raw, at=clock.now(), live=False) for raw in objects)
     rows = (
         MirrorObject(
+            cluster_id=registry.own(),
             kind=kind,
             namespace=one.ref.namespace,
             name=one.ref.name,
@@ -193,8 +195,8 @@ def _interval(row: Allocation, one: Held) -> UsageInterval:
     assert row.held_at is not None
     return UsageInterval(
         key=uuid4(),
-        allocation=row.pk,
-        slot=f"local/{one.node}/{one.device}" if one.device else f"{row.pk}/{row.offering.flavor.name}",
+        holder_id=row.pk,
+        slot=f"{registry.own()}/{one.node}/{one.device}" if one.device else f"{row.pk}/{row.offering.flavor.name}",
         start=row.held_at,
         end=row.ended_at,
         gpu_share_numerator=row.offering.gpu_share.numerator,
@@ -203,7 +205,7 @@ def _interval(row: Allocation, one: Held) -> UsageInterval:
         offering=row.offering.key,
         flavor=row.offering.flavor.name,
         kind=row.offering.kind,
-        cluster="local",
+        cluster_id=registry.own(),
         node=one.node,
         device_uuid=str(_uuid(one.node, one.device)) if one.device else "",
         department=team.department.slug,
@@ -227,7 +229,8 @@ def _applied(row: Allocation, one: Held) -> Iterator[AppliedObject]:
         own |= {"ResourceClaim": names.claim(row.name), "Pod": names.holder(row.name)}
     for kind, name in own.items() if not row.ended_at else ():
         yield AppliedObject(
-            target=targets.allocation(row.pk),
+            cluster_id=registry.own(),
+            target=targets.allocation(registry.own(), row.pk),
             kind=kind,
             namespace=row.project.namespace,
             name=name,
@@ -242,6 +245,7 @@ def _applied(row: Allocation, one: Held) -> Iterator[AppliedObject]:
 def _claim(row: Allocation, one: Held) -> MirrorObject:
     device = {"request": "slice-0", "driver": "gpu.nvidia.com", "pool": one.node, "device": one.device}
     return MirrorObject(
+        cluster_id=registry.own(),
         kind="ResourceClaim",
         namespace=row.project.namespace,
         name=names.claim(row.name),

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from allocations.cluster.manifests.project import ProjectFacts
 from allocations.domain.allocation_spec import AllocationRequest
-from allocations.domain.objects import ResolvedSpec, View
+from allocations.domain.objects import ResolvedSpec, Snapshot
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
@@ -102,7 +102,7 @@ def _bare(bare: Bare, asked: ResolvedSpec) -> float:
 def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
     """What the portal would ask for, in the bare client's namespace and team."""
     seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
-    asked = spec_of_row.of(services.draft(member, seen))
+    asked = spec_of_row.resolved_spec(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 
@@ -110,7 +110,7 @@ def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
 def _bare_project() -> ProjectFacts:
     """As a project of team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.facts(project, View(), ())
+    known = reconciled.facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from allocations.domain.phases import Phase
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 
 WITHIN_S = 60
 EVERY_S = 0.002
@@ -55,7 +55,7 @@ class Web:
 def quiet() -> None:
     """Until nothing is due now: what runs beside would be measured too."""
     deadline = time.monotonic() + WITHIN_S
-    while Due.objects.filter(due_at__lte=clock.now()).exists():
+    while WorkItem.objects.filter(due_at__lte=clock.now()).exists():
         if time.monotonic() > deadline:
             raise TimeoutError("the due list does not become empty")
         time.sleep(0.05)

@@ -1,8 +1,7 @@
-"""A claim put together in the form: rows of fields, read into the document that the service takes.
+"""The form of a custom claim: rows of fields, converted into the document that the service takes.
 
-Field names are ``d<row>-<field>`` and ``d<row>-c<condition>-<part>``; ``rows`` says how many rows there are, and the
-buttons ``more`` and ``fewer`` change that, with a script or without. A condition's name carries its type, as
-``int:numaNode``.
+Field names are ``d<row>-<field>`` and ``d<row>-c<condition>-<part>``; ``rows`` is the number of rows, and the buttons
+``more`` and ``fewer`` change it, with a script or without. A condition's name carries its type, as ``int:numaNode``.
 """
 
 import re
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocations.claims.cel import OPERATORS
+from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.model import CLASSES
-from allocations.claims.vocabulary import Vocabulary
 
 MAX_ROWS = 8
 CONDITIONS = 2
@@ -31,7 +30,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Row:
-    """One request, or another way to meet the one before (``instead``), as it was typed."""
+    """One request, or an alternative to the one before (``instead``), as it was typed."""
 
     number: int
     at: str
@@ -51,7 +50,7 @@ def is_claim(offering: str) -> bool:
 
 
 def rows(values: Values) -> list[Row]:
-    """The rows to show; an empty first one to begin with."""
+    """Return the rows to show; one empty row at first."""
     given = values.get("rows", "1")
     count = int(given) if given.isascii() and given.isdigit() and len(given) < 3 else 1
     count += ("more" in values) - ("fewer" in values)
@@ -84,7 +83,7 @@ def _row(values: Values, index: int) -> Row:
 
 
 def document(values: Values, sharing: Mapping[str, Any]) -> dict[str, Any]:
-    """The claim as the REST contract has it. What is typed wrong is passed on as it is: the service says so."""
+    """Return the claim as the REST API takes it. Invalid input is passed on: the service reports it."""
     requests: list[dict[str, Any]] = []
     for row in rows(values):
         if row.instead and "alternatives" not in requests[-1]:
@@ -129,24 +128,24 @@ def _flag(text: str) -> bool | str:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def context(values: Values, words: Vocabulary, *, is_operator: bool) -> dict[str, Any]:
-    """What the template shows."""
-    listed = words.document()
+def context(values: Values, schema: DeviceSchema, *, is_operator: bool) -> dict[str, Any]:
+    """Return the context of the template."""
+    listed = schema.document()
     return {
         "rows": rows(values),
         "bind": values.get("bind", ""),
-        "devices": {kind: DEVICES[kind] for kind in CLASSES if kind in words.devices},
-        "profiles": words.profiles,
+        "devices": {kind: DEVICES[kind] for kind in CLASSES if kind in schema.devices},
+        "profiles": schema.profiles,
         "names": [*listed["capacities"], *listed["attributes"]],
         "operators": {operator: WORDS[operator] for operator in OPERATORS},
-        "shareable": words.shareable,
+        "shareable": schema.shareable,
         "is_operator": is_operator,
         "has_room": len(rows(values)) < MAX_ROWS,
     }
 
 
-def where(field: str) -> str:
-    """``claim.requests[0].count`` as people count: ``Request 1, count: ``; "" for what is no part of a claim."""
+def field_label(field: str) -> str:
+    """Return ``Request 1, count: `` for ``claim.requests[0].count``; "" for a field outside the claim."""
     if not field.startswith("claim."):
         return ""
     parts = field.removeprefix("claim.").split(".")

@@ -1,4 +1,4 @@
-"""The request as a curl command for the REST API, for the page to show."""
+"""The curl command for a request by REST, which the page shows."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""A form sent twice asks once: a double click, a reload or a step back finds the allocation that is there already.
+"""Idempotency of forms: a double click, a reload or a step back finds the allocation that exists already.
 
 The form carries a signed key. The same form with the same values is one request; with other values it is another.
 """
@@ -23,7 +23,7 @@ def new_key() -> str:
 
 
 def valid_key(key: str) -> str:
-    """The key, or a new one where the portal did not make it: then nothing was asked with it before."""
+    """Return the key, or a new one if the portal did not sign it."""
     try:
         signing.loads(key, salt=SALT)
     except signing.BadSignature:
@@ -32,12 +32,14 @@ def valid_key(key: str) -> str:
 
 
 def request_once(user: User, spec: AllocationRequest, key: str) -> tuple[UUID, bool]:
-    """The allocation that the form asks for, and whether it asked before. Raises what ``services.request`` raises."""
+    """Request the form's allocation; return its id, and whether it existed before. Raises what ``services.request``
+    raises.
+    """
     content = spec.to_json()
 
     def effect() -> Reply:
         return Reply(201, str(services.request(user, spec).pk))
 
     sent = idempotency.digest_of([key, content])
-    reply = idempotency.once(user.pk, ROUTE, sent, content, effect, waits=True)
+    reply = idempotency.reply_once(user.pk, ROUTE, sent, content, effect, waits=True)
     return UUID(reply.body), reply.is_replayed

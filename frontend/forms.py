@@ -1,4 +1,4 @@
-"""What people type, read into what services take. Limits that services know are theirs to check."""
+"""Forms that convert input into arguments of services, which validate the rest."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -13,19 +13,19 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
-from allocations.requests.rules import LONGEST
+from allocations.requests.rules import MAX_DURATION
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
 
-MAX_HOURS = LONGEST.days * 24
-LEAST_HOURS = Decimal("0.01")
+MAX_HOURS = MAX_DURATION.days * 24
+MIN_HOURS = Decimal("0.01")
 LENGTHS = {"2": "2 hours", "8": "8 hours", "24": "1 day", "72": "3 days", "custom": "Other"}
-LIVES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
+TOKEN_LIFETIMES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year"}
 MINUTE = "%Y-%m-%dT%H:%M"
 """As browsers send a time."""
 NO_OFFERING = "Choose what you need."
-TOGETHER = {
+CONSTRAINT_CHOICES = {
     "same_gpu": "all on one GPU",
     "same_pcie_root": "all under one PCIe root",
     "same_clique": "all in one NVLink clique",
@@ -35,7 +35,7 @@ STRATEGIES = {"": "no", "TimeSlicing": "by time-slicing", "MPS": "by MPS"}
 
 
 class Renderer(DjangoTemplates):
-    """Fields look alike everywhere: label, help, errors, and the input tied to them."""
+    """Renders every field alike: label, help, errors, and the input tied to them."""
 
     field_template_name = "frontend/field.html"
 
@@ -44,22 +44,24 @@ class Form(forms.Form):
     default_renderer = Renderer
     use_required_attribute = True
 
-    def refuse(self, problem: Problem) -> None:
-        """Say what a service refused, at its field if the form has it."""
+    def add_problem(self, problem: Problem) -> None:
+        """Add the errors of a refusal, each at its field if the form has it."""
         for name, messages in problem.errors.items():
             known = name in self.fields
-            self.add_error(name if known else None, [f"{'' if known else claim_form.where(name)}{m}" for m in messages])
+            self.add_error(
+                name if known else None, [f"{'' if known else claim_form.field_label(name)}{m}" for m in messages]
+            )
         if not problem.errors:
             self.add_error(None, " ".join(filter(None, [problem.detail, problem.hint])))
 
 
 def _hours(**options: Any) -> forms.DecimalField:
     return forms.DecimalField(
-        min_value=LEAST_HOURS,
+        min_value=MIN_HOURS,
         max_value=MAX_HOURS,
         max_digits=8,
         decimal_places=2,
-        help_text=f"{LEAST_HOURS} to {MAX_HOURS}.",
+        help_text=f"{MIN_HOURS} to {MAX_HOURS}.",
         widget=forms.NumberInput(attrs={"inputmode": "decimal", "autocomplete": "off", "step": "any"}),
         **options,
     )
@@ -76,7 +78,7 @@ def _labelled(field: SpecField) -> forms.CharField:
 
 
 class LengthForm(Form):
-    """A length of time by chip, or in hours under "Other"."""
+    """A duration: one of several choices, or hours under "Other"."""
 
     length = forms.ChoiceField(choices=LENGTHS.items(), initial="8", widget=forms.RadioSelect)
     hours = _hours(required=False, label="Hours")
@@ -123,7 +125,7 @@ class RequestForm(LengthForm):
     constraints = forms.MultipleChoiceField(
         required=False,
         label="Slices together",
-        choices=TOGETHER.items(),
+        choices=CONSTRAINT_CHOICES.items(),
         widget=forms.CheckboxSelectMultiple,
         help_text="By DRA. Over REST: <code>constraints</code>.",
     )
@@ -195,7 +197,7 @@ class TokenForm(Form):
         widget=forms.CheckboxSelectMultiple,
         help_text="Never more than you may do yourself.",
     )
-    lives = forms.ChoiceField(choices=LIVES.items(), initial="90", label="Works for")
+    lives = forms.ChoiceField(choices=TOKEN_LIFETIMES.items(), initial="90", label="Works for")
 
     def ttl(self) -> timedelta:
         return timedelta(days=int(self.cleaned_data["lives"]))

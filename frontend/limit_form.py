@@ -1,4 +1,4 @@
-"""The form of a limit: whose it is, of what, and how much."""
+"""The form of a limit: holder, scope and amounts."""
 
 from django import forms
 from django.http import QueryDict
@@ -15,7 +15,7 @@ ALL = "all"
 
 
 class LimitForm(Form):
-    """Choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
+    """A form whose choices are what the person may set: `kind:slug` of the holder, `kind:key` of the scope."""
 
     holder = forms.ChoiceField(label="Who")
     scope = forms.ChoiceField(label="Of what")
@@ -62,8 +62,8 @@ def _holders(user: User) -> dict[str, tuple[str, Holder]]:
             found[f"department:{department.slug}"] = (f"department {department.slug}", department)
         for team in Team.objects.select_related("department"):
             found[f"team:{team.slug}"] = (f"team {team.slug}", team)
-    standing = access.standing(user)
-    led = [t.pk for t in access.visible_teams(user) if standing.can("limit.share", t.pk)]
+    permissions = access.permissions_of(user)
+    led = [t.pk for t in access.visible_teams(user) if permissions.can("limit.share", t.pk)]
     for project in Project.objects.filter(team__in=led, archived_at=None).select_related("team"):
         found[f"project:{project.slug}"] = (f"project {project.slug} (team {project.team.slug})", project)
     for member in Membership.objects.filter(team__in=led).select_related("team", "user"):

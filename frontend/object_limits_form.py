@@ -20,7 +20,7 @@ def _number(kind: ObjectKind) -> forms.IntegerField:
 
 
 class ObjectLimitsForm(Form):
-    """A field that is left empty is the default."""
+    """A form in which an empty field is the default."""
 
     config_size_kib = forms.IntegerField(
         required=False,
@@ -41,8 +41,8 @@ class ObjectLimitsForm(Form):
             "config_size_kib": CONFIG_KIB if size_kib is None else size_kib,
         }
 
-    def refuse(self, problem: Problem) -> None:
-        """Say what the service refused at the kind's own field, and what concerns all kinds above the form."""
+    def add_problem(self, problem: Problem) -> None:
+        """Add the errors of a refusal at the kind's own field, and errors about all kinds above the form."""
         for name, messages in problem.errors.items():
             field = name.removeprefix("object_limits.")
             self.add_error(field if field in self.fields else None, messages)

@@ -1,4 +1,4 @@
-"""What every page does around its view: sign-in first, problems as pages, nothing private in a cache."""
+"""The decorator of all pages: sign-in, refusals as pages, and no private content in a cache."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -28,7 +28,7 @@ PORTAL_BUSY = Busy("Someone else holds what is needed just now.", hint="Try agai
 
 
 class PageRequest(AuthenticatedHttpRequest):
-    """A request of a person who is signed in; ``htmx`` is true where htmx asks for a part of a page."""
+    """A request of a signed-in person; ``htmx`` is true if htmx requests a part of a page."""
 
     htmx: HtmxDetails
 
@@ -36,16 +36,16 @@ class PageRequest(AuthenticatedHttpRequest):
 Page = Callable[Concatenate[PageRequest, P], HttpResponse]
 
 
-class ClusterSaidNo(Problem):
+class ClusterRefusal(Problem):
     status = 502
     reason = "cluster_refused"
     title = "The cluster refused"
 
 
 def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """A view for people who are signed in; what it raises becomes a page that says what would work.
+    """Decorate a view for signed-in people; its exceptions become pages that say what to do.
 
-    Where htmx asks, signing in is a full navigation: a login form must not land in the middle of a page.
+    For htmx, signing in is a full navigation: a login form must not appear in the middle of a page.
     """
 
     @wraps(view)
@@ -66,7 +66,7 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             response = problem_page(person, told)
         except Permanent as error:
             log.error("page.refused_by_cluster", error=str(error))
-            response = problem_page(person, ClusterSaidNo(str(error), hint="Tell an operator; the portal goes on."))
+            response = problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))
         patch_vary_headers(response, ["HX-Request"])
         return response
 
@@ -76,10 +76,10 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
 def show(
     request: PageRequest, template: str, context: dict[str, Any], *, partial: str = "", status: int = 200
 ) -> HttpResponse:
-    """The page, or only its ``partial`` where htmx asks: one template, one context."""
+    """Return the page, or only its ``partial`` for htmx, from one template and one context."""
     if partial and request.htmx:
         return render(request, f"{template}#{partial}", context, status=status)
-    banners = {"silent": _silent(), "store_full": refused_writes() > 0}
+    banners = {"silent": _stale_process(), "store_full": refused_writes() > 0}
     return render(request, template, {**banners, **context}, status=status)
 
 
@@ -93,14 +93,14 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
 
 
 def _count(request: PageRequest) -> None:
-    """Raises TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person."""
+    """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
         raise TooManyRequests(limit, wait_s)
 
 
-def _silent() -> str:
-    """Which of the portal's processes has not worked for a while, or nothing."""
+def _stale_process() -> str:
+    """Return which of the portal's processes has not worked for a while, or nothing."""
     last, now = heartbeat.last(), clock.now()
     return " and ".join(
         name for name in EXPECTED if name not in last or (now - last[name]).total_seconds() > settings.STALE_S

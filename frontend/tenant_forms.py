@@ -1,4 +1,4 @@
-"""Forms of departments, teams, projects and members. The services check what is in them, once for all doors."""
+"""Forms of departments, teams, projects and members. The services validate their content."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ class MemberForm(Form):
 
 
 class InvitationForm(MemberForm):
-    """What a lead fills in, for a person or to change the role of a member."""
+    """The form in which a lead invites a person, or changes the role of a member."""
 
     username = forms.CharField(
         max_length=254,
@@ -55,12 +55,12 @@ class InvitationForm(MemberForm):
         widget=forms.TextInput(attrs=PLAIN),
     )
 
-    def refuse(self, problem: Problem) -> None:
-        """Say it at the field of the form that stands for the service's."""
+    def add_problem(self, problem: Problem) -> None:
+        """Add the errors of a refusal at the form's corresponding fields."""
         for message in problem.errors.pop("invitee", []):
             self.add_error("username", message)
         if problem.errors or not self.errors:
-            super().refuse(problem)
+            super().add_problem(problem)
 
 
 class DepartmentForm(Form):
@@ -97,13 +97,13 @@ class NewTeamForm(TeamForm):
 
 
 class ProjectNameForm(Form):
-    """What a lead may change."""
+    """The settings of a project that a lead may change."""
 
     name = _name(help_text="For people; it may change.")
 
 
 class ProjectForm(ProjectNameForm):
-    """What an operator may change."""
+    """The settings of a project that an operator may change."""
 
     pod_security = forms.ChoiceField(
         choices=[(level.value, level.value) for level in PodSecurity],
@@ -163,7 +163,7 @@ class ArchiveForm(Form):
         try:
             archive.require_confirmation(self.project, self.cleaned_data.get("confirm", ""))
         except Invalid as problem:
-            self.refuse(problem)
+            self.add_problem(problem)
 
 
 class MoveForm(Form):

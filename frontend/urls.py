@@ -1,4 +1,4 @@
-"""The pages. Each has an address that can be kept, also what a dialog shows."""
+"""The routes of the pages. Dialogs have addresses of their own too."""
 
 from django.urls import path
 

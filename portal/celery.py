@@ -1,6 +1,6 @@
 """The Celery application.
 
-Messages are hints: losing or repeating any of them changes nothing (see `portal.workqueue.queue`).
+Messages only wake workers up: losing or repeating one changes nothing (see `portal.workqueue.queue`).
 """
 
 import os
@@ -22,7 +22,7 @@ app.autodiscover_tasks()
 
 
 class SwiftConsumer(Consumer):
-    """Finds a broker that is back within two seconds: kombu's own pauses grow to 30, and hints wait for them."""
+    """A consumer that retries a lost broker every two seconds at most; kombu's own pauses grow to 30."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
         swift = partial(conn.ensure_connection, interval_start=1, interval_step=1, interval_max=2)

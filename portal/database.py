@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def from_url(url: str) -> dict[str, Any]:
-    """`postgresql://user:password@host:port/name?host=/socket/folder&sslmode=verify-full` as a settings dict.
+    """Return `postgresql://user:password@host:port/name?host=/socket/folder&sslmode=verify-full` as a settings dict.
 
     Query parameters are libpq's; `host` in the query names a socket folder, as libpq allows.
     """

@@ -54,5 +54,5 @@ def boolean(name: str, default: bool) -> bool:
     return _parsed(name, default, lambda raw: {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[raw.lower()])
 
 
-def words(name: str, default: list[str]) -> list[str]:
+def strings(name: str, default: list[str]) -> list[str]:
     return _parsed(name, default, lambda raw: [word.strip() for word in raw.split(",") if word.strip()])

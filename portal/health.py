@@ -1,7 +1,7 @@
-"""What probes ask: /livez, /readyz and /metrics."""
+"""The probes /livez and /readyz, and /metrics."""
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import redis
 from django.conf import settings
@@ -17,8 +17,9 @@ from prometheus_client.registry import Collector
 from allocations.domain.etcd_usage import Level, Store
 from allocations.metrics import LeaseMetrics, StoreMetrics
 from allocations.reconcile import etcd_monitor
+from portal.clusters import registry
 from portal.core import clock, heartbeat
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.http import address_limits, counters
 from portal.workqueue import queue as workqueue
 
@@ -28,16 +29,16 @@ OK = "ok"
 
 @require_safe
 def livez(request: HttpRequest) -> HttpResponse:
-    """200 as long as the process answers; asks nobody else."""
+    """Return 200 as long as the process answers; depends on nothing else."""
     return HttpResponse(OK, content_type="text/plain")
 
 
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """503 without the database or its migrations; 200 otherwise.
+    """Return 503 without the database or its migrations, else 200.
 
-    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is full or nearly: reads and
-    requests are served then, but nothing moves, or soon will not.
+    `status` is `ready`, or `degraded` while Redis, worker or watcher are silent or etcd is nearly full: the portal then
+    serves pages and accepts requests, but allocations may not proceed.
     """
     vital = database_checks()
     serving = all(value == OK for value in vital.values())
@@ -49,9 +50,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format, read from the database at each scrape: every web process tells the same.
+    """Return metrics in Prometheus' text format, read from the database at each scrape.
 
-    404 without a `METRICS_TOKEN`; 401, or 429 for too many from one address, to who does not send it.
+    404 without a `METRICS_TOKEN` setting; 401, or 429 for too many from one address, without the token.
     """
     if not settings.METRICS_TOKEN:
         return HttpResponseNotFound("METRICS_TOKEN is not set.\n", content_type="text/plain")
@@ -79,12 +80,12 @@ def working_checks() -> dict[str, str]:
     for name in EXPECTED:
         age_s = (now - last[name]).total_seconds() if name in last else None
         silent[name] = OK if age_s is not None and age_s <= settings.STALE_S else _silence(age_s)
-    return {"redis": redis_check(), **silent, "cluster_store": store_check(etcd_monitor.current())}
+    return {"redis": redis_check(), **silent, "cluster_store": store_check(map(etcd_monitor.current, registry.slugs()))}
 
 
-def store_check(store: Store) -> str:
-    """`ok` until etcd is nearly full (85 %); the API server may not tell its size, which is no fault."""
-    return store.summary if store.level in (Level.CRITICAL, Level.FULL) else OK
+def store_check(stores: Iterable[Store]) -> str:
+    """Return `ok` unless a cluster's etcd is 85 % full; an API server that does not tell the size is no fault."""
+    return "; ".join(store.summary for store in stores if store.level in (Level.CRITICAL, Level.FULL)) or OK
 
 
 def redis_check() -> str:
@@ -114,12 +115,12 @@ def _silence(age_s: float | None) -> str:
 
 
 class Gauges(Collector):
-    """How far the work is behind."""
+    """Metrics of the work queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = clock.now()
-        waiting = Due.objects.filter(due_at__lte=workqueue.now()).count()
-        failing = Due.objects.filter(attempts__gt=0).count()
+        waiting = WorkItem.objects.filter(due_at__lte=workqueue.database_now()).count()
+        failing = WorkItem.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
         yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
         yield GaugeMetricFamily(

@@ -18,8 +18,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DEBUG = env.boolean("DEBUG", False)
 GPU_PORTAL_LOCAL = env.boolean("GPU_PORTAL_LOCAL", False)  # a checkout on one's own machine, over plain HTTP
 SECRET_KEY = env.text("SECRET_KEY", get_random_secret_key()) if DEBUG else env.required("SECRET_KEY")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
+ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS", [])
 PORTAL_URL = env.text("PORTAL_URL", "http://127.0.0.1:8000")  # as people reach it, for links in messages
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
@@ -82,6 +82,7 @@ INSTALLED_APPS = [
     "portal.core",
     "portal.workqueue",
     "portal.audit",
+    "portal.clusters",
     "portal.tenants",
     "portal.api",
     "quotas.catalog",
@@ -95,7 +96,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
-    "portal.http.middleware.came_from",
+    "portal.http.middleware.record_channel",
     "portal.http.middleware.body_limit",
     "portal.http.middleware.AnswerBusy",
     "django.contrib.sessions.middleware.SessionMiddleware",

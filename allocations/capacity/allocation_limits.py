@@ -1,7 +1,7 @@
-"""How many allocations a project, and each person in it, may have: live ones, and apart from them scheduled ones.
+"""How many allocations a project, and each person in it, may have: live ones, and separately scheduled ones.
 
-A live allocation has a number of the project's. A scheduled one has none before its start, so it takes no live one's
-place.
+A live allocation has a number of the project's. A scheduled one has none before its start, so it does not count as
+live.
 """
 
 from typing import NamedTuple
@@ -16,17 +16,17 @@ from portal.tenants.models import Project, User
 Limits = tuple[AllocationLimit, ...]
 
 
-class Applying(NamedTuple):
+class ApplicableLimits(NamedTuple):
     """The limits on one more allocation: on one that starts now, and on one that starts later."""
 
     live: Limits
     scheduled: Limits
 
 
-def applying(project: Project, user: User) -> Applying:
-    """The limits of the project and of the person in it, with what is used of each. One query.
+def applicable_limits(project: Project, user: User) -> ApplicableLimits:
+    """Return the limits of the project and of the person in it, with the use of each. One query.
 
-    Whoever acts upon them holds the advisory lock ``live`` of the project.
+    Callers that act on them hold the advisory lock ``live`` of the project.
     """
     rows = Allocation.objects.filter(project=project, ended_at=None).order_by()
     live, own = Q(number__isnull=False), Q(requested_by=user)
@@ -36,7 +36,7 @@ def applying(project: Project, user: User) -> Applying:
         scheduled=Count("pk", filter=~live),
         own_scheduled=Count("pk", filter=~live & own),
     )
-    return Applying(
+    return ApplicableLimits(
         live=(
             AllocationLimit("project", is_scheduled=False, limit=LIVE_PER_PROJECT, used=used["live"]),
             AllocationLimit("member", is_scheduled=False, limit=settings.LIVE_PER_MEMBER, used=used["own_live"]),

@@ -1,4 +1,4 @@
-"""Cards and the slices they are asked for, as plain facts. Pure."""
+"""GPUs and the slices requested of them, as plain types. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,10 @@ Occupancy = frozenset[Placement] | None
 
 @dataclass(frozen=True)
 class Card:
-    """A card that Kubernetes names. ``taken`` are its devices that claims have, one that serves several claims once for
-    each; ``parts`` the MIG devices made on it beforehand, with their profiles. ``blocked`` cards of its node cannot
-    have their share of CPU, memory or pods: of what is free there, that much cannot be used."""
+    """A GPU that Kubernetes names. ``taken`` are its devices that claims have, a shared one once for each claim;
+    ``parts`` the MIG devices made on it beforehand, with their profiles. ``blocked``: so many of the node's cards
+    cannot have their share of CPU, memory or pods, so that much of what is free cannot be used.
+    """
 
     node: str
     name: str
@@ -45,18 +46,18 @@ class SliceShape:
 
 
 def card_of(device: str) -> str:
-    """The card behind a DRA device's name: itself, or the one that a MIG device was cut from."""
+    """Return the card of a DRA device's name: itself, or the one that a MIG device was cut from."""
     return device.partition("-mig-")[0]
 
 
 def occupancy(geometry: Geometry, card: Card) -> Occupancy:
-    """The placements of the card's MIG devices that somebody has; None when it is the whole card, or may be."""
+    """Return the placements of the card's MIG devices that are in use; None if the whole card is, or may be."""
     places = [layouts.known_placement(geometry, device) for device in card.taken]
     return None if None in places else frozenset(place for place in places if place is not None)
 
 
 def group_of(card: Card, constraints: Collection[str], *, spread: bool) -> tuple[str, ...] | None:
-    """What one request's slices have in common with others of the card; None for a card that none may be on."""
+    """Return the group of cards that one request's slices must be in; None for a card that none may be on."""
     if SAME_CLIQUE in constraints and not card.clique:
         return None
     if SAME_PCIE_ROOT in constraints and not card.pcie_root:

@@ -1,4 +1,4 @@
-"""What limits that the portal counts itself leave to a team, a project and a person."""
+"""The limits that the portal counts, and what they leave to a team, a project and a person."""
 
 from collections.abc import Collection
 from fractions import Fraction
@@ -23,18 +23,18 @@ class CountedLimits:
         project: Project | None = None,
     ) -> None:
         self._quotas = quotas
-        self.rows: list[Limit] = list(counting.applying(teams, quotas.above(teams), user, project))
+        self.rows: list[Limit] = list(counting.applicable_limits(teams, quotas.above(teams), user, project))
 
     def applies(self, limit: Limit, team: Team) -> bool:
-        """Whether it is the team's, of a department above it, or of somebody or something in the team."""
+        """Return whether the limit is the team's, a department's above it, or of a member or project of the team."""
         is_below = limit.department_id is None or limit.department_id in self._quotas.above([team])
         return limit.team_id in (None, team.pk) and is_below
 
     def in_slices(self, team: Team, per_slice: ResourceDemand) -> list[Counted]:
-        """The limits that apply to the team, in slices that each take ``per_slice``."""
+        """Return the limits that apply to the team, in slices that each take ``per_slice``."""
         found = []
         for limit in self.rows:
-            amount = per_slice.of(limit)
+            amount = per_slice.in_unit_of(limit)
             if amount and self.applies(limit, team):
                 most = limit.nominal // amount
                 left = max(Fraction(0), limit.nominal - limit.units_used) // amount

@@ -1,4 +1,4 @@
-"""On which cards an allocation's slices do the least harm: what its claims ask the scheduler for. Pure."""
+"""Chooses the GPUs on which an allocation's slices cost others least, which its claims then request. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,13 +16,12 @@ Group = tuple[str, ...]
 def choose_devices(
     devices: FlavorDevices, profile: str, count: int, constraints: Collection[str], *, spread: bool
 ) -> tuple[Card, ...] | None:
-    """The card of each MIG slice, so that the fewest large instances are lost; None when they do not fit.
+    """Return the card of each MIG slice, so that the fewest large instances are lost; None if they do not fit.
 
     1. Cards are grouped as the request's constraints require: by node, or by card, PCIe root or clique.
-    2. In each group slice after slice goes to the card that loses least (``layouts.best_card``), where the
-       scheduler will put it on the first placement that is free. A node where not all of them can have their share
-       is left out.
-    3. The group whose slices cost least is taken; equal ones: the fuller, then the first by name.
+    2. In each group each slice goes to the card that loses least (``layouts.best_card``), where the scheduler will put
+       it on the first free placement. A node on which not all of them can have their share is left out.
+    3. The group whose slices cost least is taken; of equal ones the fuller, then the first by name.
     """
     if devices.geometry is None:
         return None
@@ -41,9 +40,10 @@ def choose_devices(
 
 
 def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> FlavorDevices:
-    """The cards as they will be once the scheduler has placed pending slices, each (profile, card's UUID).
+    """Return the cards as they will be once the scheduler has placed pending slices, each (profile, card's UUID).
 
-    A slice that finds no placement on its card will not stay there, and is left out."""
+    A slice without a free placement on its card will not stay there, and is left out.
+    """
     if devices.geometry is None:
         return devices
     there = dict(devices.occupied)
@@ -59,7 +59,7 @@ def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> 
 def best_clique(
     devices: FlavorDevices, shape: SliceShape, count: int, constraints: Collection[str], *, spread: bool
 ) -> str:
-    """The clique with the most room, of those that take the request now or else ever; "" when none would."""
+    """Return the clique with the most room, of those that take the request now or else ever; "" if none does."""
     for empty in (False, True):
         rooms = {
             name: devices.of_clique(name).max_colocated(shape, constraints, spread=spread, empty=empty)

@@ -1,13 +1,13 @@
-"""The devices of a flavor that claims choose from, as mirrored: three queries, however many there are."""
+"""The devices of a flavor that claims choose from, as mirrored, in three queries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from allocations.claims import published, units, vocabulary
+from allocations.claims import device_schema, published, units
+from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.fit import Fleet
 from allocations.claims.model import PRODUCT
 from allocations.claims.units import DeviceDemand, DeviceDemands
-from allocations.claims.vocabulary import Vocabulary
 from allocations.domain.objects import Slice
 from allocations.models import MirrorObject
 from quotas.catalog.dra import as_label
@@ -16,11 +16,11 @@ from quotas.catalog.models import Flavor, Kind, Node, Offering
 
 @dataclass(frozen=True)
 class DeviceInventory:
-    """``fleet`` is on all nodes of the flavor; ``usable`` are those that take pods now."""
+    """``fleet`` is on all nodes of the flavor; ``usable`` are the nodes that take pods now."""
 
     fleet: Fleet
     usable: frozenset[str]
-    words: Vocabulary
+    schema: DeviceSchema
     demands: DeviceDemands
 
     @property
@@ -28,20 +28,23 @@ class DeviceInventory:
         return replace(self.fleet, devices=tuple(d for d in self.fleet.devices if d.node in self.usable))
 
 
-def of(flavor: Flavor) -> DeviceInventory:
-    """What the flavor's nodes publish, what claims have of it, and what each kind of device takes of its pools."""
+def of_flavor(flavor: Flavor) -> DeviceInventory:
+    """Return what the flavor's nodes publish, what claims have of it, and what each kind of device takes of
+    its pools.
+    """
     nodes = dict(Node.objects.filter(flavor=flavor, present=True).values_list("name", "ready"))
-    slices = MirrorObject.objects.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
-    claims = MirrorObject.objects.filter(kind="ResourceClaim").exclude(facts__devices=[])
+    there = MirrorObject.objects.filter(cluster=flavor.cluster_id)
+    slices = there.filter(kind="ResourceSlice", facts__node__in=list(nodes)).order_by("name")
+    claims = there.filter(kind="ResourceClaim").exclude(facts__devices=[])
     found = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
     own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     usable = frozenset(name for name, is_ready in nodes.items() if is_ready)
-    return DeviceInventory(replace(found, devices=own), usable, vocabulary.of(own), _demands(flavor))
+    return DeviceInventory(replace(found, devices=own), usable, device_schema.of_devices(own), _demands(flavor))
 
 
 def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
-    """What the devices given take of the flavor's pools beyond what the lease counts, in words; "" when nothing."""
-    inventory = of(flavor)
+    """Return a sentence about what the allocated devices take beyond what the lease counts; "" if nothing."""
+    inventory = of_flavor(flavor)
     published = {(device.node, device.name): device for device in inventory.fleet.devices}
     known = [
         (published[one.node, one.device], int(one.consumed.get("shares", 1)))

@@ -1,6 +1,6 @@
-"""The cards of flavors by DRA, with what is held of them now, in a fixed number of queries.
+"""The GPUs of DRA flavors with their current use, in a fixed number of queries.
 
-What claims have is read from the mirror, whoever made them; so it is neither late nor blind to others' use.
+Use is read from the claims in the mirror, whoever created them, so foreign use is included.
 """
 
 import json
@@ -26,7 +26,7 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 CLIQUE = "nvidia.com/gpu.clique"
 ATTRIBUTES = tuple(f"attributes__{name}" for name in ("type", "profile", "parentUUID", PCIE_ROOT))
 TAKEN = """
-    SELECT device ->> 'pool' AS node, device ->> 'device' AS device
+    SELECT claim.cluster_id, device ->> 'pool' AS node, device ->> 'device' AS device
     FROM allocations_mirrorobject AS claim, jsonb_array_elements(claim.facts -> 'devices') AS device,
          generate_series(1, coalesce((device -> 'consumed' ->> 'shares')::int, 1))
     WHERE claim.kind = 'ResourceClaim' AND device ->> 'driver' = %(driver)s
@@ -36,12 +36,12 @@ TAKEN = """
 # have, and would join them row by row.
 STATES = f"""
     WITH taken AS ({TAKEN}), part AS (
-        SELECT device.flavor_id, node.name AS node, node.blocked_gpus, device.name AS device, device.attributes,
-               false AS is_taken
+        SELECT device.flavor_id, node.cluster_id, node.name AS node, node.blocked_gpus, device.name AS device,
+               device.attributes, false AS is_taken
         FROM catalog_device AS device JOIN catalog_node AS node ON node.id = device.node_id
         WHERE device.flavor_id = ANY(%(flavors)s) AND device.healthy AND device.present
           AND node.ready AND node.present AND node.tainted
-        UNION ALL SELECT NULL, node, 0, device, NULL, true FROM taken
+        UNION ALL SELECT NULL, cluster_id, node, 0, device, NULL, true FROM taken
     ), card AS (
         SELECT max(flavor_id) AS flavor_id, max(blocked_gpus) AS blocked_gpus,
                CASE WHEN max(blocked_gpus) > 0 THEN node ELSE '' END AS node,
@@ -49,7 +49,7 @@ STATES = f"""
                         FILTER (WHERE attributes ->> 'type' = 'mig'), '{{}}') AS parts,
                coalesce(array_agg(split_part(device, '-mig-', 2) ORDER BY device)
                         FILTER (WHERE is_taken), '{{}}') AS taken
-        FROM part GROUP BY part.node, split_part(device, '-mig-', 1)
+        FROM part GROUP BY part.cluster_id, part.node, split_part(device, '-mig-', 1)
     )
     SELECT flavor_id, parts::text, taken, node, blocked_gpus, count(*)
     FROM card WHERE flavor_id IS NOT NULL GROUP BY 1, 2, 3, 4, 5
@@ -57,14 +57,14 @@ STATES = f"""
 
 
 def slice_shape(offering: Offering) -> SliceShape:
-    """A slice of the offering; needs the flavor."""
+    """Return the shape of a slice of the offering; needs the flavor."""
     return SliceShape(offering.kind, offering.profile, offering.replicas)
 
 
-def of(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
-    """Cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
+def of_flavors(flavors: Iterable[Flavor], *, cliques: bool = False) -> dict[int, FlavorDevices]:
+    """Return the cards by flavor id: healthy ones of usable nodes. ``cliques`` reads the nodes' too, by one query more.
 
-    Nothing is read before it is asked for: by one query how many cards are in which state, by two more each card.
+    Queries run when needed: one for the number of cards in each state, two more for each card.
     """
     by_id = {flavor.pk: flavor for flavor in flavors}
     states, each = cache(lambda: _states(by_id)), cache(lambda: _each(by_id, cliques=cliques))
@@ -106,14 +106,16 @@ def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
     # Of the attributes only what decides, as text: to read all of every card took longer than everything else here.
     rows = Device.objects.filter(
         flavor__in=list(found), healthy=True, present=True, node__ready=True, node__present=True, node__tainted=True
-    ).values_list("flavor_id", "node__name", "node__blocked_gpus", "name", "uuid", *map(KT, ATTRIBUTES))
-    parts: dict[tuple[int, str, str], list[_Published]] = defaultdict(list)
-    blocked: dict[str, Fraction] = {}
-    for flavor, node, blocked_gpus, *published_ in rows.order_by():
+    ).values_list(
+        "flavor_id", "node__cluster", "node__name", "node__blocked_gpus", "name", "uuid", *map(KT, ATTRIBUTES)
+    )
+    parts: dict[tuple[int, str, str, str], list[_Published]] = defaultdict(list)
+    blocked: dict[tuple[str, str], Fraction] = {}
+    for flavor, cluster, node, blocked_gpus, *published_ in rows.order_by():
         one = _Published(*published_)
-        blocked[node] = Fraction(blocked_gpus)
-        parts[flavor, node, card_of(one.name)].append(one)
-    for (flavor, node, name), devices in parts.items():
+        blocked[cluster, node] = Fraction(blocked_gpus)
+        parts[flavor, cluster, node, card_of(one.name)].append(one)
+    for (flavor, cluster, node, name), devices in parts.items():
         first = min(devices)
         found[flavor].append(
             Card(
@@ -121,10 +123,10 @@ def _each(flavors: Iterable[int], *, cliques: bool) -> dict[int, list[Card]]:
                 name=name,
                 uuid=first.parent_uuid or first.uuid,
                 pcie_root=first.pcie_root or "",
-                clique=clique_of.get(node, ""),
-                taken=tuple(sorted(taken.get((node, name), ()))),
+                clique=clique_of.get((cluster, node), ""),
+                taken=tuple(sorted(taken.get((cluster, node, name), ()))),
                 parts={one.name: one.profile or "" for one in devices if one.type == "mig"},
-                blocked=blocked[node],
+                blocked=blocked[cluster, node],
             )
         )
     return found
@@ -141,22 +143,23 @@ class _Published(NamedTuple):
     pcie_root: str | None
 
 
-def _taken() -> dict[tuple[str, str], list[str]]:
-    """Devices that claims have, by node and card."""
-    taken: dict[tuple[str, str], list[str]] = defaultdict(list)
+def _taken() -> dict[tuple[str, str, str], list[str]]:
+    """Return the devices that are allocated to claims, by cluster, node and card."""
+    taken: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(TAKEN, {"driver": DRA_DRIVER})
-        for node, device in cursor.fetchall():
-            taken[node, card_of(device)].append(device)
+        for cluster, node, device in cursor.fetchall():
+            taken[cluster, node, card_of(device)].append(device)
     return taken
 
 
-def clique_of(nodes: Iterable[str]) -> str:
-    """The clique that the nodes are in; "" where none says."""
+def clique_of(cluster: str, nodes: Iterable[str]) -> str:
+    """Return the NVLink clique of these nodes of a cluster; "" if no device publishes one."""
     known = _cliques()
-    return next((known[node] for node in sorted(nodes) if node in known), "")
+    return next((known[cluster, node] for node in sorted(nodes) if (cluster, node) in known), "")
 
 
-def _cliques() -> dict[str, str]:
-    nodes = MirrorObject.objects.filter(kind="Node").values_list("name", "facts__labels")
-    return {name: labels[CLIQUE] for name, labels in nodes if labels and labels.get(CLIQUE)}
+def _cliques() -> dict[tuple[str, str], str]:
+    """Return the NVLink cliques by cluster and node."""
+    nodes = MirrorObject.objects.filter(kind="Node").values_list("cluster", "name", "facts__labels")
+    return {(cluster, name): labels[CLIQUE] for cluster, name, labels in nodes if labels and labels.get(CLIQUE)}

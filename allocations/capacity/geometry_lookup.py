@@ -1,4 +1,4 @@
-"""Which geometry the cards of a flavor have: what its driver publishes of them, else the table of their product."""
+"""The MIG geometry of a flavor: as its driver publishes it, else the table of its product."""
 
 from quotas.catalog import published
 from quotas.catalog.mig_tables import Geometry, geometry_of

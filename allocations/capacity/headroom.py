@@ -1,4 +1,4 @@
-"""What teams can get now: the least of what the fleet has free, their quotas leave, and counted limits leave."""
+"""Headroom of teams: the least of what the fleet has free, their quotas leave, and counted limits leave."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from quotas.limits.counting import ResourceDemand
 @dataclass(frozen=True)
 class TeamHeadroom:
     """One team's headroom of an offering, in slices. ``limit`` is its own quota, ``most`` that with all it could ever
-    borrow; ``can_borrow`` is the part of ``can_get_now`` that others would lend."""
+    borrow; ``can_borrow`` is the part of ``can_get_now`` that others would lend.
+    """
 
     limit: int
     used: int
@@ -28,9 +29,9 @@ class TeamHeadroom:
 
 
 class Availability:
-    """Capacity, quotas and counted limits, read once: for ``teams``, and for one ``user`` and ``project`` of theirs.
+    """Capacity, quotas and counted limits, read once for ``teams``, and for one ``user`` and ``project`` of theirs.
 
-    ``cliques``: NVLink cliques will be needed.
+    ``cliques``: read NVLink cliques too.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Availability:
         constraints: Collection[str] = (),
         per_slice: ResourceDemand | None = None,
     ) -> AdmissionInput:
-        """A request of ``count`` slices as the rules read it; ``per_slice`` is what one takes, where it is a claim."""
+        """Return the input of the admission rules for a request of ``count`` slices; ``per_slice`` is what one takes of
+        a claim.
+        """
         team = project.team
         capacity, quota = self.fleet.capacity(offering), self.quotas.of_team(team, offering)
         return AdmissionInput(

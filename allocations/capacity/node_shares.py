@@ -1,6 +1,6 @@
 """CPU, memory and pods of its node that go with an allocation.
 
-No query, given the relations of ``spec_of_row.rows()``.
+Needs no query, given the relations of ``spec_of_row.rows()``.
 """
 
 from fractions import Fraction
@@ -13,12 +13,12 @@ from quotas.catalog.node_shares import NodeShare, of_claim
 
 
 def node_share(row: Allocation) -> NodeShare:
-    """What goes with all its slices together; false where no node has told what it has."""
+    """Return what goes with all its slices together; false if no node has reported its capacity."""
     return of_request(row.offering, row.count, CustomClaim.of_column(row.claim))
 
 
 def of_request(offering: Offering, count: int, claim: CustomClaim | None) -> NodeShare:
-    """What goes with so many slices; ``claim`` is for offerings of kind claim."""
+    """Return what goes with so many slices; ``claim`` is for offerings of kind claim."""
     if offering.kind != Kind.CLAIM or claim is None or claim.built is None:
         return offering.node_share.times(count)
     return of_claim(offering.flavor.per_card, _claim_part(claim.built, offering))

@@ -1,4 +1,4 @@
-"""Offerings with their pools, and what slices and claims take of these."""
+"""Offerings with their pools, and what slices and claims take of them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
-"""Which slices still fit on a flavor's cards, and how many of them one request can have. Pure.
+"""Computes which slices still fit on a flavor's cards, and how many of them one request can have. Pure.
 
-By dynamic MIG a card is cut on demand, so what fits depends on where its instances are placed
+With dynamic MIG a card is divided on demand, so what fits depends on where its instances are placed
 (``quotas.catalog.layouts``), not only on how much of it is left.
 """
 
@@ -22,9 +22,9 @@ EMPTY: Occupancy = frozenset()
 class FlavorDevices:
     """The cards of one flavor, and what fits on them.
 
-    ``cards`` may be a function, which is called when cards are first needed one by one. How much fits in all does not
-    need that: ``states`` returns a card for each state that cards are in, with the number of such cards. ``part_of``
-    returns which part of a card a profile is that was cut beforehand.
+    ``cards`` may be a function, which is called only if single cards are needed. Totals need ``states`` only, which
+    returns one card for each state, with the number of such cards. ``part_of`` returns which part of a card a profile
+    is that was made beforehand.
     """
 
     def __init__(
@@ -65,7 +65,9 @@ class FlavorDevices:
         return FlavorDevices(self.cards, self.geometry, occupied, part_of=self._part_of)
 
     def total(self, shape: SliceShape, *, empty: bool = False) -> int:
-        """How many slices fit, each with its share of its node; with ``empty`` how many would, did nobody use any."""
+        """Return how many slices fit, each with its share of its node; with ``empty`` how many would on an
+        idle fleet.
+        """
         rooms: Counter[str] = Counter()
         for card, there, count in self._states:
             room = self._room(shape, card, EMPTY if empty else there, empty=empty)
@@ -76,7 +78,9 @@ class FlavorDevices:
     def max_colocated(
         self, shape: SliceShape, constraints: Collection[str], *, spread: bool, empty: bool = False
     ) -> int:
-        """The most slices that one request can get at once under its constraints; with ``empty`` if nobody used any."""
+        """Return the most slices that one request can get at once under its constraints; with ``empty`` on an idle
+        fleet.
+        """
         rooms: Counter[tuple[tuple[str, ...], str]] = Counter()
         for card in self.cards:
             if (group := group_of(card, constraints, spread=spread)) is not None:

@@ -1,4 +1,4 @@
-"""What queues use of the quotas that Kueue keeps, and what these leave to teams."""
+"""Usage of the quotas that Kueue enforces, and what they leave to teams."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Counting limits anew that the portal counts itself, from the allocations of their holders."""
+"""Recomputes counted limits from the allocations of their holders."""
 
 from uuid import UUID
 
@@ -10,23 +10,25 @@ from allocations.models import Allocation
 from portal.core.locks import advisory_lock
 from portal.tenants.models import Department, Membership, Project, Team
 from quotas.limits import counting, selectors, services
-from quotas.limits.models import KEPT_BY_KUEUE, Limit
+from quotas.limits.models import ENFORCED_BY_KUEUE, Limit
 from quotas.limits.services import Holder
 
 RELATIONS = ("project__team__department", "offering__flavor", "offering__pool", "requested_by")
 
 
 def recount_departments() -> None:
-    """Count anew the limits of departments: a team, or another department, has come or gone."""
-    counted = Limit.objects.filter(department__isnull=False).exclude(KEPT_BY_KUEUE)
+    """Recompute the limits of departments after a team or department moved."""
+    counted = Limit.objects.filter(department__isnull=False).exclude(ENFORCED_BY_KUEUE)
     _recount(counted.select_related("department", "pool", "offering", "flavor"))
 
 
-def recount_those_of(row: Allocation) -> None:
-    """Count anew the limits on an allocation that is there without having been asked for."""
+def recount_limits_on(row: Allocation) -> None:
+    """Recompute the limits on an allocation that exists without a request, such as one recovered from its lease."""
     team = row.project.team
     with transaction.atomic(), advisory_lock("limits"):
-        _recount(counting.applying([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project))
+        _recount(
+            counting.applicable_limits([team], selectors.quota_snapshot().above([team]), row.requested_by, row.project)
+        )
 
 
 def _recount(limits: QuerySet[Limit]) -> None:
@@ -35,16 +37,16 @@ def _recount(limits: QuerySet[Limit]) -> None:
         return
     index = OfferingIndex()
     for limit in rows:
-        counting.recount(limit, uses(index, services.parties(limit)[0]))
+        counting.recount(limit, demands(index, services.holder_and_scope(limit)[0]))
 
 
-def uses(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
-    """What each of the holder's allocations takes."""
+def demands(index: OfferingIndex, holder: Holder) -> list[tuple[UUID, counting.ResourceDemand]]:
+    """Return the demand of each of the holder's allocations."""
     return [(row.pk, index.demand_of(row)) for row in live_allocations(holder)]
 
 
 def live_allocations(holder: Holder) -> list[Allocation]:
-    """The holder's allocations that have not ended, the oldest first."""
+    """Return the holder's allocations that have not ended, the oldest first."""
     rows = Allocation.objects.select_related(*RELATIONS).filter(ended_at=None).order_by("created_at")
     match holder:
         case Membership():

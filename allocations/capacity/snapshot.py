@@ -1,4 +1,4 @@
-"""What the fleet has of each offering, and what of it is free."""
+"""The fleet's total and free capacity of each offering."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class CapacitySnapshot:
     def __init__(self, usage: CurrentUsage | None = None, *, cliques: bool = False) -> None:
         self._usage = usage or CurrentUsage()
         named = [flavor for flavor in self._usage.index.flavors() if flavor.path in NAMING_PATHS]
-        self._devices = flavor_devices.of(named, cliques=cliques)
+        self._devices = flavor_devices.of_flavors(named, cliques=cliques)
 
     def capacity(self, offering: Offering) -> Capacity:
         pool, held = offering.pool, self._usage.held.get(offering.key, 0)

@@ -1,4 +1,4 @@
-"""What allocations and tenants' own Jobs hold and have reserved now; each kind is read once, when first needed."""
+"""What allocations and tenants' own Jobs hold and have reserved now, each read once when needed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -72,10 +72,15 @@ class CurrentUsage:
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
-        """What workloads that are no leases of the portal have reserved, by queue, flavor and resource."""
+        """Return what workloads other than the portal's leases have reserved, by queue, flavor and resource. Only
+        flavors with offerings count, in their cluster: another cluster may have flavors of the same name that are
+        not the portal's.
+        """
+        flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
         rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
         found: Counter[tuple[str, str, str]] = Counter()
-        for queue, usage in rows.values_list("facts__cluster_queue", "facts__usage"):
+        for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
             for flavor, amounts in (usage or {}).items() if queue else ():
-                found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
+                if (cluster, flavor) in flavors:
+                    found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
         return found

@@ -1,7 +1,7 @@
-"""The least of its cards' memory that a claim can be given, which is what its share of CPU and memory follows. Pure.
+"""The least GPU memory that a claim can be given, which determines its share of CPU and memory. Pure.
 
-Nobody knows beforehand which devices the scheduler will choose. The lease counts the largest (``units``); promised of a
-node is what goes with the smallest, since beside a small device others get what goes with the rest of its card.
+The scheduler chooses the devices later. The lease counts the largest (``units``); the node share is that of the
+smallest, since beside a small device others get what goes with the rest of its card.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from allocations.claims.model import Choice, Claim, Device
 from allocations.claims.units import DeviceDemands
 
 
-def least(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
+def min_card_part(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
     """Cards' memory that the claim takes at least: 2 for two whole cards, 1/8 for a card or one eighth of one."""
     return sum((_of_request(request.choices, devices, demands) for request in claim.requests), Fraction(0))
 
@@ -29,7 +29,7 @@ def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands
         return Fraction(0)
     by_node: dict[str, list[Fraction]] = defaultdict(list)
     for device in matching(choice, devices):
-        if demand := demands.of(device):
+        if demand := demands.for_device(device):
             by_node[device.node].append(demand.part * (shares(choice) if device.shareable else 1))
     if choice.count is not None:
         return min((min(parts) * choice.count for parts in by_node.values()), default=None)

@@ -17,7 +17,7 @@ from quotas.catalog import quantities
 FIELDS = tuple(each.name for each in fields_of(Sharing))
 MPS_FIELDS = ("active_thread_percentage", "pinned_memory_limit", "per_device_pinned_memory_limit")
 MAX_DEVICES = 128
-LEAST_LIMIT = 2**20
+MIN_MEMORY_LIMIT = 2**20
 """The driver hands limits on in whole MiB and refuses zero."""
 
 
@@ -64,7 +64,7 @@ def _limit(given: Any, path: str, errors: Errors) -> str | None:
     if given is None:
         return None
     try:
-        enough = isinstance(given, str) and quantities.value(given) >= LEAST_LIMIT
+        enough = isinstance(given, str) and quantities.value(given) >= MIN_MEMORY_LIMIT
     except ValueError as error:
         errors.add(path, f"{error}.")
         return None

@@ -1,4 +1,4 @@
-"""Why a claim can never be held, and what could be: in words, from the devices that are published. Pure."""
+"""Diagnoses claims that can never be allocated, with what would work instead. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
     for request in claim.requests:
         if not any(meets(device, choice) for choice in request.choices for device in empty.devices):
             return _unmet(request.choices[0], empty.devices)
-    for index, alone in fit.each_alone(claim):
+    for index, alone in fit.single_requests(claim):
         if fit.fits(alone, empty) is Answer.NO:
             return _too_many(alone, claim.requests[index].path, empty)
     for constraint in claim.constraints:
@@ -93,7 +93,7 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
             "Ask for whole GPUs, or for a number of devices.",
         )
     asked = max(choice.count or 1 for choice in choices)
-    most = fit.most_of(alone, 0, empty)
+    most = fit.max_count(alone, 0, empty)
     return Infeasible(
         path,
         f"A claim is on one node, and no node can give {asked} of these at once.",
@@ -104,7 +104,7 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
 
 
 def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
-    counts = [fit.most_of(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
+    counts = [fit.max_count(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
     most = max(counts, default=0)
     what = "each with another" if distinct else "all with the same"
     asked = sum(request.choices[0].count or 1 for request in claim.requests)

@@ -1,8 +1,8 @@
-"""Whether published devices can hold a claim: on some node, by the scheduler's own way of trying. Pure.
+"""Tests whether published devices can satisfy a claim on some node, by the scheduler's own search. Pure.
 
-Devices are tried in published order, requests and alternatives in theirs, going back where it leads nowhere, as the
-allocator of kube-scheduler does (k8s.io/dynamic-resource-allocation, structured). It ends after ``STEPS`` trials:
-then nobody knows, and the scheduler is left to say. An operator's own CEL is not evaluated: a yes may be too kind.
+Devices are tried in published order, requests and alternatives in theirs, with backtracking, as kube-scheduler's
+allocator does (k8s.io/dynamic-resource-allocation, structured). After ``STEPS`` trials the answer is unknown, and the
+scheduler decides. An operator's own CEL is not evaluated, so a yes may be wrong.
 """
 
 from bisect import bisect_left
@@ -234,7 +234,7 @@ def _concerns(constraint: Constraint, request: Request, choice: Choice) -> bool:
     )
 
 
-def most_of(claim: Claim, index: int, fleet: Fleet) -> int:
+def max_count(claim: Claim, index: int, fleet: Fleet) -> int:
     """The largest count with which the claim's request of that index would fit, all else as it is; 0 when none does."""
     request = claim.requests[index]
     asked = max((choice.count or 1 for choice in request.choices), default=1)
@@ -253,7 +253,7 @@ def without(claim: Claim, dropped: Iterable[Constraint]) -> Claim:
     return replace(claim, constraints=tuple(constraint for constraint in claim.constraints if constraint not in gone))
 
 
-def each_alone(claim: Claim) -> Iterator[tuple[int, Claim]]:
+def single_requests(claim: Claim) -> Iterator[tuple[int, Claim]]:
     """Every request as a claim of its own, without what binds it to others."""
     for index, request in enumerate(claim.requests):
         yield index, replace(claim, requests=(request,), constraints=())

@@ -6,6 +6,7 @@ from typing import Any
 
 from allocations.claims import config, values
 from allocations.claims.cel import OPERATORS
+from allocations.claims.device_schema import AttributeInfo, DeviceSchema, problem
 from allocations.claims.model import (
     CLASSES,
     MAX_DEVICES,
@@ -21,7 +22,6 @@ from allocations.claims.model import (
     qualified,
 )
 from allocations.claims.reading import Errors, Node
-from allocations.claims.vocabulary import Vocabulary, Word, problem
 from quotas.catalog import quantities
 
 MAX_ITEMS = 32
@@ -30,7 +30,7 @@ MAX_CHOICES = 8
 MAX_TOLERATIONS = 16
 MAX_CONDITIONS = 14
 MAX_CEL = 2
-LONGEST_CEL = 10 * 1024
+MAX_CEL_LENGTH = 10 * 1024
 EFFECTS = ("", "NoSchedule", "NoExecute")
 CHOICE = ("device", "count", "profile", "attributes", "capacities", "capacity", "tolerations", "cel")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -41,18 +41,18 @@ _KEY = re.compile(rf"((?=.{{1,253}}/)({_DOMAIN})/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0
 ORDERED = frozenset({"int", "version", "quantity"})
 
 
-def parse(document: Any, words: Vocabulary, *, path: str = "claim") -> Claim:
+def parse(document: Any, schema: DeviceSchema, *, path: str = "claim") -> Claim:
     """The claim of the document; raises Invalid with what is wrong, by path as in ``claim.requests[0].count``."""
     errors = Errors()
     node = Node(document, path, errors, ("requests", "constraints", "config"))
-    requests = node.each("requests", MAX_ITEMS, lambda item, at: _request(item, at, errors, words))
+    requests = node.each("requests", MAX_ITEMS, lambda item, at: _request(item, at, errors, schema))
     if node.is_object and not requests and node.at("requests") not in errors.found:
         node.error("requests", "Give at least one request.")
     _check_names(requests, errors)
     claim = Claim(
         requests=tuple(requests),
         constraints=tuple(
-            node.each("constraints", MAX_ITEMS, lambda item, at: _constraint(item, at, errors, words, requests))
+            node.each("constraints", MAX_ITEMS, lambda item, at: _constraint(item, at, errors, schema, requests))
         ),
         config=tuple(node.each("config", MAX_ITEMS, lambda item, at: _config(item, at, errors, requests))),
     )
@@ -78,26 +78,26 @@ def _check_names(requests: list[Request], errors: Errors) -> None:
                 errors.add(f"{choice.path}.name", f"Another alternative is named {choice.name}.")
 
 
-def _request(document: Any, path: str, errors: Errors, words: Vocabulary) -> Request:
+def _request(document: Any, path: str, errors: Errors, schema: DeviceSchema) -> Request:
     has_list = isinstance(document, Mapping) and document.get("alternatives") is not None
     index = path[path.rindex("[") + 1 : -1]
     if not has_list:
         node = Node(document, path, errors, ("name", *CHOICE, "admin_access", "alternatives"))
         name = _name(node, f"slice-{index}")
-        return Request(path, name, (_choice(node, name, words),))
+        return Request(path, name, (_choice(node, name, schema),))
     node = Node(document, path, errors, ("name", "alternatives"))
     choices = node.each(
         "alternatives",
         MAX_CHOICES,
-        lambda item, at: _alternative(Node(item, at, errors, ("name", *CHOICE)), words),
+        lambda item, at: _alternative(Node(item, at, errors, ("name", *CHOICE)), schema),
     )
     if not choices:
         node.error("alternatives", "Give at least one, the best first.")
     return Request(path, _name(node, f"slice-{index}"), tuple(choices), is_list=True)
 
 
-def _alternative(node: Node, words: Vocabulary) -> Choice:
-    return _choice(node, _name(node, f"choice-{node.path[node.path.rindex('[') + 1 : -1]}"), words)
+def _alternative(node: Node, schema: DeviceSchema) -> Choice:
+    return _choice(node, _name(node, f"choice-{node.path[node.path.rindex('[') + 1 : -1]}"), schema)
 
 
 def _name(node: Node, default: str) -> str:
@@ -108,21 +108,21 @@ def _name(node: Node, default: str) -> str:
     return name
 
 
-def _choice(node: Node, name: str, words: Vocabulary) -> Choice:
+def _choice(node: Node, name: str, schema: DeviceSchema) -> Choice:
     device = node.choice("device", tuple(CLASSES), "gpu")
-    if device not in words.devices and node.is_object:
-        node.error("device", f"There is no {device} here. Devices are: {', '.join(words.devices) or 'none'}.")
+    if device not in schema.devices and node.is_object:
+        node.error("device", f"There is no {device} here. Devices are: {', '.join(schema.devices) or 'none'}.")
     conditions = [
-        *_profile(node, device, words),
+        *_profile(node, device, schema),
         *node.each(
             "attributes",
             MAX_CONDITIONS,
-            lambda item, at: _condition(item, at, node.errors, words.attributes, "attribute"),
+            lambda item, at: _condition(item, at, node.errors, schema.attributes, "attribute"),
         ),
         *node.each(
             "capacities",
             MAX_CONDITIONS,
-            lambda item, at: _condition(item, at, node.errors, words.capacities, "capacity"),
+            lambda item, at: _condition(item, at, node.errors, schema.capacities, "capacity"),
         ),
     ]
     return Choice(
@@ -131,7 +131,7 @@ def _choice(node: Node, name: str, words: Vocabulary) -> Choice:
         device=device,
         count=_count(node),
         conditions=tuple(condition for condition in conditions if condition is not None),
-        capacity=_capacity(node, words),
+        capacity=_capacity(node, schema),
         tolerations=tuple(
             node.each("tolerations", MAX_TOLERATIONS, lambda item, at: _toleration(item, at, node.errors))
         ),
@@ -150,26 +150,28 @@ def _count(node: Node) -> int | None:
     return given
 
 
-def _profile(node: Node, device: str, words: Vocabulary) -> list[Condition]:
+def _profile(node: Node, device: str, schema: DeviceSchema) -> list[Condition]:
     profile = node.text("profile")
     if not profile:
         return []
     if device != "mig":
         node.error("profile", "A whole GPU has no profile; ask for device mig, or leave it out.")
-    elif profile not in words.profiles:
-        node.error("profile", f"No device here has this profile. There are: {', '.join(words.profiles) or 'none'}.")
+    elif profile not in schema.profiles:
+        node.error("profile", f"No device here has this profile. There are: {', '.join(schema.profiles) or 'none'}.")
     return [Condition(PROFILE, "string", "==", (profile,))]
 
 
-def _condition(document: Any, path: str, errors: Errors, words: Mapping[str, Word], what: str) -> Condition | None:
+def _condition(
+    document: Any, path: str, errors: Errors, attributes: Mapping[str, AttributeInfo], what: str
+) -> Condition | None:
     node = Node(document, path, errors, ("name", "operator", "value"))
     if not node.is_object:
         return None
     name, operator = node.text("name"), node.choice("operator", OPERATORS, "==")
-    if wrong := problem(name, words, what):
+    if wrong := problem(name, attributes, what):
         node.error("name", wrong)
         return None
-    type_ = words[qualified(name)].type
+    type_ = attributes[qualified(name)].type
     if operator in (">", ">=", "<", "<=") and type_ not in ORDERED:
         node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
     given = node.fields.get("value")
@@ -184,13 +186,13 @@ def _condition(document: Any, path: str, errors: Errors, words: Mapping[str, Wor
     return Condition(qualified(name), type_, operator, tuple(compared))
 
 
-def _capacity(node: Node, words: Vocabulary) -> dict[str, str]:
+def _capacity(node: Node, schema: DeviceSchema) -> dict[str, str]:
     taken: dict[str, str] = {}
     for name, amount in node.mapping("capacity").items():
         path = f"{node.at('capacity')}[{str(name)[:64]}]"
-        if wrong := problem(str(name), words.capacities, "capacity") or values.amount_problem(amount):
+        if wrong := problem(str(name), schema.capacities, "capacity") or values.amount_problem(amount):
             node.errors.add(path, wrong)
-        elif not words.shareable:
+        elif not schema.shareable:
             node.errors.add(
                 path, "Devices here serve one claim at a time, so no part of one can be taken; leave it out."
             )
@@ -223,8 +225,8 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
 def _cel(node: Node) -> tuple[str, ...]:
     found = node.texts("cel", MAX_CEL)
     for index, expression in enumerate(found):
-        if not expression.strip() or len(expression) > LONGEST_CEL or not values.is_text(expression):
-            node.error(f"cel[{index}]", f"Give 1 to {LONGEST_CEL} characters, all of them real ones.")
+        if not expression.strip() or len(expression) > MAX_CEL_LENGTH or not values.is_text(expression):
+            node.error(f"cel[{index}]", f"Give 1 to {MAX_CEL_LENGTH} characters, all of them real ones.")
     return tuple(found)
 
 
@@ -244,13 +246,13 @@ def _named(node: Node, requests: list[Request], *, choices: bool) -> tuple[str, 
     return tuple(named)
 
 
-def _constraint(document: Any, path: str, errors: Errors, words: Vocabulary, requests: list[Request]) -> Constraint:
+def _constraint(document: Any, path: str, errors: Errors, schema: DeviceSchema, requests: list[Request]) -> Constraint:
     node = Node(document, path, errors, ("match_attribute", "distinct_attribute", "requests"))
     match, distinct = node.text("match_attribute"), node.text("distinct_attribute")
     if node.is_object and bool(match) == bool(distinct):
         errors.add(path, "Give match_attribute or distinct_attribute, one of them.")
     for field, name in (("match_attribute", match), ("distinct_attribute", distinct)):
-        if name and (wrong := problem(name, words.attributes, "attribute")):
+        if name and (wrong := problem(name, schema.attributes, "attribute")):
             node.error(field, wrong)
     return Constraint(path, qualified(match or distinct), bool(distinct), _named(node, requests, choices=True))
 

@@ -31,7 +31,7 @@ class DeviceDemands:
     profiles: Mapping[str, DeviceDemand] = field(default_factory=dict)
     share: DeviceDemand | None = None
 
-    def of(self, device: Device) -> DeviceDemand | None:
+    def for_device(self, device: Device) -> DeviceDemand | None:
         if device.shareable:
             return self.share
         return self.whole if device.kind == "gpu" else self.profiles.get(str(device.attributes.get(PROFILE, "")))
@@ -45,7 +45,7 @@ class Uncountable(Exception):
         self.path, self.detail, self.hint = path, detail, hint
 
 
-def most(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
+def max_demand(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
     """The most that the claim can take. Raises Uncountable."""
     parts = [_largest([_of(choice, devices, demands) for choice in request.choices]) for request in claim.requests]
     total: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def most(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Dev
 
 def excess(counted: Mapping[str, int], given: Sequence[tuple[Device, int]], demands: DeviceDemands) -> dict[str, int]:
     """Units by resource of the devices given, each with the shares taken of it, where they are more than counted."""
-    demanded = [(demands.of(device), shares_taken) for device, shares_taken in given]
+    demanded = [(demands.for_device(device), shares_taken) for device, shares_taken in given]
     total = _sum([_times(demand, shares_taken) for demand, shares_taken in demanded if demand is not None]).amounts
     return {resource: amount for resource, amount in total.items() if amount > counted.get(resource, 0)}
 
@@ -75,7 +75,7 @@ def _of(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> De
 
 
 def _demanded(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:
-    demand = demands.of(device)
+    demand = demands.for_device(device)
     if demand is None:
         what = str(device.attributes.get(PROFILE) or ("share of a GPU" if device.shareable else "whole GPU"))
         raise Uncountable(

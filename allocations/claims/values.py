@@ -5,7 +5,7 @@ from typing import Any
 
 from quotas.catalog import quantities
 
-LONGEST_VALUE = 64
+MAX_VALUE_LENGTH = 64
 """Of strings and versions (resource.k8s.io/v1, DeviceAttributeMaxValueLength)."""
 _INT64 = 2**63
 _VERSION = re.compile(
@@ -15,7 +15,7 @@ _VERSION = re.compile(
 
 
 def problem(value: Any, type_: str) -> str:
-    """Why the value is none of the type (``vocabulary.Word``); "" when it is one."""
+    """Why the value is none of the type (``device_schema.AttributeInfo``); "" when it is one."""
     if type_ == "bool":
         return "" if isinstance(value, bool) else "Give true or false."
     if type_ == "int":
@@ -25,8 +25,8 @@ def problem(value: Any, type_: str) -> str:
         return "Give a string."
     if type_ == "quantity":
         return amount_problem(value)
-    if len(value) > LONGEST_VALUE or not is_text(value):
-        return f"Give at most {LONGEST_VALUE} characters, all of them real ones."
+    if len(value) > MAX_VALUE_LENGTH or not is_text(value):
+        return f"Give at most {MAX_VALUE_LENGTH} characters, all of them real ones."
     if type_ == "version" and not _VERSION.fullmatch(value):
         return "Give a version of three numbers, such as 9.0.0."
     return ""

@@ -22,6 +22,7 @@ from allocations.cluster.errors import ClusterRefused, ClusterStoreFull, Cluster
 from allocations.cluster.kinds import KINDS, Kind
 from allocations.domain.etcd_usage import STORE_FULL
 from allocations.domain.objects import Manifest, Ref
+from portal.clusters import registry
 
 CONNECTIONS = 40
 """Kept alive per process: the watcher has one for each kind."""
@@ -38,13 +39,22 @@ UNREAD = re.compile(r"""policy ["']gpu-portal-.* denied request: failed to confi
 
 
 @functools.cache
-def connect() -> "Client":
-    """One client per process: keep-alive connections are worth more than anything else here."""
-    return Client(access.from_kubeconfig(Path(settings.KUBECONFIG)) if settings.KUBECONFIG else access.in_cluster())
+def connect(cluster: str) -> "Client":
+    """Return the client of a cluster, one per process, so that connections are kept alive.
+
+    Raises ClusterUnavailable for a cluster that the environment has no credentials for.
+    """
+    if cluster != registry.own():
+        raise ClusterUnavailable(f"this process has no credentials for cluster {cluster}: CLUSTER_NAME names another")
+    reach = access.from_kubeconfig(Path(settings.KUBECONFIG)) if settings.KUBECONFIG else access.in_cluster()
+    return Client(cluster, reach)
 
 
 class Client:
-    def __init__(self, reach: access.Access) -> None:
+    """A client of one cluster's API server."""
+
+    def __init__(self, cluster: str, reach: access.Access) -> None:
+        self.cluster = cluster
         self.access = reach
         configuration = Configuration()
         configuration.host = reach.server
@@ -113,7 +123,7 @@ class Client:
         self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False, manager: str = names.FIELD_MANAGER
     ) -> dict[str, Any]:
         """Server-side apply with our field manager, by force: what we own we own. Returns the object."""
-        ref = Ref.of(manifest)
+        ref = Ref.of_manifest(manifest)
         query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"

@@ -9,7 +9,7 @@ import yaml
 from allocations.cluster import names
 from allocations.cluster.client import Client
 
-SHORTEST_S, LONGEST_S = 600, 3600
+MIN_TTL_S, MAX_TTL_S = 600, 3600
 """The API server gives no token for less than ten minutes; the portal none for more than an hour."""
 
 
@@ -24,7 +24,7 @@ def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
 
     Raises ClusterRefused (404 while the person has no service account) and ClusterUnavailable.
     """
-    seconds = max(SHORTEST_S, min(ttl_s, LONGEST_S))
+    seconds = max(MIN_TTL_S, min(ttl_s, MAX_TTL_S))
     answer = client.json(
         "POST",
         f"/api/v1/namespaces/{names.PEOPLE_NAMESPACE}/serviceaccounts/{names.person(username)}/token",
@@ -38,12 +38,12 @@ def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
     return PersonToken(answer["status"]["token"], expires_at)
 
 
-def kubeconfig(client: Client, server: str, cluster: str, username: str, namespace: str, token: str) -> str:
+def kubeconfig(client: Client, server: str, username: str, namespace: str, token: str) -> str:
     """A kubeconfig that stands alone: ``server`` (default: the portal's), its CA, the token, and the namespace."""
     where: dict[str, str] = {"server": server or client.access.server}
     if client.access.ca:
         where["certificate-authority-data"] = base64.b64encode(client.access.ca.encode()).decode()
-    person = names.person(username)
+    person, cluster = names.person(username), client.cluster
     content = {
         "apiVersion": "v1",
         "kind": "Config",

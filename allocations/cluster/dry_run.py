@@ -17,13 +17,13 @@ _FIELD = re.compile(
 )
 
 
-class Place(NamedTuple):
+class SpecLocation(NamedTuple):
     request: int
     choice: int
     selector: int | None
 
 
-def of_claim(namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+def validate_claim(cluster: str, namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the API server has against the spec, as (its field, its words); empty when it would take it.
 
     Raises ClusterUnavailable.
@@ -35,16 +35,16 @@ def of_claim(namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         "spec": spec,
     }
     try:
-        connect().apply(manifest, dry_run=True)
+        connect(cluster).apply(manifest, dry_run=True)
     except ClusterRefused as error:
         return [(cause.get("field", ""), cause.get("message", "")) for cause in error.causes] or [("", error.message)]
     return []
 
 
-def place(field: str) -> Place | None:
+def locate(field: str) -> SpecLocation | None:
     """Request, alternative and selector that a field of the spec is in."""
     match = _FIELD.match(field)
     if match is None:
         return None
     request, choice, selector = match.groups()
-    return Place(int(request), int(choice or 0), int(selector) if selector is not None else None)
+    return SpecLocation(int(request), int(choice or 0), int(selector) if selector is not None else None)

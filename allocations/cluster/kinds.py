@@ -78,7 +78,7 @@ KINDS: dict[str, Kind] = {
         Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=projectors.claim),
         Kind("Pod", "v1", "pods", selector="", project=projectors.pod),
         Kind("ResourceQuota", "v1", "resourcequotas", project=projectors.quota),
-        Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=projectors.guard),
+        Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=projectors.gpu_project),
         Kind("Namespace", "v1", "namespaces", namespaced=False, project=projectors.namespace),
         Kind("LimitRange", "v1", "limitranges"),
         Kind("LocalQueue", _KUEUE, "localqueues"),
@@ -113,14 +113,14 @@ INVENTORY = frozenset({"Node", "ResourceSlice", "DeviceClass"})
 
 def our_fields(raw: Raw) -> str:
     """Digest of the fields that our server-side apply owns and of their values, or "" when it owns none."""
-    owned = owned_fields.of(raw)
+    owned = owned_fields.owned_values(raw)
     return digest(owned) if owned else ""
 
 
 def is_ours(raw: Raw) -> bool:
     """Whether the portal keeps the object: it has our label, and our server-side apply owns fields of it."""
     labels = raw["metadata"].get("labels") or {}
-    return labels.get(names.MANAGED) == "true" and bool(owned_fields.of(raw))
+    return labels.get(names.MANAGED) == "true" and bool(owned_fields.owned_values(raw))
 
 
 def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:

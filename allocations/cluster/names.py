@@ -61,7 +61,9 @@ def claim_of_slice(allocation: str, index: int) -> str:
 
 
 def claims(allocation: str, slices: int, spread: bool) -> tuple[str, ...]:
-    """Its ResourceClaims, in the order of its slices: one with all of them, or one for each where they spread."""
+    """Return the names of an allocation's ResourceClaims, in the order of its slices: one for all slices, or one each
+    if they spread.
+    """
     return tuple(claim_of_slice(allocation, n) for n in range(slices)) if spread else (claim(allocation),)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from allocations.cluster import names
 
 
-def of(raw: Mapping[str, Any]) -> dict[str, Any]:
+def owned_values(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the fields that we own, keyed as FieldsV1 keys them; empty when we own none.
 
     A foreign change of one of them moves its ownership, and a change of our own its value: both change what is

@@ -114,7 +114,7 @@ def claim(raw: Raw) -> Mapping[str, Any]:
         "devices": [_given(r) for r in results if not r.get("adminAccess")],
         **({"admin_devices": looked_at} if looked_at else {}),
         "allocated_at": allocation.get("allocationTimestamp", "").replace("Z", "+00:00"),
-        "cards": [_steered_to(request.get("exactly", {}).get("selectors", ())) for request in requests],
+        "cards": [_card_requested(request.get("exactly", {}).get("selectors", ())) for request in requests],
         **_made_for(raw.get("metadata", {})),
     }
 
@@ -135,7 +135,7 @@ def _given(result: Raw) -> dict[str, Any]:
     return given | {"share": result["shareID"], "consumed": {**consumed, **shares}}
 
 
-def _steered_to(selectors: Iterable[Raw]) -> str:
+def _card_requested(selectors: Iterable[Raw]) -> str:
     """The parent that one of the selectors names, as ``backends.dra`` writes it."""
     matches = (card_selector.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
     return next((match[1] for match in matches if match), "")
@@ -250,7 +250,7 @@ def _amounts(hard: Raw) -> dict[str, str]:
     return {name: str(quantities.value(str(amount))) for name, amount in hard.items()}
 
 
-def guard(raw: Raw) -> Mapping[str, Any]:
+def gpu_project(raw: Raw) -> Mapping[str, Any]:
     """``classes``: PriorityClasses that pods are given in this namespace."""
     allocations = raw.get("spec", {}).get("allocations", {})
     classes = {entry.get("priorityClassName", "") for entry in allocations.values()}

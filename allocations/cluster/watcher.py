@@ -1,14 +1,18 @@
-"""The watcher: list, then watch, every kind the portal reads; one writer records what they bring.
+"""The watcher lists and then watches every kind that the portal reads; one writer records what is observed.
 
-A thread per kind reads raw JSON from the API server and puts observations into one queue; the main thread takes
-them in batches and records each batch in one transaction. The order of a kind is kept. What is observed and how far its
-watch has come are one item; a position alone, after events that concern nobody here, is recorded every ``POSITION_S``.
+A thread per kind reads raw JSON from the API server and puts observations into one queue. The main thread takes them in
+batches and records each batch in one transaction, in the order of each kind. An observation and the position of its
+watch are one item. A position alone, after events that do not concern the portal, is recorded every ``POSITION_S``.
 
-It never trusts silence: watch requests end by themselves after ``WATCH_S`` and go on from the last revision, a read
-that is silent for longer fails, an answer 410 lists again, and every ``RELIST_S`` a list checks what watches brought.
-Any error of the database ends the process's session with it: all kinds are listed anew, so nothing is missed. So does
-a revision that is lower than one seen before: etcd came back from a backup, and a watch from a revision that it has not
-reached again would be silent without an error.
+The watcher does not rely on silence:
+
+- A watch request ends after ``WATCH_S`` and continues from the last revision.
+- A read that is silent for longer fails.
+- An answer 410 lists the kind again.
+- Every ``RELIST_S`` a list checks what the watches reported.
+- A database error ends the session of the process, and all kinds are listed again.
+- A revision lower than an earlier one does the same: etcd was restored from a backup, and a watch from a revision that
+  it has not reached yet would be silent without an error.
 """
 
 import queue
@@ -45,7 +49,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class Synced:
-    """The mirror of the kind is complete up to here, once this observation and those before it are recorded."""
+    """Says that the mirror of the kind is complete up to here, once this observation and those before it are
+    recorded.
+    """
 
     kind: Kind
     resource_version: int
@@ -87,12 +93,12 @@ class Reflector(threading.Thread):
                 continue
             return
 
-    def _list(self) -> "Place":
+    def _list(self) -> "WatchPosition":
         """List the kind and hand it over. Apart from the watch, so that nothing of a list lives as long as that."""
         at = clock.now()
         found, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
         self._tell(Listed(self._kind, [one for one in found if one], revision, at))
-        return Place(revision, at)
+        return WatchPosition(revision, at)
 
     def _list_and_watch(self) -> None:
         place = self._list()
@@ -110,7 +116,7 @@ class Reflector(threading.Thread):
                 if broken > len(BACKOFF_S):
                     raise
 
-    def _watch(self, place: "Place") -> None:
+    def _watch(self, place: "WatchPosition") -> None:
         """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
         last_contact = place.at
         for event in self._client.watch(self._kind, place.revision):
@@ -129,13 +135,15 @@ class Reflector(threading.Thread):
         # The server ended the request in good order: up to now there was nothing else to tell.
         self._reached(place, place.revision, clock.now())
 
-    def _reached(self, place: "Place", revision: int, at: datetime, observation: Observation | None = None) -> None:
+    def _reached(
+        self, place: "WatchPosition", revision: int, at: datetime, observation: Observation | None = None
+    ) -> None:
         place.revision, place.at = revision, at
         self._tell(Synced(self._kind, revision, at, observation))
 
 
 @dataclass
-class Place:
+class WatchPosition:
     """How far a watch has come: the revision, when it was reached, and up to where events were missed."""
 
     revision: int
@@ -172,9 +180,9 @@ def run(
 
 
 def due(items: Sequence[Item], since_s: float) -> tuple[Sequence[Item], Sequence[Item]]:
-    """What to record now, and what to keep for the next time; ``since_s``: seconds since something was recorded.
+    """Return what to record now, and what to keep; ``since_s`` is the number of seconds since something was recorded.
 
-    Where only watches have come further, the last position of each kind is enough, every ``POSITION_S``.
+    If only positions have advanced, the last one of each kind is recorded, every ``POSITION_S``.
     """
     if any(not isinstance(item, Synced) or item.observation for item in items):
         return items, []

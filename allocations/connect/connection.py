@@ -1,6 +1,6 @@
-"""How a person uses what is held: the label, a pod that runs as it is, the lines to paste, and a kubeconfig.
+"""How to use an allocation: label, example pod, shell commands, and a kubeconfig.
 
-The kubeconfig's token is the person's own, lives an hour at most, and is minted anew by each call; it is kept nowhere.
+The kubeconfig has the person's own token, valid for an hour at most, created by each call and never stored.
 """
 
 from dataclasses import dataclass
@@ -62,12 +62,7 @@ def connect(user: User, row: Allocation) -> Connection:
         pod_yaml=pod_yaml(row),
         kubectl=kubectl(row),
         kubeconfig=credentials.kubeconfig(
-            cluster_client(),
-            settings.KUBERNETES_PUBLIC_URL,
-            settings.CLUSTER_NAME,
-            user.username,
-            namespace,
-            token.token,
+            cluster_client(row.project.cluster_id), row.project.cluster.server, user.username, namespace, token.token
         ),
         expires_at=token.expires_at,
     )
@@ -75,7 +70,7 @@ def connect(user: User, row: Allocation) -> Connection:
 
 def pod_yaml(row: Allocation) -> str:
     """A pod that runs on the allocation's slices as it is; needs the relations of ``spec_of_row.rows()``."""
-    pod = sample_pod.build(spec_of_row.of(row))
+    pod = sample_pod.build(spec_of_row.resolved_spec(row))
     head = "# The label is what gives it the slices. Put your own image and command in.\n"
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
         head += f"# The annotation says which slice, of 0 to {row.count - 1}, since they may be on several nodes.\n"
@@ -98,7 +93,7 @@ def kubectl(row: Allocation) -> str:
 
 def _mint(user: User, row: Allocation) -> credentials.PersonToken:
     try:
-        return credentials.mint(cluster_client(), user.username, settings.KUBECONFIG_TTL_S)
+        return credentials.mint(cluster_client(row.project.cluster_id), user.username, settings.KUBECONFIG_TTL_S)
     except ClusterRefused as error:
         if error.status != 404:
             raise

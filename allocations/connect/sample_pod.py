@@ -1,8 +1,7 @@
-"""A pod to begin with: what a tenant runs to use an allocation. The admission policies add all that is missing.
+"""The example pod of an allocation. The admission policies add everything that is missing.
 
-It fits Pod Security ``restricted`` and asks for no GPU itself: the label is enough, by DRA and by device plugin, or
-the label and the index of a slice, where each slice has a claim of its own. It asks for the CPU and memory that go with
-what it gets.
+It meets Pod Security ``restricted`` and requests no GPU itself: the label is enough, with both backends, or the label
+and the index of a slice if each slice has its own claim. It requests the CPU and memory that go with its slices.
 """
 
 from allocations.cluster import names

@@ -1,11 +1,11 @@
-"""What should be on the cluster, the actions that make it so, and whether what should go is gone. Pure."""
+"""The desired state, the actions that reach it, and whether an object is gone. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from allocations.domain.objects import Applied, Manifest, Ref, View
+from allocations.domain.objects import Applied, Manifest, Ref, Snapshot
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Apply:
 
     @property
     def ref(self) -> Ref:
-        return Ref.of(self.manifest)
+        return Ref.of_manifest(self.manifest)
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ Action = Apply | Delete | SetPodsReady | ReleaseReservation
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """``objects`` should be, in the order in which they are made; ``unwanted`` should not, group after group:
-    a group is deleted only when all groups before it are known to be gone."""
+class DesiredState:
+    """``objects`` should exist, in the order in which they are created; ``unwanted`` should not, group after group: a
+    group is deleted only after all groups before it are known to be gone.
+    """
 
     objects: Sequence[Manifest] = ()
     unwanted: Sequence[Sequence[Ref]] = ()
@@ -59,9 +60,9 @@ def digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
 
 
-def is_gone(ref: Ref, view: View, applied: Applied | None) -> bool:
-    return view.get(ref) is None and (applied is None or view.is_gone(applied))
+def is_gone(ref: Ref, snapshot: Snapshot, applied: Applied | None) -> bool:
+    return snapshot.get(ref) is None and (applied is None or snapshot.is_gone(applied))
 
 
-def nothing_left(refs: Iterable[Ref], view: View, applied: Mapping[Ref, Applied]) -> bool:
-    return all(is_gone(ref, view, applied.get(ref)) for ref in refs)
+def nothing_left(refs: Iterable[Ref], snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> bool:
+    return all(is_gone(ref, snapshot, applied.get(ref)) for ref in refs)

@@ -1,4 +1,4 @@
-"""What admission decides from: a request beside its limits. Pure."""
+"""The input of the admission rules: a request with the limits that apply. Pure."""
 
 from dataclasses import dataclass
 
@@ -34,15 +34,14 @@ class AllocationLimit:
 
 @dataclass(frozen=True)
 class AdmissionInput:
-    """A request beside all that decides it. Slice counts are integers of the offering; times are aware UTC.
+    """A request with everything that decides it. Slice counts are integers of the offering; times are aware UTC.
 
-    ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it that is gone,
-    ``own`` the team's nominal with what it may borrow (None: without a bound), all in slices of this offering;
-    ``counted`` are limits of member, project and others that the portal counts itself. ``allocation_limits``
-    bound how many allocations there may be; ``spread`` lets slices by DRA be on several nodes. ``max_colocated`` is the
-    most that its constraints let one request have when nothing is held, and ``free_colocated`` the most of it now: None
-    where no device is named. ``one_at_a_time``: a container that asks for more than one of the ``replicas`` of a card
-    is refused by the device plugin.
+    ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it in use,
+    ``own`` the team's nominal quota with what it may borrow (None: unlimited), all in slices of this offering;
+    ``counted`` are limits that the portal counts. ``allocation_limits`` bound the number of allocations; ``spread``
+    lets slices by DRA be on several nodes. ``max_colocated`` is the most that its constraints let one request have on
+    an idle fleet, and ``free_colocated`` the most of it now: None without named devices. ``one_at_a_time``: the device
+    plugin refuses a container that requests more than one of the ``replicas`` of a card.
     """
 
     offering: str

@@ -1,4 +1,4 @@
-"""A request for an allocation, said once: REST, form, command line, row, lease, audit log and recovery derive from it.
+"""The fields of a request, defined once: REST, form, command line, row, lease, audit log and recovery derive from them.
 
 Pure. ``allocations.domain.documents`` writes and reads the classes as JSON.
 """

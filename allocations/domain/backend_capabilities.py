@@ -1,6 +1,6 @@
 """What each backend can do, by the path of a flavor. Pure.
 
-A backend is a way to hold slices. What it builds, reads and takes down is in ``allocations.cluster.backends``.
+A backend is a way to hold slices. Its objects are in ``allocations.cluster.backends``.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""What stands between a slice and its neighbours on a card, and in words what that means. Pure.
+"""The isolation of a slice from others on its GPU, with a note for people. Pure.
 
-Nothing that shares a card by taking turns is called isolated: time-slicing, MPS, consumable shares and vGPU are "none".
+Slices that share a card by taking turns are not isolated: time-slicing, MPS, consumable shares and vGPU are "none".
 Sources: NVIDIA k8s-device-plugin README (shared access); NVIDIA MPS documentation (memory protection, errors).
 """
 

@@ -1,4 +1,4 @@
-"""The frozen values that the pure parts speak in: what was asked, and what is seen on the cluster."""
+"""Frozen types of the pure packages: what was requested, and what is observed in the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ class Ref(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, manifest: Manifest) -> "Ref":
+    def of_manifest(cls, manifest: Manifest) -> "Ref":
         metadata = manifest["metadata"]
         return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedObject:
     """One object as the mirror has it. ``facts`` are the projected fields of ``allocations.cluster.kinds``."""
 
     ref: Ref
@@ -60,35 +60,35 @@ class Applied:
     digest: str
 
 
-class View:
-    """What the mirror shows, and up to which revision each kind of it is complete.
+class Snapshot:
+    """Objects of the mirror, and the revision up to which each kind is complete.
 
-    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise
-    that they compare within a kind, which is all that is used here).
+    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise that they
+    compare within a kind, which is all that is used here).
     """
 
-    def __init__(self, seen: Iterable[Seen] = (), synced: Mapping[str, int] | None = None) -> None:
+    def __init__(self, seen: Iterable[ObservedObject] = (), synced: Mapping[str, int] | None = None) -> None:
         self._seen = {s.ref: s for s in seen}
         self._synced = dict(synced or {})
-        self._of: dict[tuple[str, str | None], list[Seen]] = {}
+        self._of: dict[tuple[str, str | None], list[ObservedObject]] = {}
         for one in self._seen.values():
             self._of.setdefault((one.ref.kind, None), []).append(one)
             self._of.setdefault((one.ref.kind, one.allocation), []).append(one)
 
-    def get(self, ref: Ref) -> Seen | None:
+    def get(self, ref: Ref) -> ObservedObject | None:
         return self._seen.get(ref)
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[ObservedObject]:
         return iter(self._seen.values())
 
-    def of(self, kind: str, allocation: str | None = None) -> list[Seen]:
+    def of_kind(self, kind: str, allocation: str | None = None) -> list[ObservedObject]:
         """All of a kind, or those of one allocation (``""``: of none)."""
         return self._of.get((kind, allocation), [])
 
-    def with_form(self, ref: Ref, form: Seen | None) -> "View":
+    def with_form(self, ref: Ref, form: ObservedObject | None) -> "Snapshot":
         """This view, but for one object: as ``form`` has it, or without it."""
         others = [seen for seen in self if seen.ref != ref]
-        return View([*others, form] if form else others, self._synced)
+        return Snapshot([*others, form] if form else others, self._synced)
 
     def is_gone(self, applied: Applied) -> bool:
         """Whether the object is known to be absent (not merely not yet seen) since it was applied."""

@@ -1,9 +1,9 @@
-"""An allocation at one moment: what was decided about it, and what is seen of it on the cluster. Pure."""
+"""An allocation at one moment: what was decided about it, and what is observed of it in the cluster. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from allocations.domain.objects import Ref, Slice, View
+from allocations.domain.objects import Ref, Slice, Snapshot
 from allocations.domain.phases import Facts, LeaseFacts, Phase
 
 
@@ -13,7 +13,7 @@ class Intent:
 
     released: bool = False
     not_before: datetime | None = None
-    asks_owner: bool = False
+    needs_attention: bool = False
     phase: str = Phase.QUEUED
     phase_since: datetime | None = None
     reason: str = ""
@@ -29,8 +29,8 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
-class Situation:
-    """The allocation on the cluster, as everything else here needs it."""
+class ObservedAllocation:
+    """The observed state of an allocation in the cluster, with what follows from it."""
 
     facts: Facts
     lease: LeaseFacts
@@ -47,13 +47,13 @@ class Situation:
     """Whether its hold quota has its slices: as long as a pod of its class is there."""
     start_by: datetime | None
     evict_at: datetime | None
-    view: View
+    snapshot: Snapshot
 
-    def opened(self) -> "Situation":
-        """The same, once the guard lets its pods in."""
+    def with_guard_open(self) -> "ObservedAllocation":
+        """Return the same state, once the guard admits its pods."""
         return replace(self, facts=replace(self.facts, listed=True))
 
     def revision(self, ref: Ref) -> str:
         """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
-        seen = self.view.get(ref)
+        seen = self.snapshot.get(ref)
         return str(seen.resource_version) if seen else ""

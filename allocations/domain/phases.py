@@ -106,8 +106,8 @@ class Facts:
     number_wait: str = ""
     """Why it has no place among its project's live allocations though its start has come."""
     not_before: datetime | None = None
-    gives_back: bool = False
-    asks_owner: bool = False
+    releasing_failed_start: bool = False
+    needs_attention: bool = False
     lease: LeaseFacts | None = None
     held: bool = False
     listed: bool = False
@@ -179,7 +179,7 @@ PHASES: tuple[Row, ...] = (
     ),
     Row(
         "it could not start three times, no device fitted for example, so the owner is asked",
-        lambda f: f.asks_owner,
+        lambda f: f.needs_attention,
         Phase.SUSPENDED,
         lambda f: f.start_reason or "no_fitting_device",
         lambda f: (
@@ -188,7 +188,7 @@ PHASES: tuple[Row, ...] = (
     ),
     Row(
         "it could not start, no device fitted for example, and it waits before it queues again",
-        lambda f: f.gives_back or (f.not_before is not None and f.not_before > f.now),
+        lambda f: f.releasing_failed_start or (f.not_before is not None and f.not_before > f.now),
         Phase.QUEUED,
         lambda f: f.start_reason or "no_fitting_device",
         lambda f: f.start_message or "No device fitted; it queues again after a pause.",

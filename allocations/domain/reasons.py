@@ -1,7 +1,7 @@
-"""Kueue's reasons in plain words, each with what helps. Pure.
+"""Kueue's reasons as sentences, each with a hint. Pure.
 
 Conditions are those of a Workload (facts of ``cluster.kinds``): {type: {status, reason, message, at}}. Kueue writes
-the fine pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
+detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
 """
 
 import re
@@ -11,92 +11,92 @@ from typing import NamedTuple
 Conditions = Mapping[str, Mapping[str, str]]
 
 
-class Words(NamedTuple):
-    """What is the matter, and what helps; the latter is empty where nothing is to be done."""
+class Cause(NamedTuple):
+    """What is the matter, and what to do; ``hint`` is empty if nothing has to be done."""
 
     sentence: str
-    helps: str = ""
+    hint: str = ""
 
 
 OPERATOR = "Tell an operator; nothing that the team does helps."
 QUEUED = {
-    "submitted": Words("Handed to the queue of its team."),
-    "PendingEvaluation": Words("Kueue has not looked at it yet."),
-    "WaitingForPreemptedWorkloads": Words(
+    "submitted": Cause("Handed to the queue of its team."),
+    "PendingEvaluation": Cause("Kueue has not looked at it yet."),
+    "WaitingForPreemptedWorkloads": Cause(
         "Kueue takes quota back for it from others; it is admitted when they have left."
     ),
-    "WaitingForPodsReady": Words("Kueue waits until the pods of what it admitted before are ready."),
-    "AdmissionGated": Words(
+    "WaitingForPodsReady": Cause("Kueue waits until the pods of what it admitted before are ready."),
+    "AdmissionGated": Cause(
         "Its own annotation kueue.x-k8s.io/admission-gated-by holds it back.",
         "Take the annotation off when it may run.",
     ),
-    "WaitingForQuota": Words(
+    "WaitingForQuota": Cause(
         "The team's quota of it is in use; it is admitted when enough of it is given back.",
         "Give back what the team no longer needs, or ask for fewer or for another slice.",
     ),
-    "ExceedsMaxQuota": Words(
+    "ExceedsMaxQuota": Cause(
         "It asks for more than the team's quota, even when nothing else is held.",
         "Ask for fewer, or have a lead ask an operator for a higher limit.",
     ),
-    "NoMatchingFlavor": Words(
+    "NoMatchingFlavor": Cause(
         "The team's queue has no quota of this kind of slice.",
         "Ask for a slice that the team has a limit of, or have a lead ask an operator for one.",
     ),
-    "TopologyPlacementFailed": Words(
+    "TopologyPlacementFailed": Cause(
         "No group of nodes has room for all of it together.", "Ask for fewer at once, or wait until others give back."
     ),
-    "Suspended": Words("The team's queue is stopped, or lacks a flavor; an operator has to look at it.", OPERATOR),
-    "Misconfigured": Words(
+    "Suspended": Cause("The team's queue is stopped, or lacks a flavor; an operator has to look at it.", OPERATOR),
+    "Misconfigured": Cause(
         "The project's queue is not there; it is being made again.", "Wait a minute; if it stays so, tell an operator."
     ),
-    "Deactivated": Words(
+    "Deactivated": Cause(
         "Its lease was deactivated in Kueue; an operator has to look at it.",
         "Submit it again; if that does not help, tell an operator.",
     ),
-    "allocation_limit": Words(
+    "allocation_limit": Cause(
         "Its project, or its member, has as many live allocations as may be; it is queued when one of them ends.",
         "Release an allocation of the project that is no longer needed.",
     ),
-    "no_fitting_device": Words(
+    "no_fitting_device": Cause(
         "No device fitted, or no node had CPU, memory or a pod slot left; it queues again after a pause.",
         "Ask for another slice, or spread it over nodes. If its message names CPU, memory or pods, tell an operator.",
     ),
-    "start_refused": Words(
+    "start_refused": Cause(
         "The cluster refused what would hold it; it queues again after a pause.",
         "Ask for what its message allows, or show the message to an operator.",
     ),
-    "more_than_counted": Words(
+    "more_than_counted": Cause(
         "It was given more than its lease counts, so that was given back; it queues again after a pause.",
         "The fleet has grown since: release it and ask again.",
     ),
 }
 ADMITTED = {
-    "admitted": Words(
+    "admitted": Cause(
         "Admitted by Kueue; its pods are being started.",
         "If they do not start, look at the events of its pods: a node may lack room for CPU or memory.",
     ),
-    "running": Words("Its pods run on GPUs."),
+    "running": Cause("Its pods run on GPUs."),
 }
 EVICTED = {
-    "Preempted": Words(
+    "Preempted": Cause(
         "Kueue takes its quota back for another.",
         "It queues again by itself; ask within the team's own quota to keep it.",
     ),
-    "PodsReadyTimeout": Words(
+    "PodsReadyTimeout": Cause(
         "Its pods were not ready in time, so Kueue takes its quota back.",
         "Look at the events of its pods: image, volumes, CPU and memory.",
     ),
-    "ClusterQueueStopped": Words("The team's queue was stopped and emptied.", OPERATOR),
-    "LocalQueueStopped": Words("The project's queue was stopped and emptied.", OPERATOR),
-    "NodeFailures": Words("A node that it ran on failed.", "It queues again by itself."),
-    "AdmissionCheck": Words("A check of the platform took its admission back.", OPERATOR),
-    "Deactivated": Words("It was deactivated in Kueue.", "Submit it again; if that does not help, tell an operator."),
+    "ClusterQueueStopped": Cause("The team's queue was stopped and emptied.", OPERATOR),
+    "LocalQueueStopped": Cause("The project's queue was stopped and emptied.", OPERATOR),
+    "NodeFailures": Cause("A node that it ran on failed.", "It queues again by itself."),
+    "AdmissionCheck": Cause("A check of the platform took its admission back.", OPERATOR),
+    "Deactivated": Cause("It was deactivated in Kueue.", "Submit it again; if that does not help, tell an operator."),
 }
 FINISHED = {
-    "Succeeded": Words("It has finished."),
-    "Failed": Words("Its Job failed.", "Look at the logs of its pods, and submit it again."),
-    "OutOfSync": Words("Its Job was changed after it was admitted.", "Submit it again."),
-    "OwnerNotFound": Words("Its Job was deleted."),
+    "Succeeded": Cause("It has finished."),
+    "Failed": Cause("Its Job failed.", "Look at the logs of its pods, and submit it again."),
+    "OutOfSync": Cause("Its Job was changed after it was admitted.", "Submit it again."),
+    "OwnerNotFound": Cause("Its Job was deleted."),
 }
 CAUSES = {
     "RequeuingLimitExceeded": "It was taken back too often.",
@@ -112,11 +112,11 @@ _CAUSE = re.compile(r"(?P<base>\w+?)DueTo(?P<cause>\w+)")
 
 
 class Reason(NamedTuple):
-    """``reason`` for machines; ``message`` one or two sentences; ``helps`` as in ``Words``."""
+    """``reason`` for machines; ``message`` one or two sentences; ``hint`` what to do."""
 
     reason: str
     message: str
-    helps: str = ""
+    hint: str = ""
 
 
 def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Reason:
@@ -128,19 +128,19 @@ def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Re
     finished, evicted = conditions.get("Finished", {}), conditions.get("Evicted", {})
     waiting = conditions.get("QuotaReserved", {})
     if finished.get("status") == "True":
-        words = FINISHED.get(finished["reason"], Words("It has ended."))
+        words = FINISHED.get(finished["reason"], Cause("It has ended."))
         said = "" if finished["reason"] == "Succeeded" else finished["message"]
-        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.helps)
+        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.hint)
     if reserved and evicted.get("status") == "True":
         base = _split(evicted["reason"])[0]
-        helps = EVICTED[base].helps if base in EVICTED else OPERATOR
-        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), helps)
+        hint = EVICTED[base].hint if base in EVICTED else OPERATOR
+        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), hint)
     if reserved:
         return Reason("admitted", *ADMITTED["admitted"])
     if is_deactivated(conditions, reserved=reserved):
         words = EVICTED["Deactivated"]
         cause = _split(evicted.get("reason", ""))[1]
-        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.helps)
+        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.hint)
     return queued(waiting.get("reason", ""), waiting.get("message", ""), inactive=inactive)
 
 
@@ -152,14 +152,14 @@ def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
 def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     """Why what has no quota waits. ``detail``: Kueue's own words, which often only say that a like one failed."""
     base, cause = _split(reason or "submitted")
-    words = QUEUED.get(base, Words(""))
+    words = QUEUED.get(base, Cause(""))
     if base == "Suspended" and inactive:
         detail = inactive
     # What was preempted keeps Kueue's words of that, which name the other team's queue, until it is looked at again.
     is_told = base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate"))
     said = "" if is_told else detail
     sentence = " ".join(part for part in (words.sentence, cause) if part)
-    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.helps)
+    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.hint)
 
 
 def evicted_words(reason: str, message: str) -> str:

@@ -1,8 +1,8 @@
-"""Use beyond a lease: what pods and claims use that nothing reserves, from what is seen on the cluster. Pure.
+"""Finds use beyond a lease: what pods and claims use without a reservation. Pure.
 
-Used is what bound pods ask of device plugins, and the devices that claims have, however many pods share them. Reserved
-is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess: Kueue gives
-the quota of a deleted or evicted Job back before its pods have ended.
+Used is what bound pods request of device plugins, and the devices that claims have, however many pods share them.
+Reserved is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess:
+Kueue releases the quota of a deleted or evicted Job before its pods have ended.
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from allocations.cluster import names
-from allocations.domain.objects import Ref, Seen, View, is_on_node
+from allocations.domain.objects import ObservedObject, Ref, Snapshot, is_on_node
 
 DEVICES = "devices"
 """Stands for the resource where devices of claims are counted."""
@@ -27,9 +27,10 @@ class HolderKind(StrEnum):
 
 @dataclass(frozen=True)
 class Hold:
-    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES: None for
-    as many as the claim was given, which is a person's own. ``claims``: names of its ResourceClaims; None, where no row
-    tells them, for whichever carry its label. ``stands``: whether it may stand without its lease."""
+    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES; None for a
+    custom claim, which may use as many as it was allocated. ``claims`` are the names of its ResourceClaims; None if
+    no row tells them: then all that carry its label. ``stands`` is whether it may hold slices without its lease.
+    """
 
     id: str
     name: str
@@ -77,14 +78,16 @@ class Excess:
         return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
 
 
-def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
-    """Each holder's use beyond its reservation, by resource. ``view`` has pods, claims with devices, and Workloads of
-    the namespaces in question."""
+def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Excess]:
+    """Return each holder's use beyond its reservation, by resource.
+
+    ``snapshot`` has the pods, the claims with devices and the Workloads of the namespaces in question.
+    """
     by_name = {(hold.namespace, hold.name): hold for hold in holds}
     by_class = {(hold.namespace, names.hold_slot(hold.number)): hold for hold in by_name.values()}
     used: dict[Holder, Counter[str]] = defaultdict(Counter)
-    pods: dict[Holder, list[Seen]] = defaultdict(list)
-    for pod in view.of("Pod"):
+    pods: dict[Holder, list[ObservedObject]] = defaultdict(list)
+    for pod in snapshot.of_kind("Pod"):
         if not _uses(pod, now):
             continue
         namespace, labelled = pod.ref.namespace, by_name.get((pod.ref.namespace, pod.allocation))
@@ -92,8 +95,8 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
         used[holder] += Counter(pod.facts["gpus"])
         pods[holder].append(pod)
     claims: dict[Holder, list[Ref]] = defaultdict(list)
-    counted = {pod.uid for pod in view.of("Pod")}
-    for claim in view.of("ResourceClaim"):
+    counted = {pod.uid for pod in snapshot.of_kind("Pod")}
+    for claim in snapshot.of_kind("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
         if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
             hold = by_name.get((claim.ref.namespace, claim.allocation))
@@ -101,7 +104,7 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
             holder = _holder(claim, hold if is_own else None)
             used[holder][DEVICES] += devices
             claims[holder].append(claim.ref)
-    reserved = _reserved(view, by_name.values())
+    reserved = _reserved(snapshot, by_name.values())
     found = []
     for holder, amounts in used.items():
         for resource, amount in sorted(amounts.items()):
@@ -115,7 +118,7 @@ def find(view: View, holds: Iterable[Hold], now: datetime) -> list[Excess]:
     return found
 
 
-def _uses(pod: Seen, now: datetime) -> bool:
+def _uses(pod: ObservedObject, now: datetime) -> bool:
     """Whether it is bound, has not finished, and is not ending within its grace period."""
     facts = pod.facts
     if not is_on_node(facts) or not facts.get("gpus"):
@@ -123,7 +126,7 @@ def _uses(pod: Seen, now: datetime) -> bool:
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
-def _holder(seen: Seen, hold: Hold | None) -> Holder:
+def _holder(seen: ObservedObject, hold: Hold | None) -> Holder:
     namespace, job = seen.ref.namespace, seen.facts.get("job")
     if hold is not None:
         return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
@@ -133,20 +136,20 @@ def _holder(seen: Seen, hold: Hold | None) -> Holder:
     return Holder(kind, namespace, seen.uid, seen.ref.name)
 
 
-def reserving(view: View) -> set[tuple[str, str]]:
+def reserving(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Namespace and name of the allocations whose lease has a reservation."""
-    leases = (one for one in view.of("Workload") if one.allocation and one.facts.get("cluster_queue"))
+    leases = (one for one in snapshot.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
     return {(lease.ref.namespace, lease.allocation) for lease in leases}
 
 
-def _reserved(view: View, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, int | None]]:
-    leases = reserving(view)
+def _reserved(snapshot: Snapshot, holds: Iterable[Hold]) -> dict[Holder, Mapping[str, int | None]]:
+    leases = reserving(snapshot)
     found: dict[Holder, Mapping[str, int | None]] = {
         Holder(HolderKind.ALLOCATION, hold.namespace, hold.id, hold.name): hold.amounts
         for hold in holds
         if hold.stands or (hold.namespace, hold.name) in leases
     }
-    for workload in view.of("Workload", ""):
+    for workload in snapshot.of_kind("Workload", ""):
         job = workload.facts.get("job")
         if job and workload.facts.get("cluster_queue"):
             holder = Holder(HolderKind.JOB, workload.ref.namespace, job["uid"], job["name"])

@@ -1,6 +1,6 @@
-"""The numbers of a project's live allocations: the smallest that is free.
+"""Assigns the numbers of a project's live allocations: the smallest that is free.
 
-What is asked for now gets its number with the request; what is scheduled gets it at its start, or waits for one.
+An allocation gets its number with the request, or at its start if it is scheduled, and may have to wait for one.
 """
 
 import json
@@ -37,7 +37,7 @@ def assign(row: Allocation) -> str:
         if row.number is not None:
             return ""
         leased = _of_lease(row)
-        full = [one for one in allocation_limits.applying(row.project, row.requested_by).live if one.is_full]
+        full = [one for one in allocation_limits.applicable_limits(row.project, row.requested_by).live if one.is_full]
         if leased is None and full:
             return _wait(full[0])
         number = free(row.project) if leased is None else of_adopted(row.project, leased)
@@ -53,7 +53,7 @@ def wake_waiting(project: Project) -> None:
         project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
     )
     first = waiting.order_by("requested_by", "starts_at", "created_at", "pk").distinct("requested_by")
-    workqueue.mark(*(targets.allocation(pk) for pk in first.values_list("pk", flat=True)))
+    workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for pk in first.values_list("pk", flat=True)))
 
 
 def of_adopted(project: Project, number: int | None) -> int:
@@ -83,16 +83,20 @@ def _wait(full: AllocationLimit) -> str:
 
 def _of_lease(row: Allocation) -> int | None:
     """The number in the record of the allocation's lease, as the mirror has it."""
-    lease = {"kind": "Workload", "namespace": row.project.namespace, "name": names.lease(row.name), "deleting": False}
-    found = MirrorObject.objects.filter(**lease).values_list("facts__record", flat=True).first()
+    leases = MirrorObject.objects.filter(cluster=row.project.cluster_id, kind="Workload", deleting=False)
+    found = (
+        leases.filter(namespace=row.project.namespace, name=names.lease(row.name))
+        .values_list("facts__record", flat=True)
+        .first()
+    )
     record = json.loads(found or "{}")
     number: int | None = record.get("number") if record.get("id") == str(row.pk) else None
     return number
 
 
 def _is_listed(project: Project, row: Allocation) -> bool:
-    quota = {"kind": "ResourceQuota", "namespace": project.namespace, "name": names.hold_slot(row.number)}
-    return MirrorObject.objects.filter(**quota, facts__slices__has_key=row.name).exists()
+    quotas = MirrorObject.objects.filter(cluster=project.cluster_id, kind="ResourceQuota", namespace=project.namespace)
+    return quotas.filter(name=names.hold_slot(row.number), facts__slices__has_key=row.name).exists()
 
 
 def _taken(project: Project) -> set[int | None]:

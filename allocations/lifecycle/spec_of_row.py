@@ -1,4 +1,4 @@
-"""Rows to what the pure parts read, and what is asked for to the columns of a row."""
+"""Converts between rows and specs."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,10 +34,10 @@ def columns(asked: AllocationSpec) -> dict[str, Any]:
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
-def of(row: Allocation) -> ResolvedSpec:
-    """The row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
+def resolved_spec(row: Allocation) -> ResolvedSpec:
+    """Return the row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
     project, offering, asked = row.project, row.offering, spec(row)
-    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.steer)
+    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(
         **vars(asked),
         id=str(row.id),
@@ -77,7 +77,7 @@ def intent(row: Allocation) -> Intent:
     return Intent(
         released=row.desired == Allocation.Desired.RELEASED,
         not_before=row.not_before,
-        asks_owner=row.asks_owner,
+        needs_attention=row.needs_attention,
         phase=row.phase,
         phase_since=row.phase_since,
         reason=row.reason,

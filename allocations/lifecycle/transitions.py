@@ -1,7 +1,7 @@
 """The only writer of an allocation's derived columns and of its timeline.
 
-Every function changes the row by compare-and-swap and appends a Transition in the same transaction; one that finds
-the row already changed does nothing and says so.
+Every function changes the row by compare-and-swap and appends a Transition in the same transaction; if the row was
+changed meanwhile, it does nothing and returns False.
 """
 
 from contextlib import nullcontext
@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Min
 
 from allocations.cluster.manifests import lease
-from allocations.domain.observed import Situation
+from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
 from allocations.lifecycle import slot_numbers, spec_of_row
 from allocations.models import Allocation, Transition
@@ -75,25 +75,25 @@ def start_failed(row: Allocation, reason: str, words: str) -> bool:
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,
-            asks_owner=asks,
+            needs_attention=asks,
             not_before=clock.now() + wait,
             reason=reason,
             message=message[:1000],
         )
         if changed:
             append(row, "start_failed", actor="portal", reason=reason, message=message)
-    row.refresh_from_db(fields=["start_failures", "asks_owner", "not_before", "reason", "message"])
+    row.refresh_from_db(fields=["start_failures", "needs_attention", "not_before", "reason", "message"])
     return bool(changed)
 
 
-def record_phase(row: Allocation, situation: Situation) -> None:
+def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
     """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
     verdict = derive(situation.facts)
     held_at = row.held_at
     ended = verdict.phase is Phase.ENDED
     # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
     if held_at is None and (situation.occupied or ended):
-        held_at = UsageInterval.objects.filter(allocation=row.pk).aggregate(first=Min("start"))["first"]
+        held_at = UsageInterval.objects.filter(holder_id=row.pk).aggregate(first=Min("start"))["first"]
     # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
@@ -127,7 +127,7 @@ def record_phase(row: Allocation, situation: Situation) -> None:
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)
         if changed and is_end:
-            counting.give_back(row.pk)
+            counting.release(row.pk)
             if row.number is not None:
                 slot_numbers.wake_waiting(row.project)
         if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
@@ -148,10 +148,10 @@ def record_phase(row: Allocation, situation: Situation) -> None:
             setattr(row, field, value)
 
 
-def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
+def _admitted_meanwhile(row: Allocation, situation: ObservedAllocation) -> None:
     """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
     at = situation.lease.admitted_at
-    ref = lease.ref(spec_of_row.of(row))
+    ref = lease.ref(spec_of_row.resolved_spec(row))
     append(
         row,
         "phase",
@@ -165,7 +165,7 @@ def _admitted_meanwhile(row: Allocation, situation: Situation) -> None:
     row.phase = Phase.STARTING.value
 
 
-def _evidence(row: Allocation, situation: Situation) -> dict[str, Any]:
+def _evidence(row: Allocation, situation: ObservedAllocation) -> dict[str, Any]:
     shown = situation.held or situation.occupied
-    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.of(row))
+    ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.resolved_spec(row))
     return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}

@@ -1,4 +1,4 @@
-"""Limits as people change them: who may, what the holder's allocations count, and what a change would do."""
+"""Write operations on limits, with permission, and the preview of a change."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -20,7 +19,7 @@ from portal.core.errors import NotVisible
 from portal.core.locks import advisory_lock
 from portal.tenants import access
 from portal.tenants.models import Department, Membership, Project, Team, User
-from quotas.catalog.models import Cluster, Flavor, Offering, Pool
+from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.limits import differences, names, selectors, services
 from quotas.limits.models import Limit
 from quotas.limits.projection import Policy
@@ -77,7 +76,7 @@ def one(user: User, id_: int) -> Limit:
 def one_to_change(user: User, id_: int) -> Limit:
     """The limit, for who may change it; NotVisible or Forbidden else."""
     row = one(user, id_)
-    _require(user, services.parties(row)[0])
+    _require(user, services.holder_and_scope(row)[0])
     return row
 
 
@@ -98,14 +97,14 @@ def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limi
     """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
     what is borrowed then may be taken back, with notice, for whose own it is."""
     _require(user, holder)
-    counted = not Limit(**services.who(holder), **services.what(scope)).kept_by_kueue
+    counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
     with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
-        uses = recount.uses(OfferingIndex(), holder) if counted else []
+        uses = recount.demands(OfferingIndex(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
 
 
 def remove_limit(user: User, limit: Limit) -> None:
-    _require(user, services.parties(limit)[0])
+    _require(user, services.holder_and_scope(limit)[0])
     services.remove_limit(user.username, limit)
 
 
@@ -125,11 +124,13 @@ def set_policy(
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
     """What `set_limit` would do, without doing it; permission as there."""
     _require(user, holder)
-    row = Limit(**services.who(holder), **services.what(scope), **vars(spec))
-    known = Limit.objects.filter(**services.key(row)).first()
+    row = Limit(**services.holder_fields(holder), **services.scope_fields(scope), **vars(spec))
+    known = Limit.objects.filter(**services.lookup_fields(row)).first()
     usage = CurrentUsage()
     counts = [
-        (one, counted) for one in recount.live_allocations(holder) if (counted := usage.index.demand_of(one).of(row))
+        (one, counted)
+        for one in recount.live_allocations(holder)
+        if (counted := usage.index.demand_of(one).in_unit_of(row))
     ]
     before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
     if row.pool and isinstance(holder, Department | Team):
@@ -138,7 +139,7 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         quotas = QuotaUsage(usage)
         by_queue = quotas.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
-        over, borrowed = quotas.excess(quotas.quotas.with_(row), selectors.name_of(holder), row.pool)
+        over, borrowed = quotas.excess(quotas.quotas.with_limit(row), selectors.name_of(holder), row.pool)
     else:
         in_use = sum((counted for _, counted in counts), Fraction(0))
         over, borrowed = max(Fraction(0), in_use - spec.nominal), Fraction(0)
@@ -150,7 +151,7 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         over=over,
         borrowed=borrowed,
         touched=tuple(one for one, _ in counts),
-        objects=tuple(_told_to_kueue(row)) if row.kept_by_kueue else (),
+        objects=tuple(_told_to_kueue(row)) if row.is_enforced_by_kueue else (),
         sentence=_sentence(row, before, in_use, over, borrowed),
     )
 
@@ -180,14 +181,17 @@ def _queues(holder: Holder) -> list[str]:
 
 
 def _told_to_kueue(row: Limit) -> list[differences.Difference]:
-    cluster = Cluster.objects.get(slug=settings.CLUSTER_NAME)
+    if row.pool is None:
+        return []
+    cluster = row.pool.flavor.cluster_id
     quotas = selectors.quota_snapshot()
-    return differences.between(selectors.manifests(cluster, quotas), selectors.manifests(cluster, quotas.with_(row)))
+    before, after = (selectors.manifests(cluster, each) for each in (quotas, quotas.with_limit(row)))
+    return differences.between(before, after)
 
 
 def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Fraction, borrowed: Fraction) -> str:
-    unit_ = unit(services.parties(row)[1])
-    if over and not row.kept_by_kueue:
+    unit_ = unit(services.holder_and_scope(row)[1])
+    if over and not row.is_enforced_by_kueue:
         return (
             f"{text(in_use)} {unit_} are in use, {text(over)} more than the new limit. What is held stays held; "
             "nothing more is granted until enough of it is given back."
@@ -200,6 +204,6 @@ def _sentence(row: Limit, before: LimitSpec | None, in_use: Fraction, over: Frac
         )
     if borrowed:
         return f"Of {text(in_use)} {unit_} in use {text(borrowed)} are borrowed then: {reclaim}"
-    if before is not None and row.nominal > before.nominal and row.kept_by_kueue:
+    if before is not None and row.nominal > before.nominal and row.is_enforced_by_kueue:
         return "Requests that wait for this quota are admitted by Kueue as soon as they fit."
     return "Nothing that is held is touched."

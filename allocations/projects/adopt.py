@@ -1,7 +1,7 @@
-"""A project takes a namespace that is there already, and when its guard may begin to refuse.
+"""Adopts an existing namespace as a project, and sets its guard.
 
-An admin of the cluster lets the portal in by a label on the namespace. The guard then warns: `waiting_for` tells which
-pods it would refuse, and when there are none an operator has it refuse.
+An admin of the cluster permits it by a label on the namespace. The guard then warns: `refused_pods` returns which pods
+it would refuse; without any an operator lets it refuse.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from allocations.cluster import names, namespaces
 from allocations.cluster.client import connect
 from allocations.cluster.namespaces import Ungated
+from portal.clusters import registry
 from portal.core.errors import Invalid
 from portal.tenants import access, services, structure
 from portal.tenants.models import Project, Team, User
@@ -21,19 +22,22 @@ def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **option
     the portal in; ClusterUnavailable where nobody can tell.
     """
     access.require(user, "structure.manage", team)
-    found = namespaces.labels(connect(), namespace)
+    cluster = registry.own()
+    found = namespaces.labels(connect(cluster), namespace)
     if found is None:
         raise Invalid({"namespace": [f"The cluster has no namespace {namespace}. Leave adopt out, and it is made."]})
     if found.get(names.ADOPT) != "true":
         allow = f"kubectl label namespace {namespace} {names.ADOPT}=true"
         raise Invalid({"namespace": [f"An admin of the cluster has to let the portal in: {allow}"]})
-    return services.create_project(team, slug, name, namespace=namespace, adopt=True, actor=user.username, **options)
+    return services.create_project(
+        team, slug, name, cluster=cluster, namespace=namespace, adopt=True, actor=user.username, **options
+    )
 
 
-def waiting_for(user: User, project: Project) -> list[Ungated]:
+def refused_pods(user: User, project: Project) -> list[Ungated]:
     """Pods of the project's namespace that the guard would refuse, were they made anew; empty: it may refuse."""
     access.require(user, "structure.manage", project.team)
-    return namespaces.ungated(connect(), project.namespace)
+    return namespaces.ungated(connect(project.cluster_id), project.namespace)
 
 
 def set_guard(user: User, project: Project, guard: str) -> None:

@@ -1,7 +1,7 @@
-"""A project goes out of use: what would end with it, and the door to end it.
+"""Archives and restores projects, with a preview of what would end.
 
-Archiving writes intent alone. The reconciler ends what is held, and takes the namespace down when the last of it has
-ended (`allocations.reconcile.teardown`); who may read the project reads its history on.
+Archiving writes intent only. The reconciler ends what is held, and deletes the namespace after the last allocation has
+ended (`allocations.reconcile.teardown`); the project's history stays readable.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from portal.workqueue import targets
 
 
 @dataclass(frozen=True)
-class Ends:
+class ArchivePreview:
     """What archiving would end. ``per_hour`` is what the held allocations cost now, and would no longer."""
 
     allocations: tuple[Allocation, ...]
@@ -36,15 +36,15 @@ class Ends:
     deletes_namespace: bool
 
 
-def preview(user: User, project: Project) -> Ends:
+def preview(user: User, project: Project) -> ArchivePreview:
     """What would end; writes nothing. Raises Forbidden, NotVisible; ClusterUnavailable where Jobs cannot be read."""
     access.require(user, "structure.manage", project.team)
     live = list(_live(project))
     known = selectors.details(live)
     held = [known[row.pk] for row in live if row.held_at is not None]
-    return Ends(
+    return ArchivePreview(
         allocations=tuple(live),
-        jobs=tuple(job.name for job in namespaces.queued_jobs(connect(), project.namespace)),
+        jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
         per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),
         currency=next((detail.currency for detail in known.values()), ""),
         deletes_namespace=not project.adopted,
@@ -68,7 +68,7 @@ def archive(user: User, project: Project) -> None:
         for row in _live(project):
             message = f"The project {project.slug} was archived."
             if transitions.end(row, Ending.PERSON, "project_archived", message, actor=user.username):
-                workqueue.mark(targets.allocation(row.pk))
+                workqueue.enqueue(targets.allocation(project.cluster_id, row.pk))
 
 
 def unarchive(user: User, project: Project) -> None:
@@ -85,11 +85,20 @@ def unarchive(user: User, project: Project) -> None:
 
 
 def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
-    """Namespace → what keeps it from being deleted, in Kubernetes' words; one query. Namespaces that nothing keeps, or
-    that are not being deleted, are left out."""
-    names = [project.namespace for project in projects if project.archived_at is not None and not project.adopted]
-    seen = MirrorObject.objects.filter(kind="Namespace", name__in=names, deleting=True)
-    return {row.name: row.facts["remaining"] for row in seen if row.facts.get("remaining")}
+    """Return by project slug what keeps its namespace from being deleted, in Kubernetes' words; one query. Projects
+    whose namespace is not being deleted, or that nothing keeps, are left out.
+    """
+    slugs = {
+        (project.cluster_id, project.namespace): project.slug
+        for project in projects
+        if project.archived_at is not None and not project.adopted
+    }
+    seen = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
+    return {
+        slugs[there]: row.facts["remaining"]
+        for row in seen
+        if row.facts.get("remaining") and (there := (row.cluster_id, row.name)) in slugs
+    }
 
 
 def _live(project: Project) -> QuerySet[Allocation]:

@@ -1,4 +1,4 @@
-"""Departments, teams and projects as operators make and change them, and as leads rename their projects.
+"""Write operations on departments, teams and projects, with permission.
 
 Each function checks permission, then writes in one transaction, in which ``lock`` is called first.
 """

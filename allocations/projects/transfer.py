@@ -1,9 +1,8 @@
-"""Projects, teams and departments go to others. Only an empty project does: what is held was lent by the old team's
-queue.
+"""Moves projects, teams and departments. A project must be empty: what it holds is quota of the old team.
 
-A lease keeps the quota of the ClusterQueue that admitted it, and Kueue knows no way to carry it over; a LocalQueue's
-ClusterQueue cannot be changed, so it is deleted and made again. The ledger's rows carry the team's name as it was when
-they began, so old costs stay where they were.
+A lease keeps the quota of the ClusterQueue that admitted it, and Kueue cannot carry it over; a LocalQueue's
+ClusterQueue cannot be changed, so it is deleted and created again. The ledger's rows carry the team's name as it was
+when they began, so past costs stay where they were.
 """
 
 from django.db import transaction
@@ -28,7 +27,7 @@ def move(user: User, project: Project, team: Team) -> None:
     access.require(user, "structure.manage", project.team)
     if project.team == team:
         return
-    jobs = [job.name for job in namespaces.queued_jobs(connect(), project.namespace)]
+    jobs = [job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)]
     with transaction.atomic(), advisory_lock("live", project.slug):
         project.refresh_from_db()
         if project.archived_at is not None:

@@ -1,6 +1,6 @@
-"""Allocations and tenants' own Jobs as entries of their teams' queues.
+"""Queue entries: allocations and tenants' own Jobs.
 
-Many may wait where few are shown: a `QueueItem` has few columns, enough for places and sums, an `Entry` is shown.
+A `QueueItem` has few columns, enough for positions and sums; an `Entry` is shown in full.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 class Entry:
     """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
 
-    ``asks``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
+    ``requests``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
     """
 
     kind: str
@@ -35,12 +35,12 @@ class Entry:
     project: str
     offering: str
     count: int
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
     priority: str
     state: str
     reason: str
     message: str
-    helps: str
+    hint: str
 
 
 class QueueItem(NamedTuple):
@@ -48,10 +48,11 @@ class QueueItem(NamedTuple):
 
     order: tuple[int, datetime, UUID]
     team: int
+    cluster: str
     is_job: bool
     is_queued: bool
     workload: tuple[str, str]
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
 
     @property
     def id(self) -> UUID:
@@ -66,25 +67,27 @@ def of_teams(teams: Collection[int]) -> list[QueueItem]:
 def item(row: Allocation | Job) -> QueueItem:
     """An allocation or a Job as it is in its team's queue; needs its project."""
     if isinstance(row, Job):
-        return _of_job(row, row.project.team_id, row.project.namespace)
+        return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
     return QueueItem(
         order=(-PRIORITIES[row.priority], row.created_at, row.pk),
         team=row.project.team_id,
+        cluster=row.project.cluster_id,
         is_job=False,
         is_queued=row.phase == Phase.QUEUED,
         workload=(row.project.namespace, names.lease(row.name)),
-        asks={row.offering.key: row.count},
+        requests={row.offering.key: row.count},
     )
 
 
-def _of_job(job: Job | Unfinished, team: int, namespace: str) -> QueueItem:
+def _of_job(job: Job | Unfinished, team: int, cluster: str, namespace: str) -> QueueItem:
     return QueueItem(
         order=(-job.priority, job.created_at, job.uid),
         team=team,
+        cluster=cluster,
         is_job=True,
         is_queued=job.state is jobs.State.QUEUED,
         workload=(namespace, job.workload),
-        asks=job.asks,
+        requests=job.requests,
     )
 
 
@@ -92,25 +95,30 @@ def _allocations(teams: Collection[int]) -> list[QueueItem]:
     rows = Allocation.objects.filter(project__team__in=teams, phase__in=(Phase.QUEUED, *RESERVING), ended_at=None)
     found = rows.order_by().values_list(
         *("pk", "name", "priority", "created_at", "phase", "count"),
-        *("offering__key", "project__team_id", "project__namespace"),
+        *("offering__key", "project__team_id", "project__cluster", "project__namespace"),
     )
     return [
         QueueItem(
             order=(-PRIORITIES[priority], created_at, pk),
             team=team,
+            cluster=cluster,
             is_job=False,
             is_queued=phase == Phase.QUEUED,
             workload=(namespace, names.lease(name)),
-            asks={offering: count},
+            requests={offering: count},
         )
-        for pk, name, priority, created_at, phase, count, offering, team, namespace in found
+        for pk, name, priority, created_at, phase, count, offering, team, cluster, namespace in found
     ]
 
 
 def _jobs(teams: Collection[int]) -> list[QueueItem]:
     projects = Project.objects.filter(team__in=teams)
-    team_of = dict(projects.values_list("namespace", "team_id"))
-    return [_of_job(job, team_of[job.namespace], job.namespace) for job in jobs.unfinished(projects)]
+    found = projects.values_list("cluster", "namespace", "team_id")
+    team_of = {(cluster, namespace): team for cluster, namespace, team in found}
+    return [
+        _of_job(job, team_of[job.cluster, job.namespace], job.cluster, job.namespace)
+        for job in jobs.unfinished(projects)
+    ]
 
 
 def in_full(shown: Collection[QueueItem]) -> dict[UUID, Entry]:
@@ -130,12 +138,12 @@ def _allocation_entry(row: Allocation) -> Entry:
         project=row.project.slug,
         offering=row.offering.key,
         count=row.count,
-        asks={row.offering.key: row.count},
+        requests={row.offering.key: row.count},
         priority=row.priority,
         state=row.phase,
         reason=row.reason,
         message=row.message,
-        helps=reasons.queued(row.reason).helps if row.phase == Phase.QUEUED else "",
+        hint=reasons.queued(row.reason).hint if row.phase == Phase.QUEUED else "",
     )
 
 
@@ -147,10 +155,10 @@ def _job_entry(job: Job) -> Entry:
         project=job.project.slug,
         offering=job.offering,
         count=job.gpus,
-        asks=job.asks,
+        requests=job.requests,
         priority=PRIORITY_NAMES.get(job.priority, str(job.priority)),
         state=job.state,
         reason=job.reason,
         message=job.message,
-        helps=job.helps,
+        hint=job.hint,
     )

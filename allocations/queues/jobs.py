@@ -1,7 +1,6 @@
 """Tenants' own queued Jobs, as Kueue's workloads and the ledger show them.
 
-The portal makes none of them and keeps no row: what is here is what the mirror has, so a Job that was deleted on the
-cluster is only in the costs.
+The portal creates none of them and stores no row: a Job that was deleted in the cluster is only in the costs.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
 from allocations.cluster import events
@@ -41,7 +40,7 @@ ENDED = (State.FINISHED, State.FAILED)
 
 @dataclass(frozen=True)
 class Job:
-    """One Job. ``asks``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
+    """One Job. ``requests``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
 
     It is ``running`` while pods of it use GPUs, and ``admitted`` while it has them reserved and none does."""
 
@@ -52,32 +51,34 @@ class Job:
     state: State
     reason: str
     message: str
-    helps: str
-    asks: Mapping[str, int]
+    hint: str
+    requests: Mapping[str, int]
     offering: str
     priority: int
     created_at: datetime
 
     @property
     def gpus(self) -> int:
-        return sum(self.asks.values())
+        return sum(self.requests.values())
 
 
 class Unfinished(NamedTuple):
     """What order and sums need of a Job that has not ended."""
 
     uid: UUID
+    cluster: str
     namespace: str
     workload: str
     state: State
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
     priority: int
     created_at: datetime
 
 
 def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
     """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
-    seen = MirrorObject.objects.filter(kind="Workload", allocation="", namespace__in=projects.values("namespace"))
+    here = projects.order_by().filter(cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
+    seen = MirrorObject.objects.filter(Exists(here), kind="Workload", allocation="")
     named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
     return named.order_by(*(f"-{name}" for name in ORDER))
 
@@ -87,12 +88,12 @@ def read(seen: Collection[MirrorObject]) -> list[Job]:
     if not seen:
         return []
     there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
-    by_namespace = {project.namespace: project for project in there}
+    project_of = {(project.cluster_id, project.namespace): project for project in there}
     taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
-    offerings = {(flavor, resource): key for flavor, resource, key in _offerings()}
-    inactive = _inactive({project.team.slug for project in by_namespace.values()})
+    offerings = dict(_offerings())
+    inactive = _inactive({project.team.slug for project in project_of.values()})
     ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
-    found = [_job(row, by_namespace[row.namespace], taken, offerings, inactive) for row in seen]
+    found = [_job(row, project_of[row.cluster_id, row.namespace], taken, offerings, inactive) for row in seen]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
@@ -104,24 +105,25 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
     fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
     seen = [
-        (UUID(uid), namespace, name, dict(zip(fields, facts, strict=True)))
-        for uid, namespace, name, *facts in there.values_list(
-            "job_uid", "namespace", "name", *(f"facts__{field}" for field in fields)
+        (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
+        for uid, cluster, namespace, name, *facts in there.values_list(
+            "job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields)
         )
     ]
-    running = UsageInterval.objects.filter(allocation__in=[uid for uid, *_ in seen], end=None, unused=False)
-    in_use = set(running.order_by().values_list("allocation", flat=True))
+    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in seen], end=None, unused=False)
+    in_use = set(running.order_by().values_list("holder_id", flat=True))
     found = [
         Unfinished(
             uid=uid,
+            cluster=cluster,
             namespace=namespace,
             workload=name,
             state=_state(facts, uid in in_use),
-            asks=facts["asks"],
+            requests=facts["asks"],
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, namespace, name, facts in seen
+        for uid, cluster, namespace, name, facts in seen
     ]
     return [job for job in found if job.state not in ENDED]
 
@@ -135,7 +137,7 @@ def visible(user: User, uid: UUID) -> Job | None:
 def refusals(job: Job) -> list[str] | None:
     """Why pods of it were refused, as the cluster says now; None when it does not answer."""
     try:
-        return events.refusals(connect(), job.project.namespace, str(job.uid))
+        return events.refusals(connect(job.project.cluster_id), job.project.namespace, str(job.uid))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
@@ -144,17 +146,18 @@ def _job(
     row: MirrorObject,
     project: Project,
     taken: Mapping[UUID, tuple[str, bool]],
-    offerings: Mapping[tuple[str, str], str],
-    inactive: Mapping[str, str],
+    offerings: Mapping[tuple[str, str, str], str],
+    inactive: Mapping[tuple[str, str], str],
 ) -> Job:
     facts, uid = row.facts, UUID(row.facts["job"]["uid"])
     reserved = bool(facts["cluster_queue"])
-    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive.get(project.team.slug, ""))
+    stopped = inactive.get((project.cluster_id, project.team.slug), "")
+    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=stopped)
     offering, is_running = taken.get(uid, ("", False))
     state = _state(facts, is_running)
     if state is State.RUNNING and why.reason == "admitted":
         why = reasons.Reason("running", *reasons.ADMITTED["running"])
-    assigned = ((flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
+    assigned = ((row.cluster_id, flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
     return Job(
         uid=uid,
         name=facts["job"]["name"],
@@ -163,8 +166,8 @@ def _job(
         state=state,
         reason=why.reason,
         message=why.message,
-        helps=why.helps,
-        asks=facts["asks"],
+        hint=why.hint,
+        requests=facts["asks"],
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
         created_at=datetime.fromisoformat(facts["created_at"]),
@@ -186,38 +189,40 @@ def _state(facts: Mapping[str, Any], is_running: bool) -> State:
 def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
     """Offering that each was billed for last, and whether pods use it now."""
     found: dict[UUID, tuple[str, bool]] = {}
-    rows = UsageInterval.objects.filter(allocation__in=list(uids)).order_by().values_list("allocation", "offering")
+    rows = UsageInterval.objects.filter(holder_id__in=list(uids)).order_by().values_list("holder_id", "offering")
     in_use = Count("key", filter=Q(end=None, unused=False))
     for uid, offering, _last, n in rows.annotate(last=Max("start"), n=in_use).order_by("last", "offering"):
         found[uid] = (offering, found.get(uid, ("", False))[1] or n > 0)
     return found
 
 
-def _offerings() -> Iterable[tuple[str, str, str]]:
-    """Flavor, resource and key of the offerings that are counted in one resource of Kubernetes."""
-    for flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
-        "flavor__name", "requests", "key"
+def _offerings() -> Iterable[tuple[tuple[str, str, str], str]]:
+    """Return the keys of the offerings that are counted in one Kubernetes resource, by cluster, flavor and resource."""
+    for cluster, flavor, requests, key in Offering.objects.exclude(kind=Kind.CLAIM).values_list(
+        "flavor__cluster", "flavor__name", "requests", "key"
     ):
         if list(requests.values()) == [1]:
-            yield flavor, *requests, key
+            (resource,) = requests
+            yield (cluster, flavor, resource), key
 
 
 def _with_reason(job: Job, why: reasons.Reason) -> Job:
-    return replace(job, reason=why.reason, message=why.message, helps=why.helps)
+    return replace(job, reason=why.reason, message=why.message, hint=why.hint)
 
 
 def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
     """What there is to say of the Jobs that the portal ended since they used more than their quota."""
     rows = LeaseExcess.objects.filter(holder_kind=HolderKind.JOB, holder__in=uids, actions__gt=0).order_by("pk")
-    helps = "Submit it again. The platform team can see in the audit log how it came about."
+    hint = "Submit it again. The platform team can see in the audit log how it came about."
     return {
-        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", helps)
+        UUID(uid): reasons.Reason("over_lease", f"{message} The portal ended it.", hint)
         for uid, message in rows.values_list("holder", "message")
     }
 
 
-def _inactive(teams: set[str]) -> dict[str, str]:
-    """Why the queues of teams admit nothing, by team; absent where they do."""
+def _inactive(teams: set[str]) -> dict[tuple[str, str], str]:
+    """Return why teams' queues admit nothing, by cluster and team; active queues are left out."""
     by_queue = {queue_names.cluster_queue(team): team for team in teams}
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
-    return {by_queue[name]: why for name, why in rows.values_list("name", "facts__inactive")}
+    found = rows.values_list("cluster", "name", "facts__inactive")
+    return {(cluster, by_queue[name]): why for cluster, name, why in found}

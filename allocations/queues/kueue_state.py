@@ -1,15 +1,13 @@
-"""Kueue's departments and teams as they were last seen, beside what they should be."""
+"""Kueue's Cohorts and ClusterQueues as last observed, compared with the desired ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from allocations.models import MirrorObject
+from portal.clusters.models import Cluster
 from portal.tenants import access
 from portal.tenants.models import User
-from quotas.catalog.models import Cluster
 from quotas.limits import differences, selectors
 from quotas.limits.differences import Difference
 
@@ -17,10 +15,11 @@ KINDS = ("Cohort", "ClusterQueue")
 
 
 @dataclass(frozen=True)
-class Seen:
+class KueueObject:
     """``problem`` is empty while the object takes part. The counts are of workloads; None for a Cohort, which has none.
     ``differences`` are fields that we set and that are otherwise there (before), or not."""
 
+    cluster: str
     kind: str
     name: str
     problem: str
@@ -30,27 +29,30 @@ class Seen:
     differences: tuple[Difference, ...]
 
 
-def objects(user: User) -> list[Seen]:
-    """All that should be there, in the order in which it is applied. A fixed number of queries. For operators and
-    auditors."""
-    cluster = access.for_platform(user, Cluster.objects.all()).filter(slug=settings.CLUSTER_NAME).first()
-    return list(_compared(cluster)) if cluster else []
+def objects(user: User) -> list[KueueObject]:
+    """Return all Kueue objects that should exist, by cluster, in the order in which they are applied. A fixed number of
+    queries for each. For operators and auditors.
+    """
+    clusters = access.for_platform(user, Cluster.objects.all())
+    return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
-def _compared(cluster: Cluster) -> Iterator[Seen]:
-    rows = {(row.kind, row.name): row.facts for row in MirrorObject.objects.filter(kind__in=KINDS)}
+def _compared(cluster: str) -> Iterator[KueueObject]:
+    seen = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
+    rows = {(row.kind, row.name): row.facts for row in seen}
     for wanted in selectors.manifests(cluster):
         kind, name = wanted["kind"], wanted["metadata"]["name"]
         if kind not in KINDS:
             continue
         facts: dict[str, Any] | None = rows.get((kind, name))
         if facts is None:
-            yield Seen(kind, name, "It is not there; the portal makes it.", None, None, None, ())
+            yield KueueObject(cluster, kind, name, "It is not there; the portal makes it.", None, None, None, ())
             continue
         there = {**wanted, "spec": facts.get("spec", {})}
         # What Kueue adds by itself, such as its defaults, is its own.
         found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
-        yield Seen(
+        yield KueueObject(
+            cluster,
             kind,
             name,
             f"Kueue admits nothing: {facts['inactive']}" if facts.get("inactive") else "",

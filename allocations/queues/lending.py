@@ -1,5 +1,6 @@
-"""What teams borrow and lend: now, as Kueue counts it, and over time, from the ledger. Names of those whom a person
-does not see are left out."""
+"""What teams borrow and lend: now, as Kueue counts it, and over time, from the ledger. Teams that a person may not see
+are not named.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,7 @@
-"""Who waits, and in which place: each team's queue of allocations and of tenants' own Jobs.
+"""A team's queue of allocations and Jobs, with positions.
 
-Kueue orders it. Where one queue is looked at, Kueue is asked, in one call for all that wait; lists over many teams, and
-whoever asks while Kueue is away, take the order of the portal: by priority, then by age. Of many that wait, one page is
-read whole.
+Kueue decides the order. For one queue Kueue is asked, in one call; lists over many teams, and answers while Kueue is
+unavailable, use the portal's order: by priority, then by age. Of long queues one page is read in full.
 """
 
 from collections import Counter
@@ -25,7 +24,7 @@ from quotas.limits import selectors
 PAGE_SIZE = 50
 
 
-class Place(NamedTuple):
+class QueuePosition(NamedTuple):
     """``position`` counts from 1."""
 
     position: int
@@ -36,7 +35,7 @@ class Ahead(NamedTuple):
     """What waits before another in the same queue: how many, and what they ask for together."""
 
     entries: int
-    asks: Mapping[str, int]
+    requests: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Queue:
     is lent.
     """
 
-    pending: list[tuple[Place, Entry, Ahead]]
+    pending: list[tuple[QueuePosition, Entry, Ahead]]
     admitted: list[Entry]
     waiting: int
     holding: int
@@ -70,80 +69,90 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
     items = queue_entries.of_teams([team.pk])
     queued = [one for one in items if one.is_queued]
     holding = [one for one in items if not one.is_queued]
-    told = _told(team.slug) if queued else {}
-    queued.sort(key=lambda one: (told or {}).get(one.workload, len(items)))
+    told = {cluster: _told(cluster, team.slug) for cluster in sorted({one.cluster for one in queued})}
+    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(items))))
+    waiting = Counter(one.cluster for one in queued)
     start = pending_from - 1
     pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
     admitted = holding[holding_from - 1 : holding_from - 1 + size]
     entries = queue_entries.in_full([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
-            (Place(ahead.entries + 1, len(queued)), entries[one.id], ahead)
+            (QueuePosition(ahead.entries + 1, waiting[one.cluster]), entries[one.id], ahead)
             for one, ahead in pending
             if one.id in entries
         ],
         admitted=[entries[one.id] for one in admitted if one.id in entries],
         waiting=len(queued),
         holding=len(holding),
-        by="portal" if told is None else "kueue",
+        by="portal" if None in told.values() else "kueue",
         others_waiting=_others_waiting(team),
     )
 
 
-def places(rows: Iterable[Allocation | Job]) -> dict[UUID, Place]:
-    """The place of each queued one in its team's queue as the portal orders it, in a fixed number of queries."""
+def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
+    """Return the position of each queued one in its team's queue of its cluster, in the portal's order and a fixed
+    number of queries.
+    """
     queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
         return {}
     asked = {item.id for item in queued}
-    counted: Counter[int] = Counter()
-    found: dict[UUID, tuple[int, int]] = {}
+    counted: Counter[tuple[int, str]] = Counter()
+    found: dict[UUID, tuple[tuple[int, str], int]] = {}
     for one in queue_entries.of_teams({item.team for item in queued}):
         if one.is_queued:
-            counted[one.team] += 1
+            line = one.team, one.cluster
+            counted[line] += 1
             if one.id in asked:
-                found[one.id] = (one.team, counted[one.team])
-    return {id_: Place(position, counted[team]) for id_, (team, position) in found.items()}
+                found[one.id] = (line, counted[line])
+    return {id_: QueuePosition(position, counted[line]) for id_, (line, position) in found.items()}
 
 
-def place(row: Allocation | Job) -> Place | None:
+def position(row: Allocation | Job) -> QueuePosition | None:
     """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
     item = queue_entries.item(row)
     if not item.is_queued:
         return None
-    told = _told(row.project.team.slug) or {}
+    told = _told(item.cluster, row.project.team.slug) or {}
     if position := told.get(item.workload):
-        return Place(position, len(told))
-    return places([row]).get(item.id)
+        return QueuePosition(position, len(told))
+    return positions([row]).get(item.id)
 
 
 def loads(teams: Iterable[Team]) -> dict[str, Load]:
-    """Numbers of the teams' ClusterQueues as last seen, by the team's slug; zeros before they are. One query."""
+    """Return the numbers of the teams' ClusterQueues as last observed, summed over all clusters, by the team's slug;
+    zeros if not observed yet. One query.
+    """
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
     seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
-    found = {by_queue[row.name]: row.facts for row in seen}
-    return {
-        slug: Load(*(found.get(slug, {}).get(name, 0) for name in ("pending", "reserving", "admitted")))
-        for slug in by_queue.values()
-    }
+    found: Counter[tuple[str, str]] = Counter()
+    for row in seen:
+        found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
+    return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 
-def _told(team: str) -> pending_workloads.Pending | None:
+def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
     """What Kueue says; None when it does not answer."""
     try:
-        return pending_workloads.pending(connect(), queue_names.cluster_queue(team))
+        return pending_workloads.pending(connect(cluster), queue_names.cluster_queue(team))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
 
 def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
-    """What waits before each of a page, added up in one pass."""
-    asks: Counter[str] = Counter()
+    """Return what waits in the same cluster before each entry of a page, in one pass; ``queued`` is sorted
+    by cluster.
+    """
+    cluster, entries, requests = "", 0, Counter[str]()
     found = []
     for n, one in enumerate(queued[: start + size]):
+        if one.cluster != cluster:
+            cluster, entries, requests = one.cluster, 0, Counter()
         if n >= start:
-            found.append(Ahead(n, dict(asks)))
-        asks.update(one.asks)
+            found.append(Ahead(entries, dict(requests)))
+        entries += 1
+        requests.update(one.requests)
     return found
 
 

@@ -1,4 +1,4 @@
-"""reconcile_allocation: one allocation from what is seen to what is wanted. A second run does nothing."""
+"""The controller of allocations: reconciles one allocation with its observed state. Idempotent."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,8 +12,8 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
 from allocations.domain.custom_claim import CustomClaim
-from allocations.domain.objects import Applied, Ref, ResolvedSpec, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -48,38 +48,38 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     What the cluster refuses to a start is a failed start. Raises ClusterUnavailable, ClusterRefused.
     """
     with advisory_lock("allocation", id_):
-        row = spec_of_row.rows().filter(pk=id_).first()
+        row = spec_of_row.rows().filter(pk=id_, project__cluster=client.cluster).first()
         if row is None:
             return None
         number_wait = _number(row)
-        asked = spec_of_row.of(row)
-        view, done = mirror.of_allocations(asked.namespace, [row]), applied_of(targets.allocation(id_))
-        situation = _assess(row, asked, view, done, number_wait)
+        asked, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
+        snapshot, done = mirror.of_allocations(client.cluster, asked.namespace, [row]), applied_of(target)
+        situation = _assess(row, asked, snapshot, done, number_wait)
         if _deadlines_became_intent(row, asked, situation) or _took_more(row, situation):
-            situation = _assess(row, asked, view, done, number_wait)
-        if device_affinity.settle(row, asked, view, situation):
-            asked = spec_of_row.of(row)
-            situation = _assess(row, asked, view, done, number_wait)
-        entered = _enter(row, situation, view)
+            situation = _assess(row, asked, snapshot, done, number_wait)
+        if device_affinity.update_affinity(row, asked, snapshot, situation):
+            asked = spec_of_row.resolved_spec(row)
+            situation = _assess(row, asked, snapshot, done, number_wait)
+        entered = _enter(row, situation, snapshot)
         opens = situation.is_usable and not situation.facts.listed
         if not opens:
             transitions.record_phase(row, situation)
-        if hold.needs_project(asked, situation, view):
+        if hold.needs_project(asked, situation, snapshot):
             reconcile_project(asked.project, client)
         if opens:
-            transitions.record_phase(row, situation.opened())
-        wanted = hold.wanted(asked, situation, view, done)
+            transitions.record_phase(row, situation.with_guard_open())
+        wanted = hold.desired_state(asked, situation, snapshot, done)
         try:
-            apply(client, plan(wanted, view, done), targets.allocation(id_))
+            apply(client, plan(wanted, snapshot, done), target)
         except ClusterRefused as error:
             if not _start_refused(row, situation, error):
                 raise
             return clock.now()
-        forget(_known_gone(asked, view, done, {Ref.of(m) for m in wanted.objects}))
+        forget(client.cluster, _known_gone(asked, snapshot, done, {Ref.of_manifest(m) for m in wanted.objects}))
         return hold.wake_at(asked, _intent(row, number_wait), situation) if entered else clock.now() + SLOT_WAIT
 
 
-def _enter(row: Allocation, situation: Situation, view: View) -> bool:
+def _enter(row: Allocation, situation: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Enter in the ledger what the watcher could not; False while another's interval on a slot has not ended.
 
     What nothing is left of cannot be held: an interval that is still open then ends now, flagged estimated.
@@ -88,7 +88,7 @@ def _enter(row: Allocation, situation: Situation, view: View) -> bool:
         ledger.end_left(row, at=situation.facts.now)
     try:
         if situation.held:
-            ledger.open_held([row], view, at=situation.facts.now)
+            ledger.open_held([row], snapshot, at=situation.facts.now)
     except SlotHeld as error:
         log.warning("ledger.slot_held", error=str(error))
         return False
@@ -104,7 +104,7 @@ def _number(row: Allocation) -> str:
     is_early = row.starts_at is not None and row.starts_at > now
     if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or row.ends_at <= now:
         return ""
-    mirror.require_recent()
+    mirror.require_recent(row.project.cluster_id)
     return slot_numbers.assign(row)
 
 
@@ -112,11 +112,13 @@ def _intent(row: Allocation, number_wait: str) -> Intent:
     return replace(spec_of_row.intent(row), number_wait=number_wait)
 
 
-def _assess(row: Allocation, asked: ResolvedSpec, view: View, done: dict[Ref, Applied], number_wait: str) -> Situation:
-    return hold.assess(asked, _intent(row, number_wait), view, done, clock.now(), spec_of_row.deadlines(row))
+def _assess(
+    row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, done: dict[Ref, Applied], number_wait: str
+) -> ObservedAllocation:
+    return hold.assess(asked, _intent(row, number_wait), snapshot, done, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Situation) -> bool:
+def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: ObservedAllocation) -> bool:
     """Turn what time decided into intent on the row; whether anything was."""
     now = situation.facts.now
     if row.desired == Allocation.Desired.RELEASED:
@@ -128,12 +130,13 @@ def _deadlines_became_intent(row: Allocation, asked: ResolvedSpec, situation: Si
         return transitions.end(row, Ending.EVICTED, reason, situation.lease.evicted_message, actor="kueue")
     if situation.start_by is not None and now >= situation.start_by:
         # Only what the cluster says is in the way counts: an outage of its own or of ours is nobody's failed start.
-        blocked = registry.backend_of(asked).blocked_by(asked, mirror.of_allocations(asked.namespace, [row]))
+        now_there = mirror.of_allocations(row.project.cluster_id, asked.namespace, [row])
+        blocked = registry.backend_of(asked).blocked_by(asked, now_there)
         return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
     return False
 
 
-def _took_more(row: Allocation, situation: Situation) -> bool:
+def _took_more(row: Allocation, situation: ObservedAllocation) -> bool:
     """Give back what a person's own claim was given beyond what its lease counts: the fleet has grown since."""
     is_new = situation.queues and row.phase in (Phase.QUEUED, Phase.STARTING)
     claim = CustomClaim.of_column(row.claim)
@@ -143,7 +146,7 @@ def _took_more(row: Allocation, situation: Situation) -> bool:
     return bool(words) and transitions.start_failed(row, "more_than_counted", words)
 
 
-def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused) -> bool:
+def _start_refused(row: Allocation, situation: ObservedAllocation, error: ClusterRefused) -> bool:
     """Count the refusal of what would hold it as a failed start: at once where the API server names the field that is
     wrong, else (a policy, a quota of the namespace) at the start deadline."""
     if situation.start_by is None:
@@ -152,7 +155,7 @@ def _start_refused(row: Allocation, situation: Situation, error: ClusterRefused)
     return is_final and transitions.start_failed(row, "start_refused", error.message)
 
 
-def _known_gone(asked: ResolvedSpec, view: View, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
+def _known_gone(asked: ResolvedSpec, snapshot: Snapshot, done: dict[Ref, Applied], kept: set[Ref]) -> list[Ref]:
     """Objects that are gone and not wanted; the answer to a lease's last status write goes with the lease."""
-    gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, view, known)]
+    gone = [ref for ref, known in done.items() if ref not in kept and is_gone(ref, snapshot, known)]
     return [*gone, hold.status_ref(asked)] if lease.ref(asked) in gone else gone

@@ -1,8 +1,8 @@
-"""Where an allocation's claims are steered: chosen before they are made, given up when the scheduler cannot follow.
+"""Chooses the GPUs that an allocation's claims request, and drops the choice if the scheduler cannot follow it.
 
-The scheduler takes the first card that fits. A MIG slice is therefore asked of the card on which it does the least
-harm (``allocations.capacity.device_choice``). The choice is a preference: between it and the claim somebody else may
-take the card, so a holder that finds no device has its claim made again without it.
+The scheduler takes the first card that fits. A MIG slice therefore requests the card on which it costs others least
+(``allocations.capacity.device_choice``). The choice is a preference: somebody else may take the card before the claim
+is allocated, so a claim whose holder finds no device is created again without it.
 """
 
 from dataclasses import replace
@@ -16,8 +16,8 @@ from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Constraints
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.device_affinity import DeviceAffinity
-from allocations.domain.objects import Applied, ResolvedSpec, View
-from allocations.domain.observed import Situation
+from allocations.domain.objects import Applied, ResolvedSpec, Snapshot
+from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile.mirror import MirrorStale
@@ -27,71 +27,75 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def settle(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> bool:
-    """Bring the row's ``steer`` along, a DeviceAffinity; whether it changed.
+def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation) -> bool:
+    """Update the row's ``device_affinity``; return whether it changed.
 
-    Raises MirrorStale while it cannot be known what an adopted allocation has.
+    Raises MirrorStale while it is unknown what an adopted allocation has.
     """
-    if not is_steerable(row):
+    if not supports_affinity(row):
         return False
-    affinity = _settled(row, asked, view, situation)
-    steer = affinity.to_json()
-    if steer == row.steer:
+    affinity = _next_affinity(row, asked, snapshot, situation)
+    stored = affinity.to_json()
+    if stored == row.device_affinity:
         return False
-    log.info("steer", allocation=str(row.pk), steer=steer)
-    Allocation.objects.filter(pk=row.pk).update(steer=steer)
-    row.steer = steer
+    log.info("device_affinity", allocation=str(row.pk), **stored)
+    Allocation.objects.filter(pk=row.pk).update(device_affinity=stored)
+    row.device_affinity = stored
     return True
 
 
-def is_steerable(row: Allocation) -> bool:
-    """MIG slices that are cut on demand, and whatever has to share an NVLink clique."""
+def supports_affinity(row: Allocation) -> bool:
+    """Return whether it has MIG slices that are divided on demand, or must share an NVLink clique."""
     flavor = row.offering.flavor
     cuts = row.offering.kind == "mig" and flavor.partitionable
     return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
 
 
-def _settled(row: Allocation, asked: ResolvedSpec, view: View, situation: Situation) -> DeviceAffinity:
+def _next_affinity(
+    row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation
+) -> DeviceAffinity:
     backend = registry.backend_of(asked)
-    seen = [view.get(claim) for claim in backend.claims(asked)]
+    seen = [snapshot.get(claim) for claim in backend.claims(asked)]
     there = [claim for claim in seen if claim is not None]
-    stored = DeviceAffinity.from_json(row.steer)
+    stored = DeviceAffinity.from_json(row.device_affinity)
     if not situation.is_granted:
         return stored if there else DeviceAffinity()
     if not stored:
         if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            cards = backend.requested_cards(asked, view)
+            cards = backend.requested_cards(asked, snapshot)
             if not asked.constraints.same_clique:
                 return DeviceAffinity(cards)
             # "" where nothing is held: a start that fails is chosen anew.
-            return DeviceAffinity(cards, flavor_devices.clique_of({one.node for one in situation.occupied}))
+            return DeviceAffinity(
+                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in situation.occupied})
+            )
         if row.recovered:
-            _require_claims_seen(asked, view)
+            _require_claims_seen(asked, snapshot)
         return _chosen(row, asked)
     if (
         stored.cards is not None
         and len(there) == len(seen)
         and not situation.occupied
-        and backend.finds_no_device(asked, view)
+        and backend.finds_no_device(asked, snapshot)
     ):
         return DeviceAffinity(clique=stored.clique, is_given_up=True)
     return stored
 
 
-def _require_claims_seen(asked: ResolvedSpec, view: View) -> None:
+def _require_claims_seen(asked: ResolvedSpec, snapshot: Snapshot) -> None:
     """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
-    held = view.get(lease.ref(asked))
+    held = snapshot.get(lease.ref(asked))
     revision = held.resource_version if held else 0
     for claim in registry.backend_of(asked).claims(asked):
-        if not view.is_gone(Applied(claim, "", revision, "", "")):
+        if not snapshot.is_gone(Applied(claim, "", revision, "", "")):
             raise MirrorStale(f"claim {claim.name} of an adopted allocation was not looked for yet")
 
 
 def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
     """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
     flavor, offering, bound = row.offering.flavor, row.offering, asked.constraints
-    with advisory_lock("steer", flavor.name):
-        found = flavor_devices.of([flavor], cliques=bound.same_clique)[flavor.pk]
+    with advisory_lock("device_affinity", flavor.name):
+        found = flavor_devices.of_flavors([flavor], cliques=bound.same_clique)[flavor.pk]
         found = _with_pending(row, flavor, found)
         wanted = DeviceAffinity()
         if bound.same_clique:
@@ -106,7 +110,7 @@ def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
             cards = tuple(card.uuid for card in chosen) if chosen else None
             wanted = replace(wanted, cards=cards, is_given_up=cards is None)
         # Within the lock: whoever chooses next has to see it.
-        Allocation.objects.filter(pk=row.pk).update(steer=wanted.to_json())
+        Allocation.objects.filter(pk=row.pk).update(device_affinity=wanted.to_json())
     return wanted
 
 
@@ -114,19 +118,21 @@ def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> Flav
     """The cards as they will be once the claims that are steered to them, and have nothing yet, are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
-    ).filter(steer__has_key="cards")
+    ).filter(device_affinity__has_key="cards")
     wanted = list(
         others.exclude(pk=row.pk)
         .order_by("created_at")
-        .values_list("project__namespace", "name", "offering__profile", "steer")
+        .values_list("project__namespace", "name", "offering__profile", "device_affinity")
     )
-    claims = MirrorObject.objects.filter(kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted])
+    claims = MirrorObject.objects.filter(
+        cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted]
+    )
     there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
     pending = (
         (profile, uuid)
-        for namespace, name, profile, steer in wanted
+        for namespace, name, profile, stored in wanted
         if (namespace, name) not in there
-        for uuid in DeviceAffinity.from_json(steer).cards or ()
+        for uuid in DeviceAffinity.from_json(stored).cards or ()
         if uuid
     )
     return device_choice.with_pending(found, pending)

@@ -1,19 +1,21 @@
-"""What the portal knows of etcd: its size as last read, its quota, and whether writes fail for want of space.
+"""Monitors each cluster's etcd: its size as last read, its quota, and whether writes fail because it is full.
 
-A worker reads the size every ``STORE_READ_S``; that writes fail is derived from the work that failed, so it is over
-once that work has succeeded.
+A worker reads the size every ``STORE_READ_S``; failing writes are derived from failed work items, so the state clears
+once these have succeeded.
 """
 
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from allocations.cluster import etcd_size
 from allocations.cluster.client import Client
 from allocations.domain.etcd_usage import STORE_FULL, Store
 from allocations.models import ClusterStore
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
+from portal.workqueue import targets
 
 READS_MISSED = 5
 """After so many a size is no longer told."""
@@ -26,20 +28,27 @@ def read(client: Client) -> None:
     """
     size_bytes = etcd_size.database_bytes(client)
     if size_bytes is not None:
-        record(size_bytes)
+        record(client.cluster, size_bytes)
 
 
-def record(size_bytes: int) -> None:
-    ClusterStore.objects.update_or_create(pk=1, defaults={"size_bytes": size_bytes, "read_at": clock.now()})
+def record(cluster: str, size_bytes: int) -> None:
+    ClusterStore.objects.update_or_create(
+        cluster_id=cluster, defaults={"size_bytes": size_bytes, "read_at": clock.now()}
+    )
 
 
-def current() -> Store:
-    """Return the store as the database knows it, by two queries."""
+def current(cluster: str) -> Store:
+    """Return the cluster's store as the database has it; two queries."""
     fresh = clock.now() - timedelta(seconds=READS_MISSED * settings.STORE_READ_S)
-    size_bytes = ClusterStore.objects.filter(read_at__gte=fresh).values_list("size_bytes", flat=True).first()
-    return Store(settings.ETCD_QUOTA_BYTES, size_bytes, refused_writes())
+    read = ClusterStore.objects.filter(cluster=cluster, read_at__gte=fresh)
+    refused = _refused().filter(target__startswith=targets.of_cluster(cluster)).count()
+    return Store(settings.ETCD_QUOTA_BYTES, read.values_list("size_bytes", flat=True).first(), refused)
 
 
 def refused_writes() -> int:
-    """Return for how many targets the last attempt failed because etcd has no space."""
-    return Due.objects.filter(attempts__gt=0, error__contains=STORE_FULL).count()
+    """Return for how many targets, in any cluster, the last attempt failed because etcd has no space."""
+    return _refused().count()
+
+
+def _refused() -> QuerySet[WorkItem]:
+    return WorkItem.objects.filter(attempts__gt=0, error__contains=STORE_FULL)

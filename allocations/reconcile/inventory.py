@@ -1,12 +1,10 @@
-"""reconcile_inventory: nodes, slices and foreign use, from the mirror down to the catalogue as plain facts."""
+"""The controller of the catalog: reads nodes, slices and foreign use from the mirror, and writes the catalog."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-
-from allocations.domain.objects import Seen, View
+from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.reconcile import mirror, node_usage, pool_names
 from allocations.reconcile.metering import job_ledger
 from portal.core import clock
@@ -17,53 +15,51 @@ from portal.workqueue import targets
 from quotas.catalog import selectors as catalog
 from quotas.catalog import services
 from quotas.catalog.discovery import discover
-from quotas.catalog.facts import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
-from quotas.catalog.models import Cluster
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
-LOOK_AGAIN = timedelta(seconds=60)
-"""How often it is looked while something of a node is blocked: the portal's own pods come and go without a hint."""
+RECHECK_AFTER = timedelta(seconds=60)
+"""How often it is reconciled while part of a node is blocked: the portal's own pods come and go without a wake-up."""
 
 
-def reconcile_inventory() -> datetime | None:
+def reconcile_inventory(cluster: str) -> datetime | None:
     """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due.
 
     Returns when to look again, while something of a node is blocked.
     """
-    with advisory_lock(targets.INVENTORY):
-        view = mirror.of_nodes()
-        cluster, _ = Cluster.objects.get_or_create(slug=settings.CLUSTER_NAME, defaults={"name": settings.CLUSTER_NAME})
+    with advisory_lock(targets.inventory(cluster)):
+        snapshot = mirror.of_nodes(cluster)
         known, taken = catalog.known_names(cluster)
         found = discover(
-            [node_fact(s) for s in view.of("Node")],
-            [slice_fact(s) for s in view.of("ResourceSlice")],
+            [node_fact(s) for s in snapshot.of_kind("Node")],
+            [slice_fact(s) for s in snapshot.of_kind("ResourceSlice")],
             known,
             taken,
-            [class_fact(s) for s in view.of("DeviceClass")],
+            [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
         )
-        found = pool_names.kept(cluster, found)
+        found = pool_names.with_kept_names(cluster, found)
         per_card = catalog.per_card(cluster, found)
-        metered = job_ledger.metered()
-        is_new, is_blocked = _sync(cluster, view, found, metered, per_card)
-        if job_ledger.repair(metered):  # pods on nodes whose flavor is known only now are no foreign use
-            _, is_blocked = _sync(cluster, view, found, job_ledger.metered(), per_card)
+        metered = job_ledger.metered(cluster)
+        is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
+        if job_ledger.repair(cluster, metered):  # pods on nodes whose flavor is known only now are no foreign use
+            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_card)
         if is_new:
-            projects = Project.objects.filter(archived_at=None).values_list("slug", flat=True)
-            workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in projects))
-    return clock.now() + LOOK_AGAIN if is_blocked else None
+            projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
+            workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
+    return clock.now() + RECHECK_AFTER if is_blocked else None
 
 
 def _sync(
-    cluster: Cluster, view: View, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
+    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
     """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
-    rooms = node_usage.rooms(view, found, metered, per_card)
-    foreign, blocked = node_usage.foreign_use(view, found, metered), node_usage.blocked_units(rooms.values())
+    rooms = node_usage.rooms(snapshot, found, metered, per_card)
+    foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(rooms.values())
     is_new = services.sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
     return is_new, any(room.blocked for room in rooms.values())
 
 
-def node_fact(seen: Seen) -> NodeFact:
+def node_fact(seen: ObservedObject) -> NodeFact:
     facts = seen.facts
     return NodeFact(
         name=seen.ref.name,
@@ -77,7 +73,7 @@ def node_fact(seen: Seen) -> NodeFact:
     )
 
 
-def slice_fact(seen: Seen) -> SliceFact:
+def slice_fact(seen: ObservedObject) -> SliceFact:
     facts = seen.facts
     return SliceFact(
         name=seen.ref.name,
@@ -91,7 +87,7 @@ def slice_fact(seen: Seen) -> SliceFact:
     )
 
 
-def class_fact(seen: Seen) -> ClassFact:
+def class_fact(seen: ObservedObject) -> ClassFact:
     return ClassFact(seen.ref.name, seen.facts["extended_resource"], tuple(seen.facts["selectors"]))
 
 

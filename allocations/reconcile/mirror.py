@@ -1,4 +1,4 @@
-"""Reading the mirror: rows of the last seen form of the cluster, as the View that the pure parts read."""
+"""Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from django.db.models.fields.json import KT
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.models import Allocation, MirrorObject, WatchState
 from portal.core import clock
 from portal.core.errors import Retryable
@@ -23,15 +23,15 @@ class MirrorStale(Retryable):
     """Leases were last seen too long ago: the watcher is away, or the database came back from a backup."""
 
 
-def require_recent() -> None:
-    """Raises MirrorStale unless leases were seen within RECENT."""
-    state = WatchState.objects.filter(kind="Workload").first()
+def require_recent(cluster: str) -> None:
+    """Raise MirrorStale unless leases of the cluster were observed within RECENT."""
+    state = WatchState.objects.filter(cluster=cluster, kind="Workload").first()
     if state is None or state.synced_at < clock.now() - RECENT:
         raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
 
 
-def seen(row: MirrorObject) -> Seen:
-    return Seen(
+def seen(row: MirrorObject) -> ObservedObject:
+    return ObservedObject(
         ref=Ref(row.kind, row.namespace, row.name),
         uid=row.uid,
         resource_version=row.resource_version,
@@ -42,45 +42,50 @@ def seen(row: MirrorObject) -> Seen:
     )
 
 
-def synced() -> dict[str, int]:
-    return dict(WatchState.objects.values_list("kind", "resource_version"))
+def synced(cluster: str) -> dict[str, int]:
+    return dict(WatchState.objects.filter(cluster=cluster).values_list("kind", "resource_version"))
 
 
-def _view(rows: QuerySet[MirrorObject]) -> View:
+def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
+    return MirrorObject.objects.filter(cluster=cluster)
+
+
+def _view(cluster: str, which: Q) -> Snapshot:
     # The revision is read before the rows: they may be newer than it says, never older: none is called gone too early.
-    complete = synced()
-    return View(map(seen, rows), complete)
+    complete = synced(cluster)
+    return Snapshot(map(seen, of_cluster(cluster).filter(which)), complete)
 
 
-def of_allocations(namespace: str, allocations: Iterable[Allocation]) -> View:
+def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
     """The own objects of some allocations of a namespace, all pods of their classes, and what the namespace shares."""
     allocations = list(allocations)
     classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
     own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
-    return _view(MirrorObject.objects.filter(namespace=namespace).filter(own | Q(kind__in=SHARED)))
+    return _view(cluster, Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
 
 
-def of_holds() -> dict[str, View]:
-    """What tells which slices are held and charged, by project's namespace; one query."""
+def of_holds(cluster: str) -> dict[str, Snapshot]:
+    """Return what shows which slices of a cluster are held and charged, by the project's namespace; one query."""
     own = ~Q(allocation="") | Q(kind__in=SHARED) | Q(kind="Pod", facts__class__startswith=names.HOLD_SLOT)
-    rows = MirrorObject.objects.filter(own, namespace__in=Project.objects.values("namespace"))
-    found: dict[str, list[Seen]] = defaultdict(list)
-    for row in rows:
+    namespaces = Project.objects.filter(cluster=cluster).values("namespace")
+    found: dict[str, list[ObservedObject]] = defaultdict(list)
+    for row in of_cluster(cluster).filter(own, namespace__in=namespaces):
         found[row.namespace].append(seen(row))
-    return {namespace: View(there) for namespace, there in found.items()}
+    return {namespace: Snapshot(there) for namespace, there in found.items()}
 
 
-def of_project(namespace: str) -> View:
+def of_project(cluster: str, namespace: str) -> Snapshot:
     """A namespace whole, and the Namespace itself."""
-    return _view(MirrorObject.objects.filter(Q(namespace=namespace) | Q(kind="Namespace", name=namespace)))
+    return _view(cluster, Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
 
 
-def of_kinds(*kinds: str) -> View:
-    return _view(MirrorObject.objects.filter(kind__in=kinds))
+def of_kinds(cluster: str, *kinds: str) -> Snapshot:
+    return _view(cluster, Q(kind__in=kinds))
 
 
-def of_nodes() -> View:
+def of_nodes(cluster: str) -> Snapshot:
     """GPU nodes, what drivers publish there, all claims, and the pods that are bound to those nodes."""
-    nodes = MirrorObject.objects.filter(kind="Node").values("name")
+    nodes = of_cluster(cluster).filter(kind="Node").values("name")
     there = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)
-    return _view(MirrorObject.objects.annotate(node=KT("facts__node")).filter(there))
+    complete = synced(cluster)
+    return Snapshot(map(seen, of_cluster(cluster).annotate(node=KT("facts__node")).filter(there)), complete)

@@ -1,8 +1,8 @@
-"""record_observations: the watcher's one door. Writes the mirror, the ledger, and what has to be looked at.
+"""Records observations of the watcher: writes the mirror, the ledger, and the work queue.
 
-Everything of a batch is one transaction: either the mirror shows an object in its new form and the ledger and the
-due list follow from it, or nothing happened and the list that follows a fault brings it again. Observations carry the
-object's revision, so an old or repeated one changes nothing.
+Each batch is one transaction: the mirror, the ledger and the work queue change together, or nothing does and the list
+after a fault brings the batch again. Observations carry the object's revision, so an old or repeated one changes
+nothing.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -35,42 +35,48 @@ SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds by which a slice is seen held or gone (``allocations.cluster.backends``); a lease only reserves."""
 
 
-def record_observations(observations: Sequence[Observation]) -> int:
-    """Record a batch in its order; returns how many changed what anyone reads."""
+def record_observations(cluster: str, observations: Sequence[Observation]) -> int:
+    """Record a batch of a cluster in its order; return how many observations changed fields that the portal reads."""
     if not observations:
         return 0
     with transaction.atomic():
-        known = _rows(o.ref for o in observations)
+        known = _rows(cluster, (o.ref for o in observations))
         observations = list(_carried(observations, known))
         changes = [Change(o, known.get(o.ref)) for o in observations]
-        holders = _holders(changes)
+        holders = _holders(cluster, changes)
         due: set[Target] = set()
         news: list[Change] = []
         for observation in observations:
             change = Change(observation, known.get(observation.ref))
             if change.is_stale or not (change.is_news or observation.managed):
                 continue
-            known[observation.ref] = _write(change)
+            known[observation.ref] = _write(cluster, change)
             if change.is_news:
                 news.append(change)
-                job_ledger.record(observation, change.old)
-                due |= _allocations_touched(change, holders) | _inventory(change) | _adoption(change, holders)
-        due |= _keepers(news)
-        workqueue.mark(*due)
+                job_ledger.record(cluster, observation, change.old)
+                due |= _allocations_touched(cluster, change, holders)
+                due |= _inventory(cluster, change) | _adoption(cluster, change, holders)
+        due |= _keepers(cluster, news)
+        workqueue.enqueue(*due)
     return len(news)
 
 
-def record_sync(*places: tuple[Kind, int, datetime]) -> None:
-    """The mirror of each kind is complete up to this revision, at this moment."""
+def record_sync(cluster: str, *places: tuple[Kind, int, datetime]) -> None:
+    """Record that the cluster's mirror of each kind is complete up to this revision, at this time."""
     WatchState.objects.bulk_create(
-        [WatchState(kind=kind.name, resource_version=revision, synced_at=at) for kind, revision, at in places],
+        [
+            WatchState(cluster_id=cluster, kind=kind.name, resource_version=revision, synced_at=at)
+            for kind, revision, at in places
+        ],
         update_conflicts=True,
-        unique_fields=["kind"],
+        unique_fields=["cluster", "kind"],
         update_fields=["resource_version", "synced_at"],
     )
 
 
-def record_list(kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime) -> None:
+def record_list(
+    cluster: str, kind: Kind, observations: Sequence[Observation], resource_version: int, listed_at: datetime
+) -> None:
     """A full list: what the mirror had beside it is gone, and what it has is recorded, both since the last sighting.
 
     Raises StoreRestored, with nothing recorded, when the list or an object in it is older than what was seen before.
@@ -78,12 +84,12 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
     All in one transaction, part by part: the rows that a list meets need not be in memory all at once.
     """
     with transaction.atomic():
-        state = WatchState.objects.filter(kind=kind.name).first()
+        state = WatchState.objects.filter(cluster=cluster, kind=kind.name).first()
         last_sighting = state.synced_at if state else listed_at
         there = {o.ref: o.resource_version for o in observations}
         _require_later(kind.name, resource_version, state.resource_version if state else 0)
         missing = []
-        known = MirrorObject.objects.filter(kind=kind.name)
+        known = MirrorObject.objects.filter(cluster=cluster, kind=kind.name)
         for row in known.only("namespace", "name", "uid", "allocation", "resource_version").iterator():
             ref = Ref(kind.name, row.namespace, row.name)
             if ref in there:
@@ -99,11 +105,12 @@ def record_list(kind: Kind, observations: Sequence[Observation], resource_versio
                 allocation=row.allocation,
             )
             missing.append(gone)
-        record_observations(missing)
+        record_observations(cluster, missing)
         for start in range(0, len(observations), PART):
-            record_observations([replace(o, at=last_sighting) for o in observations[start : start + PART]])
-        record_sync((kind, resource_version, listed_at))
-        workqueue.mark(*_keepers_of_unseen(kind, there, resource_version))
+            part = [replace(o, at=last_sighting) for o in observations[start : start + PART]]
+            record_observations(cluster, part)
+        record_sync(cluster, (kind, resource_version, listed_at))
+        workqueue.enqueue(*_keepers_of_unseen(cluster, kind, there, resource_version))
 
 
 def _require_later(what: str, listed: int, seen: int) -> None:
@@ -116,16 +123,17 @@ def _require_later(what: str, listed: int, seen: int) -> None:
         raise StoreRestored(f"{what} was seen at revision {seen} and is listed at {listed}")
 
 
-def start_anew() -> None:
-    """Take nothing that was seen or answered so far for newer than what a list brings.
+def start_anew(cluster: str) -> None:
+    """Reset the revisions of what was observed of a cluster or returned by it, so that a list counts as newer.
 
-    Until its kind is listed, nothing is known of an object: neither that it is there as it was applied, nor that it is
-    gone. What was being deleted may be there as if it had never been asked to go. Sightings keep their time.
+    Until its kind is listed, the portal knows of no object whether it exists, is as it was applied, or is gone. An
+    object that was being deleted may exist as if it had never been deleted. Times of observation stay.
     """
-    MirrorObject.objects.update(resource_version=0)
-    WatchState.objects.update(resource_version=0)
-    AppliedObject.objects.update(resource_version=1)
-    AppliedObject.objects.filter(intent=DELETED).update(intent="")
+    MirrorObject.objects.filter(cluster=cluster).update(resource_version=0)
+    WatchState.objects.filter(cluster=cluster).update(resource_version=0)
+    applied = AppliedObject.objects.filter(cluster=cluster)
+    applied.update(resource_version=1)
+    applied.filter(intent=DELETED).update(intent="")
 
 
 @dataclass(frozen=True)
@@ -181,9 +189,10 @@ class Change:
         return {} if self.new.gone else (self.new.facts or {}).get("slices", {})
 
 
-def _rows(refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
+def _rows(cluster: str, refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
     wanted = set(refs)
-    rows = MirrorObject.objects.filter(kind__in={r.kind for r in wanted}, name__in={r.name for r in wanted})
+    kinds, names = {r.kind for r in wanted}, {r.name for r in wanted}
+    rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
     return {ref: row for row in rows if (ref := Ref(row.kind, row.namespace, row.name)) in wanted}
 
 
@@ -199,27 +208,27 @@ def _carried(observations: Iterable[Observation], known: Mapping[Ref, MirrorObje
         yield observation
 
 
-def _holders(changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
+def _holders(cluster: str, changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
     """Allocations by namespace and name, for all that the batch speaks of, in one query."""
     pairs = {(c.new.ref.namespace, name) for c in changes if c.is_news for name in c.allocations}
     if not pairs:
         return {}
-    rows = spec_of_row.rows().filter(
-        project__namespace__in={namespace for namespace, _ in pairs}, name__in={name for _, name in pairs}
-    )
+    namespaces, names = {namespace for namespace, _ in pairs}, {name for _, name in pairs}
+    rows = spec_of_row.rows().filter(project__cluster=cluster, project__namespace__in=namespaces, name__in=names)
     return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in pairs}
 
 
-def _write(change: Change) -> MirrorObject | None:
+def _write(cluster: str, change: Change) -> MirrorObject | None:
     new, row = change.new, change.old
     if new.gone:
         if row is not None:
             row.delete()
         return None
-    row = row or MirrorObject(kind=new.ref.kind, namespace=new.ref.namespace, name=new.ref.name)
+    row = row or MirrorObject(cluster_id=cluster, kind=new.ref.kind, namespace=new.ref.namespace, name=new.ref.name)
     # Change.old must keep its form for the questions asked after this, so the new one is another instance.
     written = MirrorObject(
         pk=row.pk,
+        cluster_id=row.cluster_id,
         kind=row.kind,
         namespace=row.namespace,
         name=row.name,
@@ -235,7 +244,7 @@ def _write(change: Change) -> MirrorObject | None:
     return written
 
 
-def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
+def _allocations_touched(cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
     """Bring the ledger along, and name the allocations that have to be looked at."""
     namespace = change.new.ref.namespace
     rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
@@ -243,22 +252,23 @@ def _allocations_touched(change: Change, holders: Mapping[tuple[str, str], Alloc
         return set()
     moved: set[UUID] = set()
     if change.new.ref.kind in SHOW_HOLDS:
-        view = mirror.of_allocations(namespace, rows)
+        snapshot = mirror.of_allocations(cluster, namespace, rows)
         old = mirror.seen(change.old) if change.old else None
-        before = view.with_form(change.new.ref, old) if change.new.live else None
+        before = snapshot.with_form(change.new.ref, old) if change.new.live else None
         try:
-            moved = ledger.sync(rows, view, before, at=change.new.at)
+            moved = ledger.sync(rows, snapshot, before, at=change.new.at)
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             moved = {row.pk for row in rows}
     touched = change.certainly_touched
-    return {targets.allocation(row.pk) for row in rows if row.pk in moved or row.name in touched}
+    return {targets.allocation(cluster, row.pk) for row in rows if row.pk in moved or row.name in touched}
 
 
-def _keepers(changes: Iterable[Change]) -> set[Target]:
+def _keepers(cluster: str, changes: Iterable[Change]) -> set[Target]:
     """Whoever keeps an object that was deleted or edited by someone else."""
     last = {c.new.ref: c.new for c in changes}
-    rows = AppliedObject.objects.filter(kind__in={r.kind for r in last}, name__in={r.name for r in last})
+    kinds, names = {r.kind for r in last}, {r.name for r in last}
+    rows = AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
     return {
         Target(row.target)
         for row in rows
@@ -268,19 +278,19 @@ def _keepers(changes: Iterable[Change]) -> set[Target]:
     }
 
 
-def _keepers_of_unseen(kind: Kind, there: Container[Ref], resource_version: int) -> set[Target]:
+def _keepers_of_unseen(cluster: str, kind: Kind, there: Container[Ref], resource_version: int) -> set[Target]:
     """Whoever keeps an object that was applied and gone again before any watch or list saw it."""
-    applied = AppliedObject.objects.filter(kind=kind.name, resource_version__lte=resource_version)
+    applied = AppliedObject.objects.filter(cluster=cluster, kind=kind.name, resource_version__lte=resource_version)
     rows = applied.values_list("target", "kind", "namespace", "name").iterator()
     return {Target(target) for target, *ref in rows if Ref(*ref) not in there}
 
 
-def _inventory(change: Change) -> set[Target]:
+def _inventory(cluster: str, change: Change) -> set[Target]:
     """What there is changed, or what nobody allocated uses of it."""
     new = change.new
     facts = new.facts or (change.old.facts if change.old else {})  # a list does not say how what it lacks looked
     uses = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus") or _takes_otherwise(change))
-    return {targets.INVENTORY} if new.ref.kind in INVENTORY or uses else set()
+    return {targets.inventory(cluster)} if new.ref.kind in INVENTORY or uses else set()
 
 
 def _takes_otherwise(change: Change) -> bool:
@@ -293,8 +303,9 @@ def _taken(pod: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
 
 
-def _adoption(change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
+def _adoption(cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
     """A lease of ours without a row: the database was restored to before its request."""
     new = change.new
     is_lease = new.ref.kind == "Workload" and bool(new.allocation) and not new.gone
-    return {targets.ADOPTION} if is_lease and (new.ref.namespace, new.allocation) not in holders else set()
+    is_known = (new.ref.namespace, new.allocation) in holders
+    return {targets.adoption(cluster)} if is_lease and not is_known else set()

@@ -1,16 +1,15 @@
-"""reconcile_platform: what belongs to no project: people, hold classes, and limits as Kueue objects."""
+"""The controller of the platform: people, hold classes, and limits as Kueue objects."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 import structlog
-from django.conf import settings
 
 from allocations.cluster import names
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
-from allocations.domain.actions import Action, Wanted, is_gone
+from allocations.domain.actions import Action, DesiredState, is_gone
 from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import Manifest, Ref
 from allocations.models import MirrorObject
@@ -21,7 +20,7 @@ from allocations.reconcile.engine.plan import plan
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from portal.workqueue import targets
-from quotas.catalog.models import Cluster
+from portal.workqueue.targets import Target
 from quotas.limits import selectors as limits
 
 log = structlog.get_logger(__name__)
@@ -34,45 +33,43 @@ def reconcile_platform(client: Client) -> datetime | None:
     A ResourceFlavor is never taken out of use here: leases on it would drop out of Kueue's usage.
     Raises ClusterUnavailable, ClusterRefused.
     """
-    with advisory_lock(targets.PLATFORM):
-        cluster = Cluster.objects.filter(slug=settings.CLUSTER_NAME).first()
-        if cluster is None:
-            return None
-        manifests = desired(cluster)
-        view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
-        wanted = {Ref.of(m) for m in manifests}
+    target = targets.platform(client.cluster)
+    with advisory_lock(target):
+        manifests = desired(client.cluster)
+        snapshot, done = mirror.of_kinds(client.cluster, *KINDS), applied_of(target)
+        wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), target)
+        forget(client.cluster, (ref for ref in stale[0] if is_gone(ref, snapshot, done[ref])))
     if refused:
         raise refused[0]
     return None
 
 
-def _apply_all(client: Client, actions: Iterable[Action]) -> list[ClusterRefused]:
+def _apply_all(client: Client, actions: Iterable[Action], target: Target) -> list[ClusterRefused]:
     """One team's object that is refused does not hold up the others; returns what the API server said of such."""
     refused = []
     for action in actions:
         try:
-            apply(client, [action], targets.PLATFORM)
+            apply(client, [action], target)
         except ClusterRefused as error:
             log.error("refused", action=type(action).__name__, error=str(error))
             refused.append(error)
     return refused
 
 
-def desired(cluster: Cluster) -> list[Manifest]:
+def desired(cluster: str) -> list[Manifest]:
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
     return [
         *(platform.service_account(u.username) for u in people),
         *map(platform.hold_class, map(names.hold_slot, range(LIVE_PER_PROJECT))),
-        *map(platform.former_hold_class, _former_classes()),
+        *map(platform.former_hold_class, _former_classes(cluster)),
         *(platform.labelled(manifest) for manifest in limits.manifests(cluster)),
     ]
 
 
-def _former_classes() -> list[str]:
+def _former_classes(cluster: str) -> list[str]:
     """Classes that a flavor's allocations shared, as long as a quota is scoped to them."""
-    quotas = MirrorObject.objects.filter(kind="ResourceQuota", name__startswith=names.HOLD)
+    quotas = MirrorObject.objects.filter(cluster=cluster, kind="ResourceQuota", name__startswith=names.HOLD)
     found = quotas.exclude(name__startswith=names.HOLD_SLOT).values_list("name", flat=True)
     return sorted(set(found))

@@ -1,8 +1,8 @@
-"""In which resource a pool of devices by DRA is counted, when a DeviceClass gains or loses its extended resource.
+"""Keeps the resource name of a DRA pool while it is in use, when a DeviceClass gains or loses its extended resource.
 
-Leases and admitted Jobs have their usage in Kueue under the name that the pool had. Were it to change under them, the
-team would have its quota a second time under the new name. So the old name stays while anything stands on the flavor,
-and the nodes say so.
+Leases and admitted Jobs have their usage in Kueue under the pool's name. If it changed under them, the team would get
+its quota a second time under the new name. So the old name stays while anything runs on the flavor, and the nodes say
+so.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.models import Allocation, MirrorObject, WatchState
-from quotas.catalog.facts import Discovered
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Pool
+from quotas.catalog.types import Discovered
 
 
-def kept(cluster: Cluster, found: Discovered) -> Discovered:
+def with_kept_names(cluster: str, found: Discovered) -> Discovered:
     """``found``, with the names of before where a pool would change its resource and something stands on its flavor."""
     known = dict(
         Pool.objects.filter(flavor__cluster=cluster, flavor__path__in=NAMING_PATHS).values_list("key", "resources")
@@ -24,7 +24,7 @@ def kept(cluster: Cluster, found: Discovered) -> Discovered:
     }
     renamed = {key: old for key, old in renamed.items() if len(old) == 1}
     named = {key.partition("/")[0] for key in renamed}
-    flavors = named & _in_use() if named and _knows_classes() else named
+    flavors = named & _in_use(cluster) if named and _knows_classes(cluster) else named
     stays = {key: old for key, old in renamed.items() if key.partition("/")[0] in flavors}
     if not stays:
         return found
@@ -53,13 +53,13 @@ def _words(flavor: str, stays: Mapping[str, Mapping[str, int]], now: Mapping[str
     )
 
 
-def _knows_classes() -> bool:
+def _knows_classes(cluster: str) -> bool:
     """Whether DeviceClasses were ever listed: before that none is known, and that tells nothing."""
-    return WatchState.objects.filter(kind="DeviceClass").exists()
+    return WatchState.objects.filter(cluster=cluster, kind="DeviceClass").exists()
 
 
-def _in_use() -> set[str]:
+def _in_use(cluster: str) -> set[str]:
     """Flavors on which an allocation is alive, or a workload has quota."""
     alive = set(Allocation.objects.filter(ended_at=None).values_list("offering__flavor__name", flat=True))
-    usage = MirrorObject.objects.filter(kind="Workload").exclude(facts__cluster_queue="")
+    usage = MirrorObject.objects.filter(cluster=cluster, kind="Workload").exclude(facts__cluster_queue="")
     return alive | {flavor for used in usage.values_list("facts__usage", flat=True) for flavor in used or {}}

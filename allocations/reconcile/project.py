@@ -1,4 +1,4 @@
-"""reconcile_project: what a namespace shares, from all the rows of its project, by one writer at a time."""
+"""The controller of projects: the shared objects of a namespace, written by one worker at a time."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,9 +8,9 @@ from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.manifests import former_holds, hold_quota
 from allocations.cluster.manifests.project import ProjectFacts, build
-from allocations.domain.actions import Wanted, is_gone
+from allocations.domain.actions import DesiredState, is_gone
 from allocations.domain.backend_capabilities import COUNTING_PATHS
-from allocations.domain.objects import Applied, Ref, View
+from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -39,39 +39,40 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
     Raises ClusterUnavailable, ClusterRefused; MirrorStale, since slices that the rows do not know may be held.
     """
     with advisory_lock("project", slug):
-        project = Project.objects.select_related("team__department").filter(slug=slug).first()
+        found = Project.objects.select_related("team__department").filter(cluster=client.cluster, slug=slug)
+        project, target = found.first(), targets.project(client.cluster, slug)
         if project is None:
             return None
-        mirror.require_recent()
-        adopt(project.namespace)
+        mirror.require_recent(client.cluster)
+        adopt(client.cluster, project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
-            return teardown.take_down(project, targets.project(slug), client)
-        view, done = mirror.of_project(project.namespace), applied_of(targets.project(slug))
-        if _namespace_lost(project, view, done, client):
+            return teardown.tear_down(project, target, client)
+        snapshot, done = mirror.of_project(client.cluster, project.namespace), applied_of(target)
+        if _namespace_lost(project, snapshot, done, client):
             _fail_allocations(project)
-        if _is_terminating(project, view):
+        if _is_terminating(project, snapshot):
             return None
-        manifests = build(facts(project, view, done))
-        wanted = {Ref.of(m) for m in manifests}
+        manifests = build(facts(project, snapshot, done))
+        wanted = {Ref.of_manifest(m) for m in manifests}
         stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), targets.project(slug))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
-        return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
+        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), target)
+        forget(client.cluster, (ref for ref in stale[0] if is_gone(ref, snapshot, done[ref])))
+        return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
-def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
+def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectFacts:
     """The project as its manifests need it, from its rows and what is seen and was applied (``done``); a fixed number
     of queries."""
     guards: dict[str, dict[str, object]] = {}
-    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in view)]))
+    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in snapshot)]))
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
-        asked = spec_of_row.of(row)
-        situation = hold.assess(asked, spec_of_row.intent(row), view, {}, clock.now(), spec_of_row.deadlines(row))
+        asked = spec_of_row.resolved_spec(row)
+        situation = hold.assess(asked, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
         backend = registry.backend_of(asked)
         if situation.is_usable:
-            guards[asked.name] = backend.guard(asked)
+            guards[asked.name] = backend.guard_entry(asked)
         if situation.keeps_quota and asked.number is not None:
-            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), view)
+            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), snapshot)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -90,10 +91,10 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
-        flavors=_flavors(),
+        flavors=_flavors(project.cluster_id),
         holds=holds,
-        former=former_holds.used(view),
-        resources=_counted_resources(),
+        former=former_holds.used(snapshot),
+        resources=_counted_resources(project.cluster_id),
     )
 
 
@@ -113,18 +114,19 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _counted_resources() -> tuple[str, ...]:
-    offerings = Offering.objects.filter(flavor__path__in=COUNTING_PATHS, flavor__accepted=True).exclude(resource="")
+def _counted_resources(cluster: str) -> tuple[str, ...]:
+    accepted = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
+    offerings = accepted.filter(flavor__path__in=COUNTING_PATHS).exclude(resource="")
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 
-def _flavors() -> dict[str, dict[str, object]]:
+def _flavors(cluster: str) -> dict[str, dict[str, object]]:
     """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell: {flavor: GpuProject
     entry}."""
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
-    offered = Offering.objects.filter(flavor__accepted=True).exclude(kind=Kind.CLAIM).select_related("flavor")
-    for offering in offered.order_by("key"):
+    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True).exclude(kind=Kind.CLAIM)
+    for offering in offered.select_related("flavor").order_by("key"):
         for resource in offering.requests if offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
@@ -136,21 +138,21 @@ def _namespace_ref(project: Project) -> Ref:
     return Ref("Namespace", "", project.namespace)
 
 
-def _is_terminating(project: Project, view: View) -> bool:
-    seen = view.get(_namespace_ref(project))
+def _is_terminating(project: Project, snapshot: Snapshot) -> bool:
+    seen = snapshot.get(_namespace_ref(project))
     return seen is not None and seen.deleting
 
 
-def _namespace_lost(project: Project, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _namespace_lost(project: Project, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether the namespace that we made is going, gone, or another one of its name.
 
     The mirror has namespaces by our label, so one whose label was taken off looks gone: the API server is asked.
     """
-    known, seen = done.get(_namespace_ref(project)), view.get(_namespace_ref(project))
+    known, seen = done.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
     if known is None:
         return False
     if seen is None:
-        if not view.is_gone(known):
+        if not snapshot.is_gone(known):
             return False
         live = client.get(known.ref)
         return live is None or live["metadata"]["uid"] != known.uid or "deletionTimestamp" in live["metadata"]
@@ -161,8 +163,9 @@ def _fail_allocations(project: Project) -> None:
     """End what lived in the lost namespace. What was asked since and has no lease yet waits for the new one."""
     live = Allocation.objects.filter(project=project, ended_at=None)
     for row in live.filter(desired=Allocation.Desired.HELD):
-        if not applied_of(targets.allocation(row.pk)):
+        target = targets.allocation(project.cluster_id, row.pk)
+        if not applied_of(target):
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(target)

@@ -1,7 +1,7 @@
-"""reconcile_adoption: a lease of ours without a row becomes a row again.
+"""Recovers allocations whose row was lost: a lease of the portal without a row becomes a row again.
 
-After a restore of the database to an earlier moment the cluster still has what was asked since. Nothing of it is
-deleted blindly: the lease carries the whole request, so the allocation is made again from it, flagged ``recovered``.
+After the database was restored to an earlier moment, the cluster still has what was requested since. Nothing of it is
+deleted: the lease carries the whole request, so the allocation is created again from it, flagged ``recovered``.
 """
 
 from datetime import datetime
@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from allocations.capacity.recount import recount_those_of
+from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
@@ -24,22 +24,26 @@ from quotas.catalog.models import Offering
 log = structlog.get_logger(__name__)
 
 
-def reconcile_adoption() -> datetime | None:
-    """Adopt every lease in the mirror that no row belongs to. Returns None: the next one marks itself due."""
-    namespaces = MirrorObject.objects.filter(kind="Workload").values_list("namespace", flat=True).distinct()
-    for namespace in namespaces.order_by():
-        adopt(namespace)
+def reconcile_adoption(cluster: str) -> datetime | None:
+    """Adopt every lease in the cluster's mirror that belongs to no row. Returns None: the next such lease enqueues the
+    target.
+    """
+    leases = MirrorObject.objects.filter(cluster=cluster, kind="Workload")
+    for namespace in leases.values_list("namespace", flat=True).distinct().order_by():
+        adopt(cluster, namespace)
     return None
 
 
-def adopt(namespace: str) -> None:
+def adopt(cluster: str, namespace: str) -> None:
     """Adopt what a namespace has; what has a lease, and was scheduled in the backup, gets the lease's number.
     Whoever writes what the namespace shares does this first, or it would leave out slices that are held."""
-    leases = MirrorObject.objects.filter(kind="Workload", namespace=namespace, deleting=False).exclude(allocation="")
-    known = Allocation.objects.filter(project__namespace=namespace).values_list("name", flat=True)
+    there = MirrorObject.objects.filter(cluster=cluster, kind="Workload", namespace=namespace, deleting=False)
+    leases = there.exclude(allocation="")
+    rows = Allocation.objects.filter(project__cluster=cluster, project__namespace=namespace)
+    known = rows.values_list("name", flat=True)
     for lease in leases.exclude(allocation__in=known):
         _adopt(lease)
-    scheduled = Allocation.objects.filter(project__namespace=namespace, ended_at=None, number=None)
+    scheduled = rows.filter(ended_at=None, number=None)
     for row in scheduled.filter(name__in=leases.values("allocation")).select_related("project", "requested_by"):
         slot_numbers.assign(row)
 
@@ -47,8 +51,8 @@ def adopt(namespace: str) -> None:
 def _adopt(lease: MirrorObject) -> None:
     try:
         record = LeaseRecord.from_text(lease.facts.get("record", ""))
-        project = Project.objects.get(slug=record.spec.project, namespace=lease.namespace)
-        offering = Offering.objects.get(key=record.spec.offering)
+        project = Project.objects.get(cluster=lease.cluster_id, slug=record.spec.project, namespace=lease.namespace)
+        offering = Offering.objects.get(flavor__cluster=lease.cluster_id, key=record.spec.offering)
         person = User.objects.get(username=record.requested_by)
     except (ValueError, KeyError, Project.DoesNotExist, Offering.DoesNotExist, User.DoesNotExist) as error:
         log.warning("adoption.impossible", namespace=lease.namespace, lease=lease.name, error=repr(error))
@@ -76,6 +80,7 @@ def _adopt(lease: MirrorObject) -> None:
                 "resource_version": str(lease.resource_version),
             }
             message = "Made again from its lease: the database had lost it."
-            recount_those_of(row)
+            recount_limits_on(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
-            workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))
+            cluster = project.cluster_id
+            workqueue.enqueue(targets.allocation(cluster, row.pk), targets.project(cluster, project.slug))

@@ -1,8 +1,8 @@
-"""take_down: what is left of an archived project, once its last allocation has ended, goes from the cluster.
+"""Removes what is left of an archived project, once its last allocation has ended.
 
-People lose their way in first. Then their queued Jobs end, which are on the project's quota. A namespace that
-the portal made is deleted with all that is in it; an adopted one loses what the portal keeps there, the guard's data
-last, and then our labels: it is its owners' again.
+First people lose access. Then queued Jobs end, which use the project's quota. A namespace that the portal created is
+deleted with its content; an adopted one loses what the portal keeps there, the guard's parameters last, and then the
+portal's labels: it belongs to its owners again.
 """
 
 from datetime import datetime, timedelta
@@ -12,8 +12,8 @@ from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS, OURS
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
 from allocations.cluster.names import LEFT_BEHIND
-from allocations.domain.actions import Wanted, is_gone, nothing_left
-from allocations.domain.objects import Applied, Ref, View
+from allocations.domain.actions import DesiredState, is_gone, nothing_left
+from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied, apply, forget
 from allocations.reconcile.engine.plan import plan
@@ -21,54 +21,54 @@ from portal.core import clock
 from portal.tenants.models import Project
 from portal.workqueue.targets import Target
 
-LOOK_AGAIN = timedelta(seconds=5)
+RECHECK_AFTER = timedelta(seconds=5)
 LAST = ("GpuProject", "Namespace")
 
 
-def take_down(project: Project, target: Target, client: Client) -> datetime | None:
+def tear_down(project: Project, target: Target, client: Client) -> datetime | None:
     """The next step towards nothing; returns when to look again, or None when nothing is left.
 
     What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
-    view = mirror.of_project(project.namespace)
-    done = applied(target) or _brought_back(project, view)
+    snapshot = mirror.of_project(client.cluster, project.namespace)
+    done = applied(target) or _brought_back(project, snapshot)
     if not done:
         return None
     ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
-    apply(client, plan(Wanted(unwanted=[ways_in]), view, done), target)
-    if not nothing_left(ways_in, view, done):
-        return clock.now() + LOOK_AGAIN
-    if _end_jobs(project, view, client):
-        return clock.now() + LOOK_AGAIN
+    apply(client, plan(DesiredState(unwanted=[ways_in]), snapshot, done), target)
+    if not nothing_left(ways_in, snapshot, done):
+        return clock.now() + RECHECK_AFTER
+    if _end_jobs(project, snapshot, client):
+        return clock.now() + RECHECK_AFTER
     leave = _give_back if project.adopted else _delete
-    if leave(project, target, view, done, client):
-        return clock.now() + LOOK_AGAIN
-    forget(done)
+    if leave(project, target, snapshot, done, client):
+        return clock.now() + RECHECK_AFTER
+    forget(client.cluster, done)
     return None
 
 
-def _brought_back(project: Project, view: View) -> dict[Ref, Applied]:
+def _brought_back(project: Project, snapshot: Snapshot) -> dict[Ref, Applied]:
     """What the portal kept in the namespace, as the mirror shows it. Nothing of a namespace that is younger than the
     archiving, or was there before the portal: the project may be in use again, and its row come back from a backup."""
     if project.adopted:
         return {}
-    namespace = view.get(_namespace(project))
+    namespace = snapshot.get(_namespace(project))
     created_at = namespace.facts.get("created_at") if namespace else None
     if not created_at or project.archived_at is None or datetime.fromisoformat(created_at) > project.archived_at:
         return {}
-    seen = [one for one in view if KINDS[one.ref.kind].selector == OURS and not one.allocation]
+    seen = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
     return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
 
 
-def _delete(project: Project, target: Target, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _delete(project: Project, target: Target, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether the namespace is still there."""
     namespace = _namespace(project)
-    apply(client, plan(Wanted(unwanted=[[namespace]]), view, done), target)
-    return not is_gone(namespace, view, done.get(namespace))
+    apply(client, plan(DesiredState(unwanted=[[namespace]]), snapshot, done), target)
+    return not is_gone(namespace, snapshot, done.get(namespace))
 
 
-def _end_jobs(project: Project, view: View, client: Client) -> bool:
+def _end_jobs(project: Project, snapshot: Snapshot, client: Client) -> bool:
     """Delete queued Jobs; whether there were any. In a namespace that is going they go with it."""
-    seen = view.get(_namespace(project))
+    seen = snapshot.get(_namespace(project))
     if seen is None or seen.deleting:
         return False
     jobs = namespaces.queued_jobs(client, project.namespace)
@@ -77,14 +77,14 @@ def _end_jobs(project: Project, view: View, client: Client) -> bool:
     return bool(jobs)
 
 
-def _give_back(project: Project, target: Target, view: View, done: dict[Ref, Applied], client: Client) -> bool:
+def _give_back(project: Project, target: Target, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
     """Whether something of ours is still in the namespace; when nothing is, its labels come off."""
     ours = [ref for ref in done if ref.kind not in LAST]
     guard = [ref for ref in done if ref.kind == "GpuProject"]
-    apply(client, plan(Wanted(unwanted=[ours, guard]), view, done), target)
-    if not nothing_left([*ours, *guard], view, done):
+    apply(client, plan(DesiredState(unwanted=[ours, guard]), snapshot, done), target)
+    if not nothing_left([*ours, *guard], snapshot, done):
         return True
-    if view.get(_namespace(project)) is not None:
+    if snapshot.get(_namespace(project)) is not None:
         client.apply(given_back(project.namespace, project.pod_security, project.guard), manager=LEFT_BEHIND)
         client.apply(nothing_of_ours(project.namespace))
     return False

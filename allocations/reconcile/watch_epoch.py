@@ -1,8 +1,7 @@
-"""One watcher at a time writes the mirror: the one that has the lock, in the epoch that began when it took it.
+"""Watch epochs: only one watcher at a time writes the mirror of a cluster, the one that took the lock last.
 
-The lock is a session's (PostgreSQL advisory lock), so a process that is gone has lost it. But it is lost without a word
-with its connection, too: taking it begins a new epoch, and every write checks in its own transaction that its epoch is
-the current one.
+The lock is a session's (PostgreSQL advisory lock), so a dead process has lost it. A connection can be lost silently
+too: taking the lock starts a new epoch, and every write checks in its own transaction that its epoch is current.
 """
 
 from collections.abc import Iterator
@@ -18,25 +17,26 @@ class EpochOver(Exception):
     """Another watcher writes the mirror now, or the database came back from a backup."""
 
 
-def begin() -> int | None:
-    """Take the lock and begin an epoch; returns its number, or None while another process has the lock.
+def begin(cluster: str) -> int | None:
+    """Take the cluster's lock and begin an epoch; return its number, or None if another process has the lock.
 
     The lock is kept until the connection to the database is closed.
     """
-    if not take_session_lock("watcher"):
+    if not take_session_lock("watcher", cluster):
         return None
     with transaction.atomic():
-        row, _ = WatchEpoch.objects.select_for_update().get_or_create(pk=1)
+        row, _ = WatchEpoch.objects.select_for_update().get_or_create(cluster_id=cluster)
         row.number += 1
         row.save()
     return row.number
 
 
 @contextmanager
-def writing(epoch: int) -> Iterator[None]:
+def writing(cluster: str, epoch: int) -> Iterator[None]:
     """A transaction that writes in this epoch; raises EpochOver, with nothing written, when that is over."""
     with transaction.atomic():
-        current = WatchEpoch.objects.select_for_update().filter(pk=1).values_list("number", flat=True).first()
+        rows = WatchEpoch.objects.select_for_update().filter(cluster=cluster)
+        current = rows.values_list("number", flat=True).first()
         if current != epoch:
             raise EpochOver(f"epoch {epoch} is over: the current one is {current}")
         yield

@@ -1,4 +1,4 @@
-"""Warnings about a request that is allowed: what was probably meant is served badly by what was asked. Pure."""
+"""Warnings about choices that are accepted but probably unintended. Pure."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Other requests that would be accepted, the likeliest first."""
+"""Alternative requests that would be accepted, the most similar first."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -107,13 +107,20 @@ def stand_ins(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
     """The offering itself, smaller and larger slices, and other models; never one that is worse isolated. A claim says
     what it wants by itself, so nothing turns into one."""
     good = AS_GOOD[offering.isolation]
-    others = [o for o in fleet.offerings() if o.key != offering.key and o.isolation in good and o.kind != "claim"]
+    others = [
+        o for o in _same_cluster(fleet, offering) if o.key != offering.key and o.isolation in good and o.kind != "claim"
+    ]
     return [offering, *others]
 
 
-def isolated(fleet: CapacitySnapshot) -> list[Offering]:
-    """What work that must not be disturbed can be given."""
-    return [o for o in fleet.offerings() if o.isolation != Isolation.NONE and o.kind != "claim"]
+def isolated(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
+    """Return the isolated offerings in the cluster of this offering, for work that must not be disturbed."""
+    return [o for o in _same_cluster(fleet, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
+
+
+def _same_cluster(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
+    """Return all offerings of the cluster of this offering."""
+    return [other for other in fleet.offerings() if other.flavor.cluster_id == offering.flavor.cluster_id]
 
 
 def _request(availability: Availability, query: AlternativesQuery, candidate: Offering, count: int) -> AdmissionInput:

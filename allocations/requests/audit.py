@@ -1,4 +1,4 @@
-"""What people do to allocations, as the audit log has it; what the cluster does to them is in their timeline."""
+"""Audit entries of what people do to allocations; what the cluster does is in their timeline."""
 
 from collections.abc import Mapping
 from typing import Any

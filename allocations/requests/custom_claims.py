@@ -1,7 +1,7 @@
-"""A person's own DRA request as an allocation: read, permitted, counted, and judged by what could hold it.
+"""Requests with a custom claim: parse, check permission, count, and test whether it can be satisfied.
 
-What was understood is kept beside the words, under ``built``: the spec, which is immutable on the cluster, the units of
-its lease and its part of a node's CPU and memory, which must not follow the fleet when that changes.
+What was parsed is stored beside the document, under ``built``: the spec, which is immutable in the cluster, and the
+units of its lease and its node share, which must not follow later changes of the fleet.
 """
 
 import json
@@ -14,7 +14,7 @@ from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
 from allocations.claims import card_parts, diagnostics, fit, spec, units
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
-from allocations.claims.parse import LONGEST_CEL, parse
+from allocations.claims.parse import MAX_CEL_LENGTH, parse
 from allocations.claims.units import DeviceDemand, Uncountable
 from allocations.cluster import dry_run
 from allocations.domain.admission import AdmissionInput
@@ -43,25 +43,25 @@ class Prepared:
 
 def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
     """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
-    inventory = device_inventory.of(offering.flavor)
-    if not inventory.words.products:
+    inventory = device_inventory.of_flavor(offering.flavor)
+    if not inventory.schema.products:
         raise Refused(
             "never_fits",
             f"No device of {offering.flavor.name} is published now.",
             "Ask again when its nodes are back, or choose another flavor.",
         )
-    claim = parse(document, inventory.words)
+    claim = parse(document, inventory.schema)
     _permit(user, project, claim)
-    _check_sharing(claim, offering, inventory.words.shareable)
+    _check_sharing(claim, offering, inventory.schema.shareable)
     try:
-        demand = units.most(claim, inventory.fleet.devices, inventory.demands)
+        demand = units.max_demand(claim, inventory.fleet.devices, inventory.demands)
     except Uncountable as error:
         raise Refused("count_invalid", f"{error.path}: {error.detail}", error.hint) from error
-    built = spec.build(claim, inventory.words.products)
+    built = spec.build(claim, inventory.schema.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _try(claim, project, built)
-    part = card_parts.least(claim, inventory.fleet.devices, inventory.demands)
+    part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return Prepared(stored, demand, fit.fits(claim, inventory.now), diagnostics.infeasible(claim, inventory.fleet))
 
@@ -74,7 +74,7 @@ def _permit(user: User, project: Project, claim: Claim) -> None:
         raise Forbidden(
             "operator",
             detail=f"{field} is for operators only.",
-            hint="Say it with attributes and capacities; GET /offerings/{id}/vocabulary lists them.",
+            hint="Say it with attributes and capacities; GET /offerings/{id}/device-schema lists them.",
         )
     if claim.has_admin_access and not project.admin_access:
         raise Refused(
@@ -99,7 +99,7 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
     for request, asked in zip(claim.requests, built["devices"]["requests"], strict=True):
         chosen = asked.get("firstAvailable") or [asked["exactly"]]
         for choice, of in zip(request.choices, chosen, strict=True):
-            if any(len(each["cel"]["expression"].encode()) > LONGEST_CEL for each in of["selectors"]):
+            if any(len(each["cel"]["expression"].encode()) > MAX_CEL_LENGTH for each in of["selectors"]):
                 raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
     if len(json.dumps([document, built])) > MAX_RECORDED:
         raise Invalid({"claim": [f"It is too long. Say it in less than {MAX_RECORDED // 1024} KiB, CEL included."]})
@@ -107,7 +107,7 @@ def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str,
 
 def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
     """Have the API server read an operator's CEL; nothing is written."""
-    words = dry_run.of_claim(project.namespace, built)
+    words = dry_run.validate_claim(project.cluster_id, project.namespace, built)
     errors: dict[str, list[str]] = {}
     for field, sentence in words:
         errors.setdefault(_path(claim, field), []).append(sentence)
@@ -117,18 +117,18 @@ def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
 
 def _path(claim: Claim, field: str) -> str:
     """Where the document says what the API server names by the spec's path."""
-    place = dry_run.place(field)
-    if place is None or place.request >= len(claim.requests):
+    location = dry_run.locate(field)
+    if location is None or location.request >= len(claim.requests):
         return "claim"
-    request = claim.requests[place.request]
-    choice = request.choices[place.choice if request.is_list else 0]
+    request = claim.requests[location.request]
+    choice = request.choices[location.choice if request.is_list else 0]
     first = 1 + len(choice.conditions)  # the product, then the conditions
-    if place.selector is None or place.selector < first:
+    if location.selector is None or location.selector < first:
         return choice.path
-    return f"{choice.path}.cel[{place.selector - first}]"
+    return f"{choice.path}.cel[{location.selector - first}]"
 
 
-def asked(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def requested_document(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The document as it was asked."""
     claim = CustomClaim.of_column(stored)
     return None if claim is None else dict(claim.document)

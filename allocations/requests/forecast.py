@@ -61,7 +61,7 @@ def earliest_fit(
         demand = availability.index.demand_of(row)
         for bound in bounds:
             if _counts(availability.limits, bound.limit, row):
-                bound.left += demand.of(bound.limit)
+                bound.left += demand.in_unit_of(bound.limit)
         reserved = (
             demand.pools.get(offering.pool_id, Fraction(0)) / per_slice if row.phase in RESERVING else Fraction(0)
         )
@@ -77,7 +77,7 @@ def earliest_fit(
 
 
 @dataclass
-class _Bound:
+class _LimitHeadroom:
     """A limit that the portal counts, and what is left of it in its unit, of which a slice takes ``per_slice``."""
 
     limit: Limit
@@ -88,11 +88,11 @@ class _Bound:
         return count * self.per_slice <= self.left
 
 
-def _bounds(limits: CountedLimits, team: Team, offering: Offering) -> list[_Bound]:
+def _bounds(limits: CountedLimits, team: Team, offering: Offering) -> list[_LimitHeadroom]:
     """The counted limits on a slice of the offering that apply to the team."""
     one = counting.demand(offering, 1)
-    applying = [limit for limit in limits.rows if limits.applies(limit, team) and one.of(limit)]
-    return [_Bound(limit, one.of(limit), limit.nominal - limit.units_used) for limit in applying]
+    applying = [limit for limit in limits.rows if limits.applies(limit, team) and one.in_unit_of(limit)]
+    return [_LimitHeadroom(limit, one.in_unit_of(limit), limit.nominal - limit.units_used) for limit in applying]
 
 
 def _counts(limits: CountedLimits, limit: Limit, row: Allocation) -> bool:

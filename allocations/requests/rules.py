@@ -1,7 +1,7 @@
-"""Rules of a request: an ordered list of pure functions; each returns a Violation or None. All inputs are passed in.
+"""The admission rules of a request: an ordered list of pure functions; each returns a Violation or None.
 
-The first violation gives the refusal; preview and request run the same list, so they cannot disagree.
-Concurrency is not decided here: what fits the empty queue and the fleet is Kueue's to admit, now or later.
+The first violation gives the refusal; preview and request run the same list, so they cannot disagree. Concurrency is
+not decided here: Kueue admits what fits the empty queue and the fleet, now or later.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from allocations.domain.admission import AdmissionInput, AllocationLimit
 from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
 
-LONGEST = timedelta(days=366)
+MAX_DURATION = timedelta(days=366)
 
 
 def _on_one_node(request: AdmissionInput) -> bool:
@@ -76,7 +76,7 @@ def more_than_a_node(request: AdmissionInput) -> Violation | None:
     )
 
 
-MEANS = {
+CONSTRAINT_PHRASES = {
     "same_gpu": "on one GPU",
     "same_pcie_root": "on GPUs of one PCIe root",
     "same_clique": "in one NVLink clique",
@@ -108,11 +108,11 @@ def constraint_never_holds(request: AdmissionInput) -> Violation | None:
     if request.max_colocated == 0:
         lacks = {"same_clique": "node has the label nvidia.com/gpu.clique", "same_pcie_root": "GPU tells its PCIe root"}
         why = next((f": no {lacks[name]}" for name in request.constraints if name in lacks), "")
-        detail = f"No slice of {request.offering} can be {_meant(request)}{why}."
+        detail = f"No slice of {request.offering} can be {_constraint_phrase(request)}{why}."
         hint = "Leave this constraint out."
     else:
         most = f"{_plural(request.max_colocated)} of {request.offering}"
-        detail = f"{most} can be {_meant(request)} at most, and {request.count} were asked."
+        detail = f"{most} can be {_constraint_phrase(request)} at most, and {request.count} were asked."
         hint = _at_most(request, f", or leave out {_listed(request)}")
     return Violation("never_fits", f"node:{request.offering}", request.max_colocated, 0, request.count, detail, hint)
 
@@ -121,8 +121,8 @@ def _listed(request: AdmissionInput) -> str:
     return " and ".join(f"constraints.{name}" for name in request.constraints)
 
 
-def _meant(request: AdmissionInput) -> str:
-    return " and ".join(MEANS[name] for name in request.constraints)
+def _constraint_phrase(request: AdmissionInput) -> str:
+    return " and ".join(CONSTRAINT_PHRASES[name] for name in request.constraints)
 
 
 def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
@@ -170,7 +170,7 @@ def more_than_the_quota(request: AdmissionInput) -> Violation | None:
     )
 
 
-WHOSE = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
+SUBJECTS = {"member": "You", "project": "The project", "team": "The team", "department": "The department"}
 
 
 def full_limits(request: AdmissionInput) -> list[Violation]:
@@ -189,8 +189,8 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
                 one.limit,
                 one.used,
                 request.count,
-                f"{WHOSE[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of}; "
-                f"{one.used} are in use or asked for, and {request.count} more were asked.",
+                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of};"
+                f" {one.used} are in use or asked for, and {request.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",
@@ -279,16 +279,16 @@ def period(
         errors["hours"] = ["Give hours or ends_at, not both."]
     if starts_at is not None and starts_at < now - timedelta(minutes=1):
         errors["starts_at"] = ["It is in the past; leave it out to start now."]
-    if starts_at is not None and starts_at - now > LONGEST:
-        return {**errors, "starts_at": [f"It may start at most {LONGEST.days} days from now."]}
+    if starts_at is not None and starts_at - now > MAX_DURATION:
+        return {**errors, "starts_at": [f"It may start at most {MAX_DURATION.days} days from now."]}
     begin = starts_at if starts_at is not None and starts_at > now else now
     length = timedelta(hours=float(hours if hours is not None else default_hours))  # type: ignore[arg-type]
     end = ends_at if ends_at is not None else begin + length
     if end <= begin:
         errors["ends_at" if ends_at is not None else "hours"] = ["It ends before it begins; choose a later end."]
-    elif end - begin > LONGEST:
+    elif end - begin > MAX_DURATION:
         field = "ends_at" if ends_at is not None else "hours"
-        errors[field] = [f"The longest allocation is {LONGEST.days} days ({LONGEST.days * 24} hours)."]
+        errors[field] = [f"The longest allocation is {MAX_DURATION.days} days ({MAX_DURATION.days * 24} hours)."]
     if errors:
         return errors
     return Period(starts_at=begin if begin > now else None, ends_at=end)

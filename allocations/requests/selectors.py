@@ -1,4 +1,4 @@
-"""Reading allocations: what a person may see, with all that an interface shows, in a fixed number of queries."""
+"""Reads allocations with everything that an interface shows, in a fixed number of queries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -82,7 +82,8 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
     rows = list(rows)
     ids = [row.pk for row in rows]
     devices = _devices(ids)
-    objects: dict[str, list[tuple[str, str, str]]] = {targets.allocation(id_): [] for id_ in ids}
+    target_of = {row.pk: targets.allocation(row.project.cluster_id, row.pk) for row in rows}
+    objects: dict[str, list[tuple[str, str, str]]] = {target: [] for target in target_of.values()}
     known = AppliedObject.objects.filter(target__in=list(objects)).exclude(kind__contains="/").order_by("kind", "name")
     for found in known:
         objects[found.target].append((found.kind, found.namespace, found.name))
@@ -95,7 +96,7 @@ def details(rows: Iterable[Allocation]) -> Mapping[UUID, Detail]:
             cost=spent.get(row.pk, Fraction(0)),
             per_hour=prices[row.offering.key] * _priced(row) if row.offering.key in prices else None,
             currency=currency,
-            objects=tuple(objects[targets.allocation(row.pk)]),
+            objects=tuple(objects[target_of[row.pk]]),
         )
         for row in rows
     }
@@ -109,16 +110,17 @@ def _priced(row: Allocation) -> Fraction:
 
 def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
     """What each holds now, from its open intervals, with what the catalogue knows of the cards; two queries."""
-    held = list(UsageInterval.objects.filter(allocation__in=ids, end=None).exclude(node="").order_by("slot"))
+    held = list(UsageInterval.objects.filter(holder_id__in=ids, end=None).exclude(node="").order_by("slot"))
     names = {one.device for one in held}
     rows = Device.objects.filter(
         node__name__in={one.node for one in held}, name__in=names | {card_of(name) for name in names}
     )
-    known = {(row.node.name, row.name): row for row in rows.select_related("node", "flavor")}
+    known = {(row.node.cluster_id, row.node.name, row.name): row for row in rows.select_related("node", "flavor")}
     found: dict[UUID, list[HeldDevice]] = defaultdict(list)
     for one in held:
-        card = known.get((one.node, card_of(one.device)))
-        found[one.allocation].append(_device(one, known.get((one.node, one.device), card)))
+        there = (one.cluster_id, one.node)
+        card = known.get((*there, card_of(one.device)))
+        found[one.holder_id].append(_device(one, known.get((*there, one.device), card)))
     return found
 
 
@@ -163,11 +165,10 @@ def timeline(row: Allocation) -> QuerySet[Transition]:
 
 def manifests(row: Allocation) -> list[tuple[dict[str, object], bool]]:
     """The objects that the allocation is or will be on the cluster, each with whether it is applied now."""
-    from allocations.domain.objects import Ref, View
+    from allocations.domain.objects import Ref, Snapshot
 
-    asked = spec_of_row.of(row)
-    applied = set(
-        AppliedObject.objects.filter(target=targets.allocation(row.pk)).values_list("kind", "namespace", "name")
-    )
-    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, View())]
-    return [(manifest, tuple(Ref.of(manifest)) in applied) for manifest in wanted]
+    asked = spec_of_row.resolved_spec(row)
+    target = targets.allocation(row.project.cluster_id, row.pk)
+    applied = set(AppliedObject.objects.filter(target=target).values_list("kind", "namespace", "name"))
+    wanted = [lease.build(asked), *registry.backend_of(asked).objects(asked, Snapshot())]
+    return [(manifest, tuple(Ref.of_manifest(manifest)) in applied) for manifest in wanted]

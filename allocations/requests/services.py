@@ -1,7 +1,7 @@
-"""Write operations on allocations, and the preview of one: request, release, extend, retry.
+"""Write operations on allocations: request, release, extend, retry; and the preview of a request.
 
-Each checks permission, decides, writes intent with its Transition, and marks what has to be looked at, in one
-transaction. Nothing here talks to the cluster, except to try an operator's own CEL
+Each checks permission, decides, writes intent with its Transition, and enqueues what has to be reconciled, in one
+transaction. Nothing here calls the cluster, except to validate an operator's own CEL
 (``allocations.requests.custom_claims``).
 """
 
@@ -81,12 +81,12 @@ def preview(user: User, spec: AllocationRequest) -> Preview:
     """What the request would get and cost, by the rules of ``request``. Raises Invalid, NotVisible, Forbidden."""
     project = access.project_for(user, spec.project)
     access.require(user, "allocation.request", project.team)
-    offering = _offering(spec.offering)
+    offering = _offering(project, spec.offering)
     now = clock.now()
     span = _period(spec, now)
     _check(user, project, offering, spec)
     availability = Availability([project.team], user=user, project=project, cliques=spec.constraints.same_clique)
-    bounds = allocation_limits.applying(project, user)
+    bounds = allocation_limits.applicable_limits(project, user)
     applying = bounds.scheduled if span.starts_at else bounds.live
     own = custom_claims.prepare(user, project, offering, spec.claim.document) if spec.claim is not None else None
     of_claim = availability.index.demand_of_claim(offering, own.demand.amounts, own.demand.share) if own else None
@@ -111,7 +111,7 @@ def preview(user: User, spec: AllocationRequest) -> Preview:
         project, offering, spec.count, hours, applying, spec.constraints.spread, spec.constraints.names
     )
     better = (
-        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet), prices)[:1]
+        alternatives.ranked(availability, query, alternatives.isolated(availability.fleet, offering), prices)[:1]
         if warned
         else []
     )
@@ -164,13 +164,13 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             raise refusal(seen)
         row = _create(user, seen)
         try:
-            counting.take(row.pk, seen.limits, seen.demand)
-        except counting.NoRoom as error:  # another project of the same member or team was faster
+            counting.grant(row.pk, seen.limits, seen.demand)
+        except counting.LimitReached as error:  # another project of the same member or team was faster
             again = preview(user, spec)
             raise refusal(again) if again.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor or user.username, to_phase=row.phase, message=_sentence(seen))
         note(actor or user.username, "request", row, after=asked(row))
-        workqueue.mark(targets.allocation(row.pk), at=row.starts_at)
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
 
@@ -192,27 +192,32 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
             note(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
-            workqueue.mark(targets.allocation(row.pk), targets.project(row.project.slug))
+            cluster = row.project.cluster_id
+            workqueue.enqueue(targets.allocation(cluster, row.pk), targets.project(cluster, row.project.slug))
     return row
 
 
 def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
     """Let the allocation end later by so many hours. Raises Refused (wrong_phase) when it is ending or ended."""
     access.require(user, "allocation.extend", row.project.team, row.requested_by)
-    if not 0 < hours <= rules.LONGEST.days * 24:
-        raise Invalid({"hours": [f"Give a number above 0, at most {rules.LONGEST.days * 24}."]}, reason="time_invalid")
+    if not 0 < hours <= rules.MAX_DURATION.days * 24:
+        raise Invalid(
+            {"hours": [f"Give a number above 0, at most {rules.MAX_DURATION.days * 24}."]}, reason="time_invalid"
+        )
     with transaction.atomic():
         locked = Allocation.objects.select_for_update().get(pk=row.pk)
         if locked.desired == Allocation.Desired.RELEASED:
             raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
         ends_at = locked.ends_at + timedelta(hours=float(hours))
-        if ends_at - clock.now() > rules.LONGEST:
-            raise Invalid({"hours": [f"It may end at most {rules.LONGEST.days} days from now."]}, reason="time_invalid")
+        if ends_at - clock.now() > rules.MAX_DURATION:
+            raise Invalid(
+                {"hours": [f"It may end at most {rules.MAX_DURATION.days} days from now."]}, reason="time_invalid"
+            )
         Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at)
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
         note(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
@@ -221,22 +226,24 @@ def retry(user: User, row: Allocation) -> Allocation:
     """Let an allocation whose start failed too often queue again. Raises Refused (wrong_phase) when it does not ask."""
     access.require(user, "allocation.release", row.project.team, row.requested_by)
     with transaction.atomic():
-        changed = Allocation.objects.filter(pk=row.pk, asks_owner=True, desired=Allocation.Desired.HELD).update(
-            asks_owner=False, start_failures=0, not_before=None
+        changed = Allocation.objects.filter(pk=row.pk, needs_attention=True, desired=Allocation.Desired.HELD).update(
+            needs_attention=False, start_failures=0, not_before=None
         )
         if not changed:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
         note(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
 
 
-def _offering(key: str) -> Offering:
+def _offering(project: Project, key: str) -> Offering:
     row = Offering.objects.select_related("flavor", "pool__use").filter(key=key).first()
     if row is None:
         raise NotVisible(f"The offering {key}", hint="GET /offerings lists what is offered.")
+    if (there := row.flavor.cluster_id) != project.cluster_id:
+        raise Invalid({"offering": [f"It is in cluster {there}; {project.slug} is in {project.cluster_id}."]})
     return row
 
 

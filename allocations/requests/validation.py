@@ -1,4 +1,4 @@
-"""What a request may say of its slices beside their number: whether the words fit each other and the offering."""
+"""Validates the fields of a request against each other and the offering."""
 
 from allocations.claims import config
 from allocations.claims.reading import Errors

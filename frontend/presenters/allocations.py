@@ -11,12 +11,12 @@ from allocations.connect.connection import USABLE
 from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
 from allocations.domain.phases import Phase
 from allocations.models import Allocation, Transition
-from allocations.queues.queue import Place
+from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
 from allocations.requests.selectors import Detail, HeldDevice, isolated, reservation, warnings
 from frontend.presenters import amounts, offerings, phases
-from frontend.presenters.phases import Look
-from portal.tenants.access import Standing
+from frontend.presenters.phases import PhaseBadge
+from portal.tenants.access import Permissions
 from quotas.catalog.models import Isolation
 
 UNTIL = {
@@ -58,7 +58,7 @@ def _line(device: HeldDevice) -> DeviceLine:
 
 
 def _constraints(row: Allocation) -> str:
-    """Constraints and sharing in words; empty when nothing was said."""
+    """Return constraints and sharing as text; empty if there are none."""
     words = [name.replace("_", " ") for name in sorted(Constraints.from_json(row.constraints).to_json())]
     if sharing := Sharing.from_json(row.sharing).to_json():
         words.append("shared by its pods: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in sharing.items()))
@@ -67,10 +67,10 @@ def _constraints(row: Allocation) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """Everything a template says of one allocation; the booleans are what this person may do with it now."""
+    """Everything a template shows of one allocation; the booleans are what this person may do with it now."""
 
     row: Allocation
-    look: Look
+    badge: PhaseBadge
     slices: str
     place: str
     sentence: str
@@ -103,20 +103,20 @@ class Card:
 def cards(
     rows: Sequence[Allocation],
     details: Mapping[UUID, Detail],
-    places: Mapping[UUID, Place],
-    standing: Standing,
+    places: Mapping[UUID, QueuePosition],
+    permissions: Permissions,
     now: datetime,
 ) -> list[Card]:
-    return [card(row, details[row.pk], places.get(row.pk), standing, now) for row in rows]
+    return [card(row, details[row.pk], places.get(row.pk), permissions, now) for row in rows]
 
 
-def card(row: Allocation, detail: Detail, place: Place | None, standing: Standing, now: datetime) -> Card:
+def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissions: Permissions, now: datetime) -> Card:
     team, owner = row.project.team_id, row.requested_by_id
     goes_on = row.desired == Allocation.Desired.HELD
     share = node_share(row)
     return Card(
         row=row,
-        look=phases.look(row),
+        badge=phases.badge(row),
         slices=f"{row.count} × {offerings.name(row.offering)}",
         place=f"Place {place.position} of {place.of} in the team's queue." if place else "",
         sentence=row.message,
@@ -133,12 +133,12 @@ def card(row: Allocation, detail: Detail, place: Place | None, standing: Standin
         labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
-        claim=json.dumps(custom_claims.asked(row.claim), indent=2) if row.claim else "",
+        claim=json.dumps(custom_claims.requested_document(row.claim), indent=2) if row.claim else "",
         warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
-        can_release=goes_on and standing.can("allocation.release", team, owner),
-        can_extend=goes_on and standing.can("allocation.extend", team, owner),
-        can_retry=goes_on and row.asks_owner and standing.can("allocation.release", team, owner),
-        can_connect=row.phase in USABLE and standing.can("allocation.connect", team),
+        can_release=goes_on and permissions.can("allocation.release", team, owner),
+        can_extend=goes_on and permissions.can("allocation.extend", team, owner),
+        can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),
+        can_connect=row.phase in USABLE and permissions.can("allocation.connect", team),
         is_final=row.phase == Phase.ENDED,
     )
 
@@ -155,26 +155,28 @@ def _time(row: Allocation, now: datetime) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the timeline. ``look`` is None where the phase stayed; ``evidence`` is the object that shows it."""
+    """One line of the timeline. ``badge`` is None if the phase did not change; ``evidence`` is the object that shows
+    it.
+    """
 
     at: datetime
     word: str
-    look: Look | None
+    badge: PhaseBadge | None
     reason: str
     message: str
     actor: str
     evidence: str
 
 
-def event(transition: Transition, ended: Look) -> Event:
+def event(transition: Transition, ended: PhaseBadge) -> Event:
     changed = transition.type in ("phase", "requested") and transition.to_phase != ""
-    seen = ended if transition.to_phase == Phase.ENDED else phases.LOOKS[Phase(transition.to_phase or Phase.QUEUED)]
+    seen = ended if transition.to_phase == Phase.ENDED else phases.BADGES[Phase(transition.to_phase or Phase.QUEUED)]
     evidence = transition.evidence or {}
     revision = evidence.get("resource_version", "")
     return Event(
         at=transition.at,
         word=TYPES.get(transition.type) or seen.word,
-        look=seen if changed else None,
+        badge=seen if changed else None,
         reason=transition.reason,
         message=transition.message,
         actor=transition.actor,

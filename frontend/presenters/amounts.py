@@ -1,4 +1,4 @@
-"""Money, hours, spans of time, and CPU and memory in words."""
+"""Formats money, hours, durations, CPU and memory."""
 
 from datetime import timedelta
 from fractions import Fraction
@@ -10,19 +10,19 @@ NO_PRICE = "no price set"
 
 
 def money(amount: Fraction | None, currency: str) -> str:
-    """``6.40 EUR``; with four places below one, so that a running cost is seen to run."""
+    """Return ``6.40 EUR``; with four places below one, so that a running cost is seen to grow."""
     if amount is None:
         return NO_PRICE
     return f"{text(amount, 2 if amount >= 1 or not amount else 4)} {currency}"
 
 
 def hours(amount: Fraction) -> str:
-    """Hours with two places, without needless zeros: ``8``, ``0.5``, ``1.25``."""
+    """Return hours with at most two places: ``8``, ``0.5``, ``1.25``."""
     return text(amount, 2).rstrip("0").rstrip(".")
 
 
 def span(length: timedelta) -> str:
-    """The two largest units: ``2 d 4 h``, ``3 h 12 min``, ``12 min``; below a minute ``under 1 min``."""
+    """Return the two largest units: ``2 d 4 h``, ``3 h 12 min``, ``12 min``; below a minute ``under 1 min``."""
     minutes = max(0, int(length.total_seconds())) // 60
     days, minutes = divmod(minutes, 24 * 60)
     hours_, minutes = divmod(minutes, 60)
@@ -32,12 +32,12 @@ def span(length: timedelta) -> str:
 
 
 def node_share(share: NodeShare) -> str:
-    """``2.9 CPU and 31 GiB of memory``, rounded down; empty where no node has told what it has."""
+    """Return ``2.9 CPU and 31 GiB of memory``, rounded down; empty if no node has reported its capacity."""
     return f"{_cpu(share.cpu_millicores)} CPU and {_memory(share.memory_mib)} of memory" if share else ""
 
 
 def _cpu(millicores: int) -> str:
-    """With one place, below one CPU with two."""
+    """Return CPUs with one place, below one CPU with two."""
     place = 100 if millicores >= 1000 else 10
     return text(Fraction(millicores // place * place, 1000), 2).rstrip("0").rstrip(".")
 

@@ -1,4 +1,4 @@
-"""An entry of the audit log, so that what changed is seen at once."""
+"""An audit entry with its changes field by field."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ WAYS = {"page": "page", "api": "REST", "admin": "platform admin", "command": "co
 
 @dataclass(frozen=True)
 class Change:
-    """One field; `before` is empty where it was not there before, `after` where it no longer is."""
+    """One field; `before` is empty if it was added, `after` if it was removed."""
 
     field: str
     before: str
@@ -21,23 +21,25 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Line:
+class AuditLine:
     entry: AuditEntry
     changes: list[Change]
     source: str
     position: int | None
 
 
-def lines(entries: Iterable[AuditEntry]) -> list[Line]:
-    """Each entry with its seal loaded."""
+def lines(entries: Iterable[AuditEntry]) -> list[AuditLine]:
+    """Return the entries as lines; each has its seal loaded."""
     return [
-        Line(entry, changes(entry.before, entry.after), source(entry.source), _position(getattr(entry, "seal", None)))
+        AuditLine(
+            entry, changes(entry.before, entry.after), source(entry.source), _position(getattr(entry, "seal", None))
+        )
         for entry in entries
     ]
 
 
 def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
-    """Fields by name, those that stayed the same left out."""
+    """Return the fields that changed, by name."""
     was, is_ = before or {}, after or {}
     return [
         Change(name, _shown(was, name), _shown(is_, name))
@@ -47,7 +49,7 @@ def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
 
 
 def source(facts: Mapping[str, str]) -> str:
-    """From where, in words: `REST, token 1a2b3c, from 192.0.2.7`."""
+    """Return the source of an entry as text: `REST, token 1a2b3c, from 192.0.2.7`."""
     parts = [
         WAYS.get(facts.get("way", ""), ""),
         facts.get("command", "") or facts.get("task", ""),

@@ -1,4 +1,4 @@
-"""Costs as a table whose shown amounts add up to its shown sums."""
+"""Costs as a table whose rounded amounts add up to its sums."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PLACES = 2
 
 @dataclass(frozen=True)
 class CostLine:
-    """``share`` is the part of the sum in per cent, for the bar."""
+    """One row; ``share`` is its part of the sum in per cent, for the bar."""
 
     name: str
     url: str
@@ -33,7 +33,7 @@ class CostTable:
 
 
 def table(found: Costs, names: Mapping[str, tuple[str, str]]) -> CostTable:
-    """``names`` maps a row's name to (what to show, link), where there is something better to show."""
+    """Return the table; ``names`` maps a row's name to (text, link) where there is a better text."""
     hours = _rounded([Decimal(row.gpu_hours) for row in found.rows])
     costs = _rounded([Decimal(row.total) for row in found.rows])
     total = sum(costs, Decimal("0.00"))

@@ -1,4 +1,4 @@
-"""Limits as tables: each pool beside the fleet's real capacity, each team's quotas, and what is lent."""
+"""Limits as tables: each pool with the fleet's capacity, each team's quotas, and loans."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from allocations.capacity.quota_usage import QuotaUsage
 from allocations.limits import services as limit_services
 from allocations.queues.lending import Loan
 from frontend.limit_form import ALL
-from portal.tenants.access import Standing
+from portal.tenants.access import Permissions
 from portal.tenants.models import Department, Team
 from quotas.catalog.models import Pool
 from quotas.catalog.selectors import units
 from quotas.limits.models import Limit
-from quotas.limits.projection import FAIR, Policy
+from quotas.limits.projection import DEFAULT_POLICY, Policy
 from quotas.limits.selectors import QuotaSnapshot, name_of
-from quotas.limits.services import parties
+from quotas.limits.services import holder_and_scope
 
 
 @dataclass(frozen=True)
-class Line:
-    """One holder's terms of a pool. ``limit`` is None where none is set; amounts are in the pool's units."""
+class QuotaLine:
+    """One holder's quota of a pool, in the pool's units. ``limit`` is None if none is set."""
 
     holder: str
     kind: str
@@ -38,13 +38,13 @@ class Line:
 
 @dataclass(frozen=True)
 class PoolTable:
-    """``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
+    """A pool's quotas. ``there`` is what healthy devices have now; ``promised`` the sum of all nominal quotas."""
 
     pool: Pool
     unit: str
     there: int
     promised: int
-    lines: list[Line]
+    lines: list[QuotaLine]
 
     @property
     def overcommitted(self) -> int:
@@ -53,7 +53,7 @@ class PoolTable:
 
 @dataclass(frozen=True)
 class CountedLine:
-    """A limit that the portal counts itself. ``change`` is the form filled with it, empty for who may not set it."""
+    """A limit that the portal counts. ``change`` is the form filled with it, empty for a person who may not set it."""
 
     limit: Limit
     used: str
@@ -66,8 +66,8 @@ class CountedLine:
 def tables(
     usage: QuotaUsage, pools: Iterable[Pool], limits: Iterable[Limit], shown: Iterable[Department | Team]
 ) -> list[PoolTable]:
-    """Pools in their order, with the holders that the reader sees."""
-    known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.kept_by_kueue}
+    """Return the pools in their order, with the holders that the reader may see."""
+    known = {(row.holder_kind, row.holder, row.scope): row for row in limits if row.is_enforced_by_kueue}
     holders = list(shown)
     found = []
     for pool in pools:
@@ -84,14 +84,14 @@ def _line(
     pool: Pool,
     holder: Department | Team,
     known: dict[tuple[str, str, str], Limit],
-) -> Line:
+) -> QuotaLine:
     is_team = isinstance(holder, Team)
     name = name_of(holder)
     quota = quotas.quota(name, pool.key)
     held = used.get(name, Fraction(0))
     kind = "team" if is_team else "department"
     stands_alone = quotas.parents[name] is None
-    return Line(
+    return QuotaLine(
         holder=holder.slug,
         kind=kind,
         limit=known.get((kind, holder.slug, pool.key)),
@@ -108,24 +108,24 @@ def _bound(amount: int | None) -> str:
     return "no bound" if amount is None else str(amount)
 
 
-def counted(limits: Iterable[Limit], standing: Standing) -> list[CountedLine]:
+def counted(limits: Iterable[Limit], permissions: Permissions) -> list[CountedLine]:
     return [
         CountedLine(
             row,
             limit_services.text(row.units_used),
-            limit_services.unit(parties(row)[1]),
+            limit_services.unit(holder_and_scope(row)[1]),
             is_full=row.units_used >= row.nominal,
             is_over=row.units_used > row.nominal,
-            change=_change(row) if _may_set(row, standing) else "",
+            change=_change(row) if _may_set(row, permissions) else "",
         )
         for row in limits
-        if not row.kept_by_kueue
+        if not row.is_enforced_by_kueue
     ]
 
 
-def _may_set(row: Limit, standing: Standing) -> bool:
+def _may_set(row: Limit, permissions: Permissions) -> bool:
     team = row.project.team_id if row.project else row.team_id or 0
-    return standing.can("limit.share" if row.project or row.user else "limit.manage", team)
+    return permissions.can("limit.share" if row.project or row.user else "limit.manage", team)
 
 
 def _change(row: Limit) -> str:
@@ -136,7 +136,7 @@ def _change(row: Limit) -> str:
 
 @dataclass(frozen=True)
 class Competitor:
-    """How a team or department competes for what others lend; of a department only the weight counts."""
+    """The queue policy of a team or department; of a department only the weight counts."""
 
     kind: str
     holder: str
@@ -146,7 +146,9 @@ class Competitor:
 def competing(holders: Iterable[Department | Team], policies: Mapping[str, Policy]) -> list[Competitor]:
     return [
         Competitor(
-            "team" if isinstance(holder, Team) else "department", holder.slug, policies.get(name_of(holder), FAIR)
+            "team" if isinstance(holder, Team) else "department",
+            holder.slug,
+            policies.get(name_of(holder), DEFAULT_POLICY),
         )
         for holder in holders
     ]

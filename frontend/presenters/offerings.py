@@ -1,4 +1,4 @@
-"""An offering as a card to choose, and what a team has of it."""
+"""An offering as a choice of the request form, and a team's headroom of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ Releases = Callable[[], Sequence[ExpectedRelease]]
 
 @dataclass(frozen=True)
 class Offer:
-    """One slice to choose. ``unavailable`` is empty when it can be asked for; ``available_at`` is when one can be
-    had, where none can now and an end suffices."""
+    """One slice to choose. ``unavailable`` is empty if it can be requested; ``available_at`` is when the next one is
+    expected, if none is available now.
+    """
 
     key: str
     kind: str
@@ -45,7 +46,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Choice:
-    """A flavor with its slices, the largest first. ``notes`` say what its shared slices mean, if it has any."""
+    """A flavor with its slices, the largest first. ``notes`` explain its shared slices, if it has any."""
 
     group: str
     name: str
@@ -63,8 +64,9 @@ class Choice:
 def choices(
     team: Team, availability: Availability, prices: Mapping[str, Fraction], currency: str, releases: Releases
 ) -> list[Choice]:
-    """Every flavor and what ``team`` may have of it, now or after one of ``releases``; flavors it may have nothing of
-    come last."""
+    """Return every flavor and what ``team`` may have of it, now or after one of ``releases``; flavors without anything
+    for the team come last.
+    """
     flavors: dict[str, list[Offering]] = {}
     for offering in availability.fleet.offerings():
         flavors.setdefault(offering.flavor.name, []).append(offering)
@@ -101,7 +103,7 @@ def _path(backend: BackendCapabilities) -> str:
 
 
 def _notes(rows: Iterable[Offering]) -> list[str]:
-    """Why slices are not isolated, and what an operator allows only one by one; each sentence once."""
+    """Return why slices are not isolated, and which may only be requested one by one; each sentence once."""
     found = [isolation.offered(row).note for row in rows]
     found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
     return [note for note in dict.fromkeys(found) if note]
@@ -135,7 +137,7 @@ def _offer(
 
 
 def _node_share(offering: Offering) -> str:
-    """What goes with one slice, of its node's CPU and memory; empty where no node has told."""
+    """Return the CPU and memory that go with one slice; empty if no node has reported its capacity."""
     if not offering.node_share:
         return ""
     if offering.kind == Kind.CLAIM:
@@ -144,16 +146,16 @@ def _node_share(offering: Offering) -> str:
 
 
 def product(offering: Offering) -> str:
-    """``NVIDIA H100 80GB HBM3``, or the title that an operator gave.
+    """Return ``NVIDIA H100 80GB HBM3``, or the title that an operator gave.
 
-    In the label's value hyphens stand for spaces, and suffixes for what the kind of slice says already.
+    In the label's value hyphens stand for spaces, and suffixes repeat the kind of slice.
     """
     flavor = offering.flavor
     return flavor.title or flavor.product.removesuffix("-SHARED").partition("-MIG-")[0].replace("-", " ")
 
 
 def kind(offering: Offering) -> str:
-    """``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
+    """Return the kind of slice: ``MIG slice 1g.10gb``, ``slice by time-slicing 1g.10gb``, ``vGPU``."""
     is_told = offering.sharing and offering.kind != Kind.CLAIM
     words = Sharing(offering.sharing).label if is_told else Kind(offering.kind).label
     if offering.kind == Kind.SHARED:
@@ -162,18 +164,18 @@ def kind(offering: Offering) -> str:
 
 
 def name(offering: Offering) -> str:
-    """``NVIDIA H100 80GB HBM3, MIG slice 1g.10gb``; a whole card needs no more than its product."""
+    """Return product and kind: ``NVIDIA H100 80GB HBM3, MIG slice 1g.10gb``; a whole card has its product only."""
     return product(offering) if offering.kind == Kind.WHOLE else f"{product(offering)}, {kind(offering)}"
 
 
 def memory(offering: Offering) -> str:
-    """Of one slice; of a shared one what all who share it have together."""
+    """Return the memory of one slice; of a shared one, what all that share it have together."""
     amount = _gib(offering.memory_mib)
     return f"{amount} between {offering.replicas}" if amount and offering.replicas > 1 else amount
 
 
 def _sentence_case(words: str) -> str:
-    """With a capital, but for names that begin as they do."""
+    """Return the text with a capital, except for names that have their own spelling."""
     return words if words.startswith("v") else words[0].upper() + words[1:]
 
 
@@ -191,8 +193,9 @@ def _unavailable(team: Team, capacity: Capacity, headroom: TeamHeadroom) -> str:
 
 @dataclass(frozen=True)
 class HeadroomLine:
-    """One offering beside a team's limit, in slices; ``left`` is what the team can get at this moment, ``borrowed`` the
-    part of it that others would lend."""
+    """A team's headroom of one offering, in slices; ``left`` is what it can get now, ``borrowed`` the part of it that
+    others would lend.
+    """
 
     offering: str
     product: str
@@ -204,7 +207,7 @@ class HeadroomLine:
 
 
 def headroom(teams: Iterable[Team], availability: Availability) -> list[tuple[Team, list[HeadroomLine]]]:
-    """What each team has of each offering that it has a limit for, by the function that admits requests."""
+    """Return what each team has of each offering that it has a limit for, by the function that admits requests."""
     found = []
     for team in teams:
         sides = [(offering, availability.headroom(team, offering)) for offering in availability.fleet.offerings()]

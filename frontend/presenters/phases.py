@@ -1,4 +1,4 @@
-"""A phase as people see it: a word, an icon's shape and a tone; never a colour alone."""
+"""Badges of phases: a word, an icon and a tone; never a colour alone."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from allocations.models import Allocation
 
 
 @dataclass(frozen=True)
-class Look:
+class PhaseBadge:
     """``icon`` is a symbol of ``icons.svg``; ``tone`` one of the tones of ``tokens.css``."""
 
     word: str
@@ -15,40 +15,40 @@ class Look:
     tone: str
 
 
-LOOKS = {
-    Phase.PENDING_APPROVAL: Look("Waits for approval", "hand", "wait"),
-    Phase.SCHEDULED: Look("Scheduled", "calendar", "wait"),
-    Phase.WAITLISTED: Look("On the waitlist", "hourglass", "wait"),
-    Phase.OFFERED: Look("Offered to you", "hand", "warn"),
-    Phase.QUEUED: Look("Queued", "hourglass", "wait"),
-    Phase.STARTING: Look("Starting", "arrow-up", "move"),
-    Phase.ACTIVE: Look("Active", "check", "good"),
-    Phase.LEAVING: Look("Leaving", "alert", "warn"),
-    Phase.SUSPENDED: Look("Needs your answer", "hand", "warn"),
-    Phase.RELEASING: Look("Releasing", "arrow-down", "move"),
-    Phase.ENDED: Look("Ended", "square", "quiet"),
+BADGES = {
+    Phase.PENDING_APPROVAL: PhaseBadge("Waits for approval", "hand", "wait"),
+    Phase.SCHEDULED: PhaseBadge("Scheduled", "calendar", "wait"),
+    Phase.WAITLISTED: PhaseBadge("On the waitlist", "hourglass", "wait"),
+    Phase.OFFERED: PhaseBadge("Offered to you", "hand", "warn"),
+    Phase.QUEUED: PhaseBadge("Queued", "hourglass", "wait"),
+    Phase.STARTING: PhaseBadge("Starting", "arrow-up", "move"),
+    Phase.ACTIVE: PhaseBadge("Active", "check", "good"),
+    Phase.LEAVING: PhaseBadge("Leaving", "alert", "warn"),
+    Phase.SUSPENDED: PhaseBadge("Needs your answer", "hand", "warn"),
+    Phase.RELEASING: PhaseBadge("Releasing", "arrow-down", "move"),
+    Phase.ENDED: PhaseBadge("Ended", "square", "quiet"),
 }
 ENDINGS = {
-    Outcome.WITHDRAWN: Look("Withdrawn", "square", "quiet"),
-    Outcome.CANCELLED: Look("Cancelled", "square", "quiet"),
-    Outcome.RELEASED: Look("Released", "square", "quiet"),
-    Outcome.EXPIRED: Look("Expired", "clock", "quiet"),
-    Outcome.EVICTED: Look("Evicted", "alert", "bad"),
-    Outcome.COMPLETED: Look("Completed", "check", "quiet"),
-    Outcome.FAILED: Look("Failed", "cross", "bad"),
-    Outcome.DENIED: Look("Denied", "cross", "bad"),
+    Outcome.WITHDRAWN: PhaseBadge("Withdrawn", "square", "quiet"),
+    Outcome.CANCELLED: PhaseBadge("Cancelled", "square", "quiet"),
+    Outcome.RELEASED: PhaseBadge("Released", "square", "quiet"),
+    Outcome.EXPIRED: PhaseBadge("Expired", "clock", "quiet"),
+    Outcome.EVICTED: PhaseBadge("Evicted", "alert", "bad"),
+    Outcome.COMPLETED: PhaseBadge("Completed", "check", "quiet"),
+    Outcome.FAILED: PhaseBadge("Failed", "cross", "bad"),
+    Outcome.DENIED: PhaseBadge("Denied", "cross", "bad"),
 }
 FITS = {
-    "now": Look("Fits now", "check", "good"),
-    "queue": Look("Will queue", "hourglass", "wait"),
-    "never": Look("Does not fit", "cross", "bad"),
+    "now": PhaseBadge("Fits now", "check", "good"),
+    "queue": PhaseBadge("Will queue", "hourglass", "wait"),
+    "never": PhaseBadge("Does not fit", "cross", "bad"),
 }
 
 
-def look(row: Allocation) -> Look:
-    """The look of the row's phase; once ended, of its outcome. Released but not yet reconciled shows as such."""
+def badge(row: Allocation) -> PhaseBadge:
+    """Return the badge of the row's phase, or of its outcome once it has ended; a release shows at once."""
     if row.outcome:
         return ENDINGS[Outcome(row.outcome)]
     if row.desired == Allocation.Desired.RELEASED:
-        return LOOKS[Phase.RELEASING]
-    return LOOKS[Phase(row.phase)]
+        return BADGES[Phase.RELEASING]
+    return BADGES[Phase(row.phase)]

@@ -1,4 +1,4 @@
-"""Entries of a queue as lines of a table."""
+"""Queue entries as lines of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ from django.urls import reverse
 from allocations.domain.phases import Phase
 from allocations.queues.entries import Entry
 from allocations.queues.jobs import State
-from allocations.queues.queue import Ahead, Place
-from frontend.presenters.phases import LOOKS, Look
+from allocations.queues.queue import Ahead, QueuePosition
+from frontend.presenters.phases import BADGES, PhaseBadge
 
-JOB_LOOKS = {
-    State.QUEUED: Look("Queued", "hourglass", "wait"),
-    State.ADMITTED: Look("Admitted", "arrow-up", "move"),
-    State.RUNNING: Look("Running", "check", "good"),
-    State.FINISHED: Look("Finished", "square", "quiet"),
-    State.FAILED: Look("Failed", "cross", "bad"),
+JOB_BADGES = {
+    State.QUEUED: PhaseBadge("Queued", "hourglass", "wait"),
+    State.ADMITTED: PhaseBadge("Admitted", "arrow-up", "move"),
+    State.RUNNING: PhaseBadge("Running", "check", "good"),
+    State.FINISHED: PhaseBadge("Finished", "square", "quiet"),
+    State.FAILED: PhaseBadge("Failed", "cross", "bad"),
 }
 
 
 @dataclass(frozen=True)
-class Line:
-    """``place`` and ``ahead`` are empty for what has quota."""
+class QueueLine:
+    """One queue entry. ``place`` and ``ahead`` are empty if it has quota."""
 
     entry: Entry
     url: str
-    look: Look
+    badge: PhaseBadge
     what: str
     place: str
     ahead: str
@@ -36,17 +36,17 @@ class Line:
         return self.entry.kind == "job"
 
 
-def line(entry: Entry, place: Place | None = None, ahead: Ahead | None = None) -> Line:
-    return Line(
+def line(entry: Entry, place: QueuePosition | None = None, ahead: Ahead | None = None) -> QueueLine:
+    return QueueLine(
         entry=entry,
         url=reverse("job" if entry.kind == "job" else "allocation", args=[entry.id]),
-        look=JOB_LOOKS[State(entry.state)] if entry.kind == "job" else LOOKS[Phase(entry.state)],
-        what=asks(entry.asks),
+        badge=JOB_BADGES[State(entry.state)] if entry.kind == "job" else BADGES[Phase(entry.state)],
+        what=requests(entry.requests),
         place=f"{place.position} of {place.of}" if place else "",
-        ahead=f"{ahead.entries} before it: {asks(ahead.asks)}" if ahead and ahead.entries else "",
+        ahead=f"{ahead.entries} before it: {requests(ahead.requests)}" if ahead and ahead.entries else "",
     )
 
 
-def asks(amounts: Mapping[str, int]) -> str:
-    """As "2 × l40s/whole, 4 × nvidia.com/gpu"."""
+def requests(amounts: Mapping[str, int]) -> str:
+    """Return amounts as "2 × l40s/whole, 4 × nvidia.com/gpu"."""
     return ", ".join(f"{count} × {what}" for what, count in sorted(amounts.items()))

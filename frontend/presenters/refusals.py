@@ -1,4 +1,4 @@
-"""The limits that a request exceeds, as a panel, and what would work instead, as links that fill the form."""
+"""The limits that a request exceeds, and alternatives, as links that fill the form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from django.urls import reverse
 from allocations.domain.allocation_spec import LABELLED
 from frontend.forms import MINUTE
 from frontend.presenters import amounts, phases
-from frontend.presenters.phases import Look
+from frontend.presenters.phases import PhaseBadge
 from portal.core.errors import Violation
 
 KEPT = ("project", *(each.name for each in LABELLED), "name", "priority", "spread")
@@ -23,7 +23,7 @@ SUBJECTS = {"team": "your team", "project": "the project", "member": "you", "cap
 
 @dataclass(frozen=True)
 class ShownViolation:
-    """``who`` has the limit that is exceeded, as pages name them."""
+    """A violation; ``who`` has the limit that is exceeded, as pages name the holder."""
 
     who: str
     violation: Violation
@@ -35,7 +35,7 @@ class Chip:
 
     text: str
     price: str
-    look: Look
+    badge: PhaseBadge
     url: str
 
 
@@ -44,7 +44,7 @@ def violations(found: Iterable[Violation]) -> list[ShownViolation]:
 
 
 def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], currency: str) -> list[Chip]:
-    """``alternatives`` as REST has them; ``form`` is what was asked, which each link changes in what it must."""
+    """Return the alternatives as links; ``form`` has the requested values, which each link changes where needed."""
     kept = {name: form[name] for name in KEPT if form.get(name)}
     found = []
     for other in alternatives:
@@ -58,7 +58,7 @@ def chips(alternatives: Sequence[Mapping[str, Any]], form: Mapping[str, Any], cu
             Chip(
                 text=f"{other['count']} × {other['offering']}" + (f" from {at:%Y-%m-%d %H:%M} UTC" if at else ""),
                 price=f"{amounts.money(price, currency)} for {hours} h",
-                look=phases.FITS[other["fits"]],
+                badge=phases.FITS[other["fits"]],
                 url=f"{reverse('request')}?{urlencode(query)}",
             )
         )

@@ -1,4 +1,4 @@
-"""Departments, teams and projects as pages show them: a tree, and what goes on in a team."""
+"""Departments, teams and projects as a tree, and the activity in a team."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from portal.tenants.models import Department, Membership, Project, Team, User
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A team with its projects, those in use first."""
+class TeamBranch:
+    """A team with its projects, archived ones last."""
 
     team: Team
-    projects: Sequence["Row"]
+    projects: Sequence["ProjectRow"]
 
 
 @dataclass(frozen=True)
-class Row:
+class ProjectRow:
     """A project; ``remaining``: what keeps the namespace of an archived one from being deleted."""
 
     project: Project
@@ -27,23 +27,23 @@ class Row:
 
 
 @dataclass
-class Node:
+class DepartmentNode:
     department: Department
-    teams: list[Branch] = field(default_factory=list)
-    below: list["Node"] = field(default_factory=list)
+    teams: list[TeamBranch] = field(default_factory=list)
+    below: list["DepartmentNode"] = field(default_factory=list)
 
 
-def tree(user: User) -> list[Node]:
-    """All departments, those within others below them; four queries. For operators and auditors."""
-    nodes = {row.pk: Node(row) for row in access.for_platform(user, Department.objects.order_by("slug"))}
+def tree(user: User) -> list[DepartmentNode]:
+    """Return all departments, with those within others below them; four queries. For operators and auditors."""
+    nodes = {row.pk: DepartmentNode(row) for row in access.for_platform(user, Department.objects.order_by("slug"))}
     projects: dict[int, list[Project]] = {}
     found = list(Project.objects.order_by("archived_at", "slug"))
     remaining = archive.remaining(found)
     for project in found:
         projects.setdefault(project.team_id, []).append(project)
     for team in Team.objects.order_by("slug"):
-        rows = [Row(p, remaining.get(p.namespace, ())) for p in _in_use_first(projects.get(team.pk, []))]
-        nodes[team.department_id].teams.append(Branch(team, rows))
+        rows = [ProjectRow(p, remaining.get(p.slug, ())) for p in _in_use_first(projects.get(team.pk, []))]
+        nodes[team.department_id].teams.append(TeamBranch(team, rows))
     for node in nodes.values():
         if node.department.parent_id is not None:
             nodes[node.department.parent_id].below.append(node)
@@ -55,23 +55,23 @@ def _in_use_first(projects: Sequence[Project]) -> list[Project]:
 
 
 @dataclass(frozen=True)
-class Worker:
-    """A member, with how many allocations of the person live in the team's projects."""
+class MemberActivity:
+    """A member, with the number of the person's live allocations in the team's projects."""
 
     membership: Membership
     live: int
 
 
 @dataclass(frozen=True)
-class Place:
-    """A project, with how many allocations live in it."""
+class ProjectActivity:
+    """A project, with the number of its live allocations."""
 
     project: Project
     live: int
 
 
-def team_at_work(team: Team) -> tuple[list[Worker], list[Place]]:
-    """Members, leads first, and projects; three queries."""
+def team_at_work(team: Team) -> tuple[list[MemberActivity], list[ProjectActivity]]:
+    """Return members, leads first, and projects; three queries."""
     live = Allocation.objects.filter(project__team=team, ended_at=None)
     pairs = list(live.values_list("requested_by_id", "project_id"))
     of_person, in_project = Counter(person for person, _ in pairs), Counter(project for _, project in pairs)
@@ -82,6 +82,6 @@ def team_at_work(team: Team) -> tuple[list[Worker], list[Place]]:
     )
     places = _in_use_first(list(Project.objects.filter(team=team)))
     return (
-        [Worker(row, of_person[row.user_id]) for row in members],
-        [Place(project, in_project[project.pk]) for project in places],
+        [MemberActivity(row, of_person[row.user_id]) for row in members],
+        [ProjectActivity(project, in_project[project.pk]) for project in places],
     )

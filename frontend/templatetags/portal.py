@@ -1,4 +1,4 @@
-"""The few elements that many templates share."""
+"""Template tags for icons and times."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """A symbol of the sprite; always beside a word, so it is hidden from screen readers."""
+    """Return a symbol of the sprite; hidden from screen readers, since it is always beside a word."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("frontend/icons.svg"), name
     )
@@ -20,7 +20,7 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def moment(at: datetime | None, style: str = "minute") -> SafeString | str:
-    """A time in UTC, which ``page.js`` shows in the reader's own zone. ``style`` is ``minute`` or ``second``."""
+    """Return a time in UTC, which ``page.js`` shows in the reader's zone. ``style`` is ``minute`` or ``second``."""
     if at is None:
         return "–"
     utc = at.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Allocations: the list, one of them with all there is to know, and what may be done with it."""
+"""Allocations: the list, the page of one, and its actions."""
 
 from uuid import UUID
 
@@ -17,21 +17,21 @@ from allocations.queues import queue
 from allocations.requests import selectors, services
 from frontend.forms import ExtendForm
 from frontend.pages import PageRequest, page, show
+from frontend.poll_version import unchanged, version
 from frontend.presenters import phases
 from frontend.presenters.allocations import Card, cards, event
-from frontend.versions import unchanged, version
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
 
 PAGE_SIZE = 25
-PHASES = [(phase.value, phases.LOOKS[phase].word) for phase in Phase]
+PHASES = [(phase.value, phases.BADGES[phase].word) for phase in Phase]
 
 
 @require_safe
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """All that the person may see, newest first, filtered by what the address says."""
+    """List the allocations the person may see, newest first, with the filters of the address."""
     rows, filters = _filtered(request)
     current = version(rows)
     if same := unchanged(request, current):
@@ -42,8 +42,8 @@ def index(request: PageRequest) -> HttpResponse:
         "cards": cards(
             shown,
             selectors.details(shown),
-            queue.places(shown),
-            access.standing(request.user),
+            queue.positions(shown),
+            access.permissions_of(request.user),
             clock.now(),
         ),
         "live": any(row.phase != Phase.ENDED for row in shown),
@@ -72,13 +72,13 @@ def _filtered(request: PageRequest) -> tuple[QuerySet[Allocation], dict[str, str
 @require_safe
 @page
 def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
-    """One allocation; its live part alone where a poll asks, or nothing while nothing is new."""
+    """Show one allocation; for a poll only its live part, or nothing if nothing changed."""
     current = version(selectors.visible(request.user).filter(pk=id_))
     if same := unchanged(request, current):
         return same
     row = selectors.one(request.user, id_)
     card = _card(request, row)
-    ending = phases.look(row)
+    ending = phases.badge(row)
     context = {
         "card": card,
         "row": row,
@@ -95,11 +95,13 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
 
 def _card(request: PageRequest, row: Allocation) -> Card:
     rows = [row]
-    return cards(rows, selectors.details(rows), queue.places(rows), access.standing(request.user), clock.now())[0]
+    return cards(
+        rows, selectors.details(rows), queue.positions(rows), access.permissions_of(request.user), clock.now()
+    )[0]
 
 
 def _use(card: Card) -> dict[str, str]:
-    """The pod and the lines to paste, once there is something to use."""
+    """Return the example pod and the shell commands, once the slices are held."""
     if not card.can_connect:
         return {"pod": "", "lines": ""}
     return {"pod": pod_yaml(card.row), "lines": kubectl(card.row)}
@@ -118,7 +120,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
-    """Ask first, in a dialog or on a page of its own; then give the slices back."""
+    """Ask for confirmation, in a dialog or on a page; then release the slices."""
     row = selectors.one(request.user, id_, "allocation.release")
     if request.method == "POST":
         services.release(request.user, row)
@@ -131,14 +133,14 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def extend(request: PageRequest, id_: UUID) -> HttpResponse:
-    """Let it end later."""
+    """Extend the allocation."""
     row = selectors.one(request.user, id_, "allocation.extend")
     form = ExtendForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
             row = services.extend(request.user, row, form.chosen_hours())
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"{row.name} now ends at {row.ends_at:%Y-%m-%d %H:%M} UTC.")
             return redirect("allocation", row.pk)
@@ -157,7 +159,7 @@ def retry(request: PageRequest, id_: UUID) -> HttpResponse:
 @require_POST
 @page
 def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
-    """The person's own kubeconfig as a file. A POST, since it mints a token."""
+    """Return the person's own kubeconfig as a file. A POST, since it creates a token."""
     given = connect(request.user, selectors.one(request.user, id_))
     return HttpResponse(
         given.kubeconfig,

@@ -1,4 +1,4 @@
-"""The audit log: who did what to what, before and after, and from where."""
+"""The audit log: entries with their changes and sources."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlencode
@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 @require_safe
 @page
 def audit(request: PageRequest) -> HttpResponse:
-    """Newest first, found by what the address says; `older` is the entry that the page begins below."""
+    """List entries, newest first, with the filters of the address; `older` is the entry after which the page begins."""
     given = {name: request.GET.get(name, "").strip().replace("\x00", "") for name in FIELDS}
     context: dict[str, object] = {"given": given, "is_filtered": any(given.values()), "lines": [], "problem": None}
     try:
@@ -42,7 +42,7 @@ def audit(request: PageRequest) -> HttpResponse:
 
 
 def _search(given: dict[str, str]) -> tuple[Search, dict[str, str]]:
-    """What is searched, and the same as parameters of REST. Days are UTC, and the last one is meant whole."""
+    """Return the search, and its parameters for REST. Days are UTC; the last one is included."""
     since, until = _midnight(given, "since"), _midnight(given, "until", DAY)
     named = {name: (given[name],) if given[name] else () for name in NAMED}
     times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at}

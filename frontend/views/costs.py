@@ -1,4 +1,4 @@
-"""What was used and what it cost, summed as the reader chooses."""
+"""Usage and cost, aggregated as the reader chooses."""
 
 from django.http import HttpResponse
 from django.urls import reverse
@@ -33,7 +33,7 @@ UNKNOWN = {
 @require_safe
 @page
 def costs(request: PageRequest) -> HttpResponse:
-    """Usage and cost of all teams that the person may see. Any window and key of REST works in the address."""
+    """Show usage and cost of all teams the person may see. The address takes any window and key of REST."""
     window = request.GET.get("window") or "7d"
     aggregate = request.GET.get("aggregate") or "project"
     teams = None if access.sees_all(request.user) else [t.slug for t in access.visible_teams(request.user)]

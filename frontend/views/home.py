@@ -1,4 +1,4 @@
-"""My GPUs: what a person holds and waits for, and what the teams may still get."""
+"""My GPUs: the person's active and queued allocations, and the teams' headroom."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
@@ -7,9 +7,9 @@ from allocations.capacity.headroom import Availability
 from allocations.queues import queue
 from allocations.requests import selectors
 from frontend.pages import PageRequest, page, show
+from frontend.poll_version import unchanged, version
 from frontend.presenters.allocations import cards
 from frontend.presenters.offerings import headroom
-from frontend.versions import unchanged, version
 from portal.core import clock
 from portal.tenants import access, invitations
 from portal.tenants.models import Team
@@ -28,8 +28,8 @@ def home(request: PageRequest) -> HttpResponse:
     found = cards(
         rows,
         selectors.details(rows),
-        queue.places(rows),
-        access.standing(request.user),
+        queue.positions(rows),
+        access.permissions_of(request.user),
         clock.now(),
     )
     teams = list(Team.objects.filter(memberships__user=request.user))

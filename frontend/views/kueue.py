@@ -1,4 +1,4 @@
-"""Kueue as it is, beside what it should be, for operators and auditors."""
+"""Kueue's objects compared with the desired ones, for operators and auditors."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe

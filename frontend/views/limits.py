@@ -1,4 +1,4 @@
-"""Limits: who may hold how much, what is lent, and a change with what it would do before it is done."""
+"""Limits: the list, and a change with a preview before it is applied."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ SPAN = "7d"
 @require_safe
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """Limits of the teams that the person sees. Operators see all of them, beside what the fleet really has."""
+    """List the limits of the teams the person may see. Operators see all of them, with the fleet's capacity."""
     user, usage = request.user, QuotaUsage()
     teams = list(access.visible_teams(user).select_related("department"))
     sees_all = access.sees_all(user)
@@ -36,7 +36,7 @@ def index(request: PageRequest) -> HttpResponse:
     holders: list[Department | Team] = [*departments, *teams]
     context = {
         "tables": shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders),
-        "counted": shown.counted(rows, access.standing(user)),
+        "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),
         "loans": shown.loans(lending.now(user, usage)),
         "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),
@@ -50,7 +50,7 @@ def index(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
-    """Ask first; then take the limit away."""
+    """Ask for confirmation; then remove the limit."""
     row = limit_services.one_to_change(request.user, id_)
     if request.method == "POST":
         limit_services.remove_limit(request.user, row)
@@ -62,7 +62,7 @@ def remove(request: PageRequest, id_: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def change(request: PageRequest) -> HttpResponse:
-    """Fill in a limit, look at what it would do, and set it. Nothing changes before the second step."""
+    """Fill in a limit, preview the change, and apply it. Nothing changes before the second step."""
     user = request.user
     form = LimitForm(user, request.POST or request.GET or None)
     context: dict[str, Any] = {"form": form, "effect": None}
@@ -75,6 +75,6 @@ def change(request: PageRequest) -> HttpResponse:
                 return redirect("limits")
             context["effect"] = limit_services.effect(user, holder, scope, wanted)
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
     status = 400 if request.method == "POST" and form.errors else 200
     return show(request, "frontend/limit.html", context, status=status)

@@ -1,4 +1,4 @@
-"""Who one is, and one's own tokens."""
+"""The person's roles, invitations and tokens."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ KEPT_IN_LIST = timedelta(days=30)
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def me(request: PageRequest) -> HttpResponse:
-    """Roles and tokens; a new token's secret is in the answer to the POST, and nowhere else."""
+    """Show roles and tokens; a new token's secret is only in the answer to the POST."""
     form = TokenForm(request.POST or None)
     secret, status = "", 200
     if request.method == "POST":
@@ -32,7 +32,7 @@ def me(request: PageRequest) -> HttpResponse:
                     request.user, values["name"], values["scopes"], form.ttl(), actor=request.user.username
                 )
             except Invalid as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 form, status = TokenForm(), 201
     return show(request, "frontend/me.html", {"form": form, "secret": secret, **_about(request)}, status=status)
@@ -41,7 +41,7 @@ def me(request: PageRequest) -> HttpResponse:
 @require_POST
 @page
 def accept(request: PageRequest, invitation_id: int) -> HttpResponse:
-    """Take the role that an invitation offers."""
+    """Accept an invitation."""
     try:
         made = invitations.accept(request.user, invitation_id)
     except Refused as problem:
@@ -54,7 +54,7 @@ def accept(request: PageRequest, invitation_id: int) -> HttpResponse:
 @require_POST
 @page
 def decline(request: PageRequest, invitation_id: int) -> HttpResponse:
-    """Refuse what an invitation offers."""
+    """Decline an invitation."""
     invitations.decline(request.user, invitation_id)
     messages.success(request, "You declined the invitation.")
     return redirect("me")
@@ -63,7 +63,7 @@ def decline(request: PageRequest, invitation_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def revoke(request: PageRequest, token_id: int) -> HttpResponse:
-    """Ask first; then end the token for good."""
+    """Ask for confirmation; then revoke the token."""
     token = ApiToken.objects.filter(user=request.user, pk=token_id).first()
     if token is None:
         raise NotVisible("The token")

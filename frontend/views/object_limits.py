@@ -1,4 +1,4 @@
-"""How many objects of each kind a project may have: read by who sees the project, set by operators."""
+"""Object limits of a project: read by everybody who sees the project, set by operators."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from portal.tenants.models import Project
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def object_limits(request: PageRequest, slug: str) -> HttpResponse:
-    """The table of kinds, and for operators the form that changes it."""
+    """Show the table of kinds, and to operators the form that changes it."""
     if request.method != "POST":
         row = access.project_for(request.user, slug)
         may_change = access.can(request.user, ACTION, row.team)
@@ -32,7 +32,7 @@ def object_limits(request: PageRequest, slug: str) -> HttpResponse:
         try:
             organization.change_project(request.user, row, lock=_locked, **form.settings())
         except Invalid as problem:
-            form.refuse(problem)
+            form.add_problem(problem)
         else:
             messages.success(request, f"Object limits of {row.slug} saved.")
             return redirect("object-limits", row.slug)

@@ -1,4 +1,4 @@
-"""What is done with a project: leads name it; operators set what it allows, move it, guard it and archive it."""
+"""Actions on a project: leads rename it; operators change its settings, move it, guard it and archive it."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def _managed(request: PageRequest, slug: str) -> Project:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def project(request: PageRequest, slug: str) -> HttpResponse:
-    """Its name; for operators also what its namespace allows."""
+    """Show the project's name; to operators also the settings of its namespace."""
     row = access.project_for(request.user, slug, "project.rename")
     known = {name: getattr(row, name) for name in SETTINGS}
     back = reverse("team", args=[row.team.slug])
@@ -52,7 +52,7 @@ def project(request: PageRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def move(request: PageRequest, slug: str) -> HttpResponse:
-    """Give an empty project to another team."""
+    """Move an empty project to another team."""
     row = _managed(request, slug)
 
     def act(values: dict[str, Any]) -> str:
@@ -72,7 +72,7 @@ def move(request: PageRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def archive(request: PageRequest, slug: str) -> HttpResponse:
-    """Say what would end; then end it, and take the project out of use."""
+    """Show what would end; then end it, and archive the project."""
     row = _managed(request, slug)
     form = ArchiveForm(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -96,12 +96,12 @@ def unarchive(request: PageRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def guard(request: PageRequest, slug: str) -> HttpResponse:
-    """What the guard of an adopted namespace would refuse, and whether it does."""
+    """Show what the guard of an adopted namespace would refuse, and set its mode."""
     row = _managed(request, slug)
     if request.method == "POST":
         adopt.set_guard(request.user, row, request.POST.get("guard", ""))
         does = "refuses" if row.guard == Guard.ENFORCE else "warns of"
         messages.success(request, f"The guard of {row.namespace} now {does} what goes around the portal.")
         return redirect("guard", row.slug)
-    context = {"project": row, "waiting": adopt.waiting_for(request.user, row)}
+    context = {"project": row, "waiting": adopt.refused_pods(request.user, row)}
     return show(request, "frontend/guard.html", context)

@@ -1,4 +1,4 @@
-"""A team's queue as people read it, and one Job that a tenant submitted."""
+"""A team's queue, and the page of one Job."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -23,7 +23,7 @@ MAX_DIGITS = 7
 @require_safe
 @page
 def queue(request: PageRequest, slug: str) -> HttpResponse:
-    """Who waits in which place, why and what helps; and what has quota of the team."""
+    """Show waiting entries with position, reason and hint, and entries that have quota of the team."""
     team = access.team_for(request.user, slug)
     pending_from, holding_from = _start(request, "waiting"), _start(request, "holding")
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from)
@@ -42,8 +42,8 @@ def queue(request: PageRequest, slug: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Which entries of how many are shown; ``previous`` and ``next`` are queries of the pages beside, or empty."""
+class PageRange:
+    """Which entries of how many are shown; ``previous`` and ``next`` are queries of the adjacent pages, or empty."""
 
     first: int
     last: int
@@ -56,9 +56,9 @@ class Shown:
         return self.first > 1 or self.last < self.of
 
 
-def _page(of: int, first: int, query: str) -> Shown:
+def _page(of: int, first: int, query: str) -> PageRange:
     last = min(of, first + team_queue.PAGE_SIZE - 1)
-    return Shown(
+    return PageRange(
         first=first,
         last=last,
         of=of,
@@ -68,7 +68,7 @@ def _page(of: int, first: int, query: str) -> Shown:
 
 
 def _start(request: PageRequest, name: str) -> int:
-    """The place from which the address wants that list, from 1; 1 where it says none that could be."""
+    """Return the position from which the address requests that list, from 1; 1 if it is invalid."""
     raw = request.GET.get(name, "")
     return max(1, int(raw)) if raw.isdecimal() and len(raw) < MAX_DIGITS else 1
 
@@ -76,16 +76,16 @@ def _start(request: PageRequest, name: str) -> int:
 @require_safe
 @page
 def job(request: PageRequest, uid: UUID) -> HttpResponse:
-    """Where the Job stands, and what the guards said of its pods."""
+    """Show the Job's position, and why the guards refused its pods."""
     found = jobs.visible(request.user, uid)
     if found is None:
         raise NotVisible("The Job")
     charge = costs.charges_to_date([uid], clock.now())[uid]
     context = {
         "job": found,
-        "look": shown.JOB_LOOKS[found.state],
-        "asks": shown.asks(found.asks),
-        "place": team_queue.place(found),
+        "badge": shown.JOB_BADGES[found.state],
+        "requests": shown.requests(found.requests),
+        "place": team_queue.position(found),
         "refusals": jobs.refusals(found),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),

@@ -1,4 +1,4 @@
-"""The request form: choose slices, see what they would cost, send."""
+"""The request form: choose slices, preview the cost, send."""
 
 from functools import cache
 from typing import Any
@@ -28,8 +28,8 @@ from portal.tenants.models import PlatformRole, Project, Role, User
 from quotas.catalog import selectors as catalog
 from quotas.costs import selectors as costs
 
-NOTHING_CHOSEN: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
-ASKED_ALREADY = "This was asked already; here it is. For another one, open Request anew."
+EMPTY_SUMMARY: dict[str, Any] = {"seen": None, "unclear": "", "curl": "", "violations": [], "chips": []}
+ALREADY_REQUESTED = "This was asked already; here it is. For another one, open Request anew."
 DEFAULTS = {"count": "1", "length": "8", "priority": "normal", "name": "", "hours": ""}
 DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 
@@ -37,7 +37,7 @@ DEFAULTS |= dict.fromkeys((each.name for each in LABELLED), "")
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def request_form(request: PageRequest) -> HttpResponse:
-    """The form, filled from the address; or the request itself, which leads to the allocation."""
+    """Show the form, filled from the address; or send the request, and redirect to the allocation."""
     projects = _projects(request)
     if request.method == "POST":
         return _send(request, projects)
@@ -49,7 +49,7 @@ def request_form(request: PageRequest) -> HttpResponse:
 @require_safe
 @page
 def preview(request: PageRequest) -> HttpResponse:
-    """What the form would come to as it stands, by the very rules that decide; a part of the form's page."""
+    """Show what the form's values would get and cost, decided by the same rules; a part of the form's page."""
     if not request.htmx:
         return redirect(f"{reverse('request')}?{request.GET.urlencode()}")
     projects = _projects(request)
@@ -65,14 +65,14 @@ def _send(request: PageRequest, projects: list[Project]) -> HttpResponse:
     try:
         id_, is_replayed = form_idempotency.request_once(request.user, form.spec(), key)
     except Invalid as problem:
-        form.refuse(problem)
+        form.add_problem(problem)
         return _page(request, projects, form, request.POST, status=problem.status)
     except Refused as problem:
         if problem.reason != "name_taken":
             return _page(request, projects, form, request.POST, status=problem.status, refused=problem)
         form.add_error("name", f"{problem.detail} {problem.hint}")
         return _page(request, projects, form, request.POST, status=problem.status)
-    messages.success(request, ASKED_ALREADY if is_replayed else "Asked for. This page follows it.")
+    messages.success(request, ALREADY_REQUESTED if is_replayed else "Asked for. This page follows it.")
     return redirect("allocation", id_)
 
 
@@ -91,7 +91,7 @@ def _page(
         "projects": projects,
         "choices": [],
         "chosen": values.get("offering", ""),
-        "who_to_ask": [] if projects else _who_to_ask(request),
+        "who_to_ask": [] if projects else _contacts(request),
     }
     if project is not None:
         team, availability = project.team, Availability([project.team], user=request.user, project=project)
@@ -106,9 +106,9 @@ def _page(
 
 
 def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -> dict[str, Any]:
-    """What the summary says: the preview, or why there is none yet."""
+    """Return the summary's context: the preview, or why there is none yet."""
     if not values.get("offering"):
-        return NOTHING_CHOSEN
+        return EMPTY_SUMMARY
     form = RequestForm(projects, values)
     try:
         if not form.is_valid():
@@ -116,15 +116,15 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         spec = form.spec()
         seen = services.preview(request.user, spec)
     except Invalid as problem:
-        words = (f"{claim_form.where(name)}{m}" for name, found in problem.errors.items() for m in found)
-        return NOTHING_CHOSEN | {"unclear": " ".join(words)}
+        words = (f"{claim_form.field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
+        return EMPTY_SUMMARY | {"unclear": " ".join(words)}
     except (Forbidden, Refused) as problem:
-        return NOTHING_CHOSEN | {"unclear": f"{problem.detail} {problem.hint}"}
-    return NOTHING_CHOSEN | _summary(seen, spec, values)
+        return EMPTY_SUMMARY | {"unclear": f"{problem.detail} {problem.hint}"}
+    return EMPTY_SUMMARY | _summary(seen, spec, values)
 
 
 def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
-    """The fields of an own claim, from what the chosen flavor publishes; None where none is chosen."""
+    """Return the context of a custom claim, from what the chosen flavor publishes; None if none is chosen."""
     if not claim_form.is_claim(values.get("offering", "")):
         return None
     key = values.get("offering", "").replace("\x00", "")
@@ -132,7 +132,7 @@ def _claim(request: PageRequest, values: QueryDict) -> dict[str, Any] | None:
     if offering is None:
         return None
     is_operator = access.can(request.user, "claim.raw", None)
-    return claim_form.context(values, device_inventory.of(offering.flavor).words, is_operator=is_operator)
+    return claim_form.context(values, device_inventory.of_flavor(offering.flavor).schema, is_operator=is_operator)
 
 
 def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
     better = [warned.alternative for warned in seen.warnings if warned.alternative]
     return {
         "seen": seen,
-        "look": phases.FITS[seen.fits],
+        "badge": phases.FITS[seen.fits],
         "per_hour": amounts.money(seen.price_per_hour, seen.currency),
         "total": amounts.money(seen.price_total, seen.currency),
         "hours": hours,
@@ -152,7 +152,7 @@ def _summary(seen: Preview, spec: AllocationRequest, values: QueryDict) -> dict[
 
 
 def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
-    """The panel above the form, which names the limits, so that the summary need not."""
+    """Return the context of the panel above the form, which names the exceeded limits."""
     return {
         "refusal": problem,
         "refusal_violations": refusals.violations(problem.violations),
@@ -163,14 +163,14 @@ def _refusal(problem: Refused, values: QueryDict) -> dict[str, Any]:
 
 
 def _projects(request: PageRequest) -> list[Project]:
-    """The projects in which the person may request slices, in the order of their names."""
-    standing = access.standing(request.user)
+    """Return the projects in which the person may request slices, by name."""
+    permissions = access.permissions_of(request.user)
     rows = access.visible_projects(request.user).filter(archived_at=None)
-    return [project for project in rows if standing.can("allocation.request", project.team_id)]
+    return [project for project in rows if permissions.can("allocation.request", project.team_id)]
 
 
 def _values(request: PageRequest, projects: list[Project]) -> QueryDict:
-    """The form's values: the address', else the defaults, in the project of the person's last request."""
+    """Return the form's values: the address', else the defaults, in the project of the person's last request."""
     values = request.GET.copy()
     for name, value in DEFAULTS.items():
         values.setdefault(name, value)
@@ -183,8 +183,8 @@ def _initial(values: QueryDict) -> dict[str, Any]:
     return {**values.dict(), "constraints": values.getlist("constraints")}
 
 
-def _who_to_ask(request: PageRequest) -> list[str]:
-    """Names of the leads of the person's teams, else of the operators."""
+def _contacts(request: PageRequest) -> list[str]:
+    """Return the names of the leads of the person's teams, else of the operators."""
     leads = User.objects.filter(memberships__team__in=access.visible_teams(request.user), memberships__role=Role.LEAD)
     operators = User.objects.filter(platform_role=PlatformRole.OPERATOR)
     for people in (leads, operators):

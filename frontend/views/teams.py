@@ -1,4 +1,4 @@
-"""A team's page: who belongs to it and works where; leads decide about members."""
+"""A team's page: members, invitations and projects; leads manage members."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -16,7 +16,7 @@ from portal.tenants.models import Membership, Team, User
 @require_safe
 @page
 def teams(request: PageRequest) -> HttpResponse:
-    """The teams the person sees; where it is one, its page."""
+    """List the teams the person may see; redirect to the team if there is only one."""
     found = list(access.visible_teams(request.user).select_related("department"))
     if len(found) == 1:
         return redirect("team", found[0].slug)
@@ -27,7 +27,9 @@ def teams(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def team(request: PageRequest, slug: str) -> HttpResponse:
-    """Members, invitations and projects. A POST of leads changes a member's role or invites; of operators, adds."""
+    """Show members, invitations and projects. A POST changes a member's role or invites (leads), or adds
+    (operators).
+    """
     row = access.team_for(request.user, slug, "member.manage" if request.method == "POST" else "")
     may_add = access.can(request.user, "member.add", row)
     form, status = (MemberForm if may_add else InvitationForm)(request.POST or None), 200
@@ -35,9 +37,11 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         status = 400
         if form.is_valid():
             try:
-                said = _bring_in(request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add)
+                said = _add_or_invite(
+                    request.user, row, form.cleaned_data["username"], form.cleaned_data["role"], may_add
+                )
             except (Invalid, Refused) as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 messages.success(request, said)
                 return redirect("team", row.slug)
@@ -56,8 +60,8 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
     return show(request, "frontend/team.html", context, status=status)
 
 
-def _bring_in(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
-    """Give the role to a member, or to whom an operator adds; else invite. Returns what to say of it."""
+def _add_or_invite(user: User, row: Team, username: str, role: str, may_add: bool) -> str:
+    """Set the role of a member, or of a person whom an operator adds; else invite. Return the message to show."""
     if members.member(row, username):
         made = members.set_role(user, row, username, role)
         return f"{made.user.username} is {made.role} of {row.slug}."
@@ -71,7 +75,7 @@ def _bring_in(user: User, row: Team, username: str, role: str, may_add: bool) ->
 @require_POST
 @page
 def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpResponse:
-    """Take an invitation back."""
+    """Withdraw an invitation."""
     row = access.team_for(request.user, slug, "member.manage")
     found = invitations.pending(request.user).filter(team=row, pk=invitation_id).first()
     if found is None:
@@ -84,7 +88,7 @@ def withdraw(request: PageRequest, slug: str, invitation_id: int) -> HttpRespons
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def remove(request: PageRequest, slug: str, username: str) -> HttpResponse:
-    """Ask first; then take the person out of the team."""
+    """Ask for confirmation; then remove the person from the team."""
     row = access.team_for(request.user, slug, "member.manage")
     membership = members.member(row, username)
     if membership is None:

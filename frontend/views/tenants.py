@@ -1,4 +1,4 @@
-"""All tenants in one tree, for operators and auditors; operators make and change departments and teams here."""
+"""The organization as one tree, for operators and auditors; operators create and change departments and teams."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,8 +29,9 @@ def tenants(request: PageRequest) -> HttpResponse:
 def form_page(
     request: PageRequest, form: Form, act: Callable[[dict[str, Any]], str], words: Mapping[str, str]
 ) -> HttpResponse:
-    """A form on a page of its own. ``act`` does what a good one says, and tells it in a sentence; ``words``: ``title``,
-    ``button``, and ``back``, where it leads when done."""
+    """Show a form on a page of its own. ``act`` performs a valid one and returns the message to show; ``words``:
+    ``title``, ``button``, and ``back``, the page afterwards.
+    """
     status = 200
     if request.method == "POST":
         status = 400
@@ -39,7 +40,7 @@ def form_page(
                 with transaction.atomic():
                     done = act(form.cleaned_data)
             except (Invalid, Refused) as problem:
-                form.refuse(problem)
+                form.add_problem(problem)
             else:
                 messages.success(request, done)
                 return redirect(words["back"])
@@ -75,7 +76,7 @@ def new_team(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_project(request: PageRequest) -> HttpResponse:
-    """A project in a namespace of its own, or in one that is there already."""
+    """Create a project in a namespace of its own, or adopt an existing one."""
     form = NewProjectForm(access.teams_to(request.user, ACTION), request.POST or None)
 
     def make(values: dict[str, Any]) -> str:
@@ -92,7 +93,7 @@ def new_project(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def department(request: PageRequest, slug: str) -> HttpResponse:
-    """Rename a department, or put it within another."""
+    """Rename a department, or move it within another."""
     row = access.department_for(request.user, slug, ACTION)
     known = {"name": row.name, "parent": row.parent}
     form = DepartmentForm(access.departments_to(request.user, ACTION), request.POST or None, initial=known)

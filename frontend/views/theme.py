@@ -1,4 +1,4 @@
-"""Light, dark, or as the system says: kept in a cookie, so that the server renders it and nothing flashes."""
+"""The theme: light, dark, or the system's; kept in a cookie, so that the server renders it without a flash."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

@@ -1,4 +1,4 @@
-"""The table of this app: its model is in `portal.core.models`, since pages use it as well as REST."""
+"""The model of this app, defined in `portal.core.models`, since pages use it as well as REST."""
 
 from portal.core.models import IdempotentReply
 

@@ -1,4 +1,4 @@
-"""The routes of /api, one list. `v1` is the contract; whatever leads nowhere answers a problem too."""
+"""The routes of /api. `v1` is the contract; unknown paths are answered with a problem too."""
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -47,7 +47,7 @@ v1 = [
     path("members/<str:team>/<str:username>", members.member),
     path("offerings", offerings.offerings),
     path("offerings/<str:flavor>/<str:slice_>", flavors.offering),
-    path("offerings/<str:flavor>/<str:slice_>/vocabulary", offerings.vocabulary),
+    path("offerings/<str:flavor>/<str:slice_>/device-schema", offerings.device_schema),
     path("allocations", allocations.allocations),
     path("allocations/preview", allocations.preview),
     path("allocations/<str:id_>", allocations.allocation),

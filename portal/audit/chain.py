@@ -1,7 +1,7 @@
-"""The chain over the audit log: each entry's digest covers the one before it, so that nothing can be changed unseen.
+"""The hash chain of the audit log: each entry's digest covers the one before, so every change is detected.
 
-Entries are written by many at once and commit in any order, so they are chained afterwards: `seal` gives those that
-have no place yet the next places. Whoever writes an entry waits for nobody; sealers wait for each other.
+Entries are written concurrently and commit in any order, so they are chained afterwards: `seal` gives unsealed entries
+the next positions. Writing an entry waits for nobody; sealers wait for each other.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ BATCH = 1000
 
 
 def digest(before: str, position: int, sealed_at: datetime, entry: AuditEntry) -> str:
-    """SHA-256, in hex, of the digest `before` it and the canonical JSON of place and entry.
+    """Return the SHA-256, in hex, of the digest `before` and the canonical JSON of position and entry.
 
     Canonical: keys sorted, no space between them, ASCII, times in UTC with microseconds.
     """
@@ -30,15 +30,15 @@ def digest(before: str, position: int, sealed_at: datetime, entry: AuditEntry) -
 
 
 def content(entry: AuditEntry) -> dict[str, Any]:
-    """All that an entry says."""
+    """Return all fields of an entry."""
     names = ("id", "actor", "action", "target", "team", "project", "before", "after", "source", "request_id")
     return {"at": _time(entry.at), **{name: getattr(entry, name) for name in names}}
 
 
 def seal() -> int:
-    """Give every entry that has none its place in the chain; returns how many there were.
+    """Give every unsealed entry its position in the chain; return how many there were.
 
-    Raises Retryable while another sealer is at work for long.
+    Raises Retryable if another sealer holds the lock for too long.
     """
     sealed = 0
     while count := _seal_batch():

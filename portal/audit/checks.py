@@ -1,4 +1,4 @@
-"""What `manage.py check --database default` says of the database the portal connects to."""
+"""Django system checks of the database role that the portal uses."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from portal.audit import grants
 
 @register(Tags.database)
 def audit_log_is_protected(**_: Any) -> list[CheckMessage]:
-    """The application's role may add to the audit log, and nothing else."""
+    """Warn unless the application's role may only add to the audit log."""
     try:
         tables = grants.changes_allowed()
     except DatabaseError as error:

@@ -1,32 +1,35 @@
-"""From where the work at hand was asked: the way in, the address, the token; for the audit log."""
+"""The channel by which the current work was requested, with address and token, for the audit log."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
-_source: ContextVar[Mapping[str, str]] = ContextVar("source", default={})  # noqa: B039 (never changed in place)
+_facts: ContextVar[Mapping[str, str]] = ContextVar("source", default={})  # noqa: B039 (never changed in place)
 
 
-def begin(way: str, **facts: str) -> Token[Mapping[str, str]]:
-    """From now on work comes by `way`: `page`, `api`, `admin`, `command` or `worker`; empty facts are left out."""
-    return _source.set({"way": way, **{name: value for name, value in facts.items() if value}})
+def begin(name: str, **facts: str) -> Token[Mapping[str, str]]:
+    """Set the channel of the current work: `page`, `api`, `admin`, `command` or `worker`. Empty facts are left out.
+
+    The key is `way`, as in all entries that were written before: an entry cannot be changed.
+    """
+    return _facts.set({"way": name, **{key: value for key, value in facts.items() if value}})
 
 
 @contextmanager
-def came_by(way: str, **facts: str) -> Iterator[None]:
-    """As `begin`, during the block."""
-    token = begin(way, **facts)
+def channel(name: str, **facts: str) -> Iterator[None]:
+    """Set the channel for the duration of the block."""
+    token = begin(name, **facts)
     try:
         yield
     finally:
-        _source.reset(token)
+        _facts.reset(token)
 
 
 def add(**facts: str) -> None:
-    """Say more of the source, once it is known, until the block of `came_by` ends."""
-    _source.set({**_source.get(), **facts})
+    """Add facts about the source, until the block of `channel` ends."""
+    _facts.set({**_facts.get(), **facts})
 
 
 def current() -> dict[str, str]:
-    """What is known: `way`, and of `address`, `request_id`, `token` (its prefix), `command`, `task` those there are."""
-    return dict(_source.get())
+    """Return the known facts: `way`, and `address`, `request_id`, `token` (its prefix), `command` or `task`."""
+    return dict(_facts.get())

@@ -1,6 +1,6 @@
-"""Who did what to what, before and after, and from where: a row in the caller's transaction, and a log line.
+"""Writes audit entries: who did what to what, before and after, and by which channel; a row and a log line.
 
-Rows are only ever added: `portal.audit.chain` shows that none was changed, `portal.audit.grants` who may.
+Rows are only ever added: `portal.audit.chain` detects changes, `portal.audit.grants` prevents them.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ def audit(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note that `actor` (a username or `system`) did `action` (`<kind of target>.<verb>`) to `target`.
+    """Record that `actor` (a username or `system`) did `action` (`<kind of target>.<verb>`) to `target`.
 
-    `team` and `project` are slugs: leads read what names their team, other entries are the platform's. `before` and
-    `after` are what Django can write as JSON, and hold no secrets. Nothing stays noted of what is rolled back.
+    `team` and `project` are slugs: leads read the entries of their team, others are the platform's. `before` and
+    `after` are JSON values without secrets. The entry is part of the caller's transaction.
     """
     facts = context.current()
     request_id = facts.pop("request_id", "")

@@ -1,6 +1,6 @@
-"""What the application's database role may do: all it needs, and to the audit log no more than add and read.
+"""The rights of the application's database role: read and write, but only read and add in the audit log.
 
-Migrations run as the role that owns the tables; web, worker, beat and watcher as another, which owns nothing.
+Migrations run as the role that owns the tables; web, worker, beat and watcher as another one, which owns nothing.
 """
 
 import re
@@ -25,9 +25,9 @@ BUT = (
 
 
 def grant(role: str) -> None:
-    """Give `role`, which exists, its rights on every table there is; again after each migration. Run by the owner.
+    """Grant `role`, which exists, its rights on all tables. Run by the owner, after each migration.
 
-    Raises ImproperlyConfigured where no grant keeps `role` from changing the audit log.
+    Raises ImproperlyConfigured if no grant can keep `role` from changing the audit log.
     """
     if not NAME.fullmatch(role):
         raise ImproperlyConfigured(f"{role} is no name of a role; use lower-case letters, digits and underscores.")
@@ -40,7 +40,9 @@ def grant(role: str) -> None:
 
 
 def changes_allowed(role: str = "") -> list[str]:
-    """Tables of the audit log whose rows `role` (default: the one we connect as) could change, remove or replace."""
+    """Return the tables of the audit log whose rows `role` (default: the connected one) could change, remove or
+    replace.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """

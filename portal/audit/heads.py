@@ -1,7 +1,7 @@
-"""Heads of the audit chain, day by day, to be kept where nobody who may write the database may write.
+"""Daily heads of the audit chain, to be stored where nobody can write who may write to the database.
 
-A head says how many entries were sealed by the end of a UTC day, and the digest of the last. Whoever rewrites the
-whole chain cannot rewrite the heads that were exported.
+A head has the number of entries sealed by the end of a UTC day, and the digest of the last one. Whoever rewrites the
+whole chain cannot rewrite exported heads.
 """
 
 import fcntl
@@ -35,13 +35,13 @@ class Head:
 
 
 def head_of(day: date) -> Head | None:
-    """The head of a day that is over; None if nothing was sealed by then."""
+    """Return the head of a past day; None if nothing was sealed by then."""
     last = AuditSeal.objects.filter(sealed_at__lt=_midnight(day + DAY)).order_by("position").last()
     return Head(day, last.position, last.digest) if last else None
 
 
 def heads(since: date | None = None) -> Iterator[Head]:
-    """Of each day that is over, oldest first, from `since` or the first on; in as many queries for few as for many."""
+    """Yield the head of each past day, oldest first, from `since` or the first on, in a fixed number of queries."""
     sealed = AuditSeal.objects.filter(sealed_at__lt=_midnight(today()))
     if since is not None:
         sealed = sealed.filter(sealed_at__gte=_midnight(since))
@@ -60,7 +60,7 @@ def heads(since: date | None = None) -> Iterator[Head]:
 
 
 def read(file: Path) -> list[Head]:
-    """Heads that were exported to `file`, none if it is not there. Raises ValueError naming a line that is none."""
+    """Return the heads exported to `file`, none if it does not exist. Raises ValueError naming an invalid line."""
     if not file.exists():
         return []
     found = []
@@ -74,7 +74,7 @@ def read(file: Path) -> list[Head]:
 
 
 def export(file: Path | None) -> list[Head]:
-    """Append the heads that `file` lacks, a JSON line each, and log them; without a file only yesterday's is logged."""
+    """Append the heads that `file` lacks, a JSON line each, and log them; without a file log only yesterday's."""
     if file is None:
         new = list(heads(today() - DAY))
     else:

@@ -1,4 +1,4 @@
-"""Is the audit log what was written? Walks the chain and names the first row that does not hold."""
+"""Verifies the audit log: walks the chain and names the first row that was changed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +12,9 @@ Link = tuple[AuditSeal, AuditEntry | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """`count` entries hold from the first on, and `digest` is the chain's after them. `broken` names the first row that
-    does not hold; it is empty if all do."""
+    """The first `count` entries are intact, and `digest` is the chain's after them. `broken` names the first row that
+    is not; it is empty if all are.
+    """
 
     count: int
     digest: str
@@ -21,7 +22,7 @@ class Verdict:
 
 
 def verify(exported: Sequence[Head] = ()) -> Verdict:
-    """Walk the whole chain; `exported` are heads that were taken out before, in any order."""
+    """Verify the whole chain, also against `exported` heads, in any order."""
     expected: dict[int, list[Head]] = {}
     for head in exported:
         expected.setdefault(head.count, []).append(head)
@@ -45,7 +46,7 @@ def verify(exported: Sequence[Head] = ()) -> Verdict:
 
 
 def _broken(position: int, before: str, seal: AuditSeal, entry: AuditEntry | None, following: Link | None) -> str:
-    """What does not hold where `position` should stand, in a sentence; empty if all holds."""
+    """Return what is wrong at `position`, in a sentence; empty if nothing is."""
     if seal.position != position:
         return f"position {position}: missing; the next is {seal.position}."
     if entry is None:
@@ -63,7 +64,7 @@ def _broken(position: int, before: str, seal: AuditSeal, entry: AuditEntry | Non
 
 
 def _links() -> Iterator[Link]:
-    """Seals by position, each with its entry if that is there."""
+    """Yield the seals by position, each with its entry if that exists."""
     position = 0
     while seals := list(AuditSeal.objects.filter(position__gt=position).order_by("position")[:BATCH]):
         entries = AuditEntry.objects.in_bulk([seal.entry_id for seal in seals])

@@ -1,4 +1,4 @@
-"""Commands on who one is: login, token."""
+"""The commands login and token."""
 
 import json
 from datetime import UTC, datetime, timedelta

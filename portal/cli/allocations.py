@@ -1,4 +1,4 @@
-"""Commands on allocations: request, list, show, wait, extend, release, kubeconfig."""
+"""The commands request, list, show, wait, extend, release and kubeconfig."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ ENDED, LATE = 3, 4
 
 
 def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with an option for each field of text that has a label."""
+    """Add an option to the command for each text field that has a label."""
     for each in reversed(LABELLED):
         words = f"At most {each.info.max_length} characters."
         command = click.option(f"--{each.name.replace('_', '-')}", help=words)(command)
@@ -195,7 +195,7 @@ def kubeconfig(client: Client, allocation: str, *, path: Path | None) -> None:
 
 
 def find(client: Client, allocation: str) -> str:
-    """The id of an allocation named by id or by name."""
+    """Return the id of an allocation given by id or by name."""
     try:
         return str(uuid.UUID(allocation))
     except ValueError:
@@ -210,7 +210,7 @@ def find(client: Client, allocation: str) -> str:
 
 
 def _finish(client: Client, id_: str, phase: str, timeout: float) -> None:
-    """Wait, print the row, and exit: 0 when it is in `phase`."""
+    """Wait, print the row, and exit: 0 if it reached `phase`."""
     deadline = time.monotonic() + timeout
     row = client.get(f"allocations/{id_}")
     while row["phase"] not in (phase, "ended") and time.monotonic() < deadline:

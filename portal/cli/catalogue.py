@@ -1,4 +1,4 @@
-"""Commands on what there is and what it costs: offerings, queue, costs."""
+"""The commands offerings, queue and costs."""
 
 from typing import Any
 
@@ -52,8 +52,8 @@ def queue(client: Client, team: str | None) -> None:
             row["kind"],
             row["name"],
             row["project"],
-            _asks(row["asks"]),
-            f"{row['message']} {row['helps']}",
+            _requests(row["requests"]),
+            f"{row['message']} {row['hint']}",
         )
         for row in found["pending"]
     ]
@@ -87,12 +87,12 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
 
 
 def _node_share(share: dict[str, Any] | None) -> tuple[str, str]:
-    """CPU and memory of its node that go with one slice."""
+    """Return CPU and memory of the node that come with one slice."""
     return (share["cpu"], share["memory"]) if share else ("-", "-")
 
 
-def _asks(asks: dict[str, int]) -> str:
-    return ", ".join(f"{count} × {what}" for what, count in asks.items())
+def _requests(requests: dict[str, int]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in requests.items())
 
 
 def _own_team(client: Client) -> str:

@@ -1,4 +1,4 @@
-"""The REST API for the commands: parsed answers, and problems in the portal's own words."""
+"""HTTP client of the commands: parsed answers, and problems as errors."""
 
 import json
 import time
@@ -13,11 +13,11 @@ from portal.cli.config import Config
 TIMEOUT_S = 60
 TRIES = 4
 BUSY = (429, 503)
-LONGEST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 
 
 class ProblemError(click.ClickException):
-    """An answer that is not 2xx; exit code 1. On `--output json` the problem itself goes to standard output."""
+    """An answer that is not 2xx; exit code 1. With `--output json` the problem is printed to standard output."""
 
     def __init__(self, problem: dict[str, Any], as_json: bool) -> None:
         super().__init__(words(problem))
@@ -31,7 +31,7 @@ class ProblemError(click.ClickException):
 
 
 def words(problem: dict[str, Any]) -> str:
-    """A problem for people: what, why, and what would work."""
+    """Return a problem as text: what happened, why, and what to do."""
     lines = [problem.get("detail") or problem.get("title") or f"The portal answered {problem.get('status')}."]
     if hint := problem.get("hint"):
         lines.append(hint)
@@ -54,14 +54,14 @@ class Client:
         return self._call("GET", path, params={key: value for key, value in query.items() if value not in (None, "")})
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
-        """POST, with an idempotency key, so that trying again after a lost answer asks nothing twice."""
+        """Send a POST with an idempotency key, so that a retry after a lost answer has no second effect."""
         return self._call("POST", path, json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())})
 
     def delete(self, path: str) -> None:
         self._call("DELETE", path)
 
     def pages(self, path: str, most: int, **query: Any) -> list[dict[str, Any]]:
-        """Rows of a list, page after page, at most `most`."""
+        """Return the rows of a list, page after page, at most `most`."""
         rows: list[dict[str, Any]] = []
         page = self.get(path, limit=min(most, 200), **query)
         while True:
@@ -98,4 +98,4 @@ class Client:
 
 def _pause(answer: requests.Response) -> float:
     given = answer.headers.get("Retry-After", "1")
-    return min(float(given), LONGEST_PAUSE_S) if given.isdecimal() else 1.0
+    return min(float(given), MAX_PAUSE_S) if given.isdecimal() else 1.0

@@ -1,4 +1,4 @@
-"""Which portal, and which token: `GPU_PORTAL_URL` and `GPU_PORTAL_TOKEN`, else what `login` kept.
+"""Configuration of the commands: `GPU_PORTAL_URL` and `GPU_PORTAL_TOKEN`, or what `login` stored.
 
 The file is `gpu-portal/config.toml` in `XDG_CONFIG_HOME` (default `~/.config`), readable by its owner only.
 """
@@ -24,7 +24,9 @@ def path() -> Path:
 
 
 def load() -> Config:
-    """What the environment says, else the file; a click error that says what to do when neither does."""
+    """Return the configuration of the environment or of the file; raise a click error that says what to do if neither
+    has it.
+    """
     kept = _kept()
     url = os.environ.get("GPU_PORTAL_URL") or kept.get("url", "")
     token = os.environ.get("GPU_PORTAL_TOKEN") or kept.get("token", "")

@@ -1,4 +1,4 @@
-"""gpu-portal: ask for GPUs, see what they hold and cost, and give them back."""
+"""The gpu-portal command: request GPUs, list them with their cost, and release them."""
 
 import click
 

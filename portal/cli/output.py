@@ -1,4 +1,4 @@
-"""What a command prints: tables for people, the REST answer itself with `--output json`."""
+"""Output of the commands: tables for people, the REST answer with `--output json`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from portal.cli.client import Client
 
 
 def with_client(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command `--output` and, as first argument, the client of the configured portal."""
+    """Add the option `--output` to a command, and pass the client of the configured portal as first argument."""
 
     @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
     @wraps(command)
@@ -23,12 +23,12 @@ def with_client(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def say(client: Client, answer: Any, text: Callable[[], str]) -> None:
-    """Print the answer as JSON, or what `text` makes of it."""
+    """Print the answer as JSON, or as `text` renders it."""
     click.echo(json.dumps(answer, indent=2, ensure_ascii=False) if client.as_json else text())
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "Nothing.") -> str:
-    """Columns as wide as their widest cell."""
+    """Return a table with columns as wide as their widest cell."""
     if not rows:
         return empty
     cells = [list(head), *([str(cell) for cell in row] for row in rows)]
@@ -39,5 +39,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "N
 
 
 def moment(text: str | None) -> str:
-    """A time of the API, to the second."""
+    """Return a time of the API, to the second."""
     return text[:19].replace("T", " ") + "Z" if text else "-"

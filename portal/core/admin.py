@@ -1,11 +1,11 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.core.models import AuditEntry, AuditSeal, Due, Heartbeat
+from portal.core.models import AuditEntry, AuditSeal, Heartbeat, WorkItem
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """For rows that only the portal itself writes."""
+    """An admin page for rows that only the portal writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -17,8 +17,8 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return False
 
 
-@admin.register(Due)
-class DueAdmin(ReadOnlyAdmin):
+@admin.register(WorkItem)
+class WorkItemAdmin(ReadOnlyAdmin):
     list_display = ("target", "due_at", "attempts", "error")
     search_fields = ("target", "error")
 

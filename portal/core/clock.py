@@ -1,4 +1,4 @@
-"""The only reader of the system clock; tests freeze it, and looks of the due list correct it by the database's."""
+"""The only reader of the system clock. Tests freeze it; the work queue corrects it by the database's clock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +10,18 @@ _correction: ContextVar[timedelta] = ContextVar("correction", default=timedelta(
 
 
 def now() -> datetime:
-    """The time in UTC, corrected as `corrected` says; or what `frozen` says."""
-    return held() or datetime.now(UTC) + _correction.get()
+    """Return the time in UTC: the frozen time, or the system clock plus the correction."""
+    return frozen_at() or datetime.now(UTC) + _correction.get()
 
 
-def held() -> datetime | None:
-    """What `frozen` says, or None while the clock goes."""
+def frozen_at() -> datetime | None:
+    """Return the time at which the clock is frozen, or None."""
     return _frozen.get()
 
 
 @contextmanager
 def corrected(by: timedelta) -> Iterator[None]:
-    """Add `by` to this machine's clock, for this thread and block."""
+    """Add `by` to the system clock in this thread, for the duration of the block."""
     token = _correction.set(_correction.get() + by)
     try:
         yield
@@ -31,7 +31,7 @@ def corrected(by: timedelta) -> Iterator[None]:
 
 @contextmanager
 def frozen(at: datetime) -> Iterator[datetime]:
-    """Hold the clock at `at`, which must be aware, for this thread and block."""
+    """Freeze the clock at `at`, an aware time, in this thread, for the duration of the block."""
     if at.tzinfo is None:
         raise ValueError("the clock can only be frozen at an aware time")
     token = _frozen.set(at)

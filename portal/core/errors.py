@@ -1,8 +1,7 @@
-"""What can go wrong, in two families.
+"""Exceptions of two families.
 
-`Problem`: a person's request that is answered no; every interface shows it (REST as problem+json, RFC 9457).
-`Retryable` and `Permanent`: work against the outside world that failed; the caller tries again, or says so
-and stops.
+`Problem`: a refused request of a person; every interface shows it (REST as problem+json, RFC 9457). `Retryable` and
+`Permanent`: failed work against another system; the caller retries, or reports it and stops.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +11,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Violation:
-    """A limit that a request exceeds: which, how much of it there is, and what would work.
+    """A limit that a request exceeds: its dimension, its amounts, and what would be accepted.
 
-    `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or
-    `node:<offering>`; amounts are integers in slices.
+    `dimension` is `member|project|team|department:<pool>`, `budget:<id>`, `capacity:<offering>` or `node:<offering>`;
+    amounts are integers in slices.
     """
 
     reason: str
@@ -28,7 +27,7 @@ class Violation:
 
 
 class Problem(Exception):
-    """A refusal with status, machine reason, sentence, and a hint that would succeed."""
+    """A refusal with status, reason, sentence, and a hint what to do."""
 
     status = 400
     reason = "invalid"
@@ -49,7 +48,7 @@ class Problem(Exception):
         self.errors = {field: list(messages) for field, messages in (errors or {}).items()}
 
     def document(self) -> dict[str, Any]:
-        """The body of the answer, as RFC 9457 names its members, with ours beside."""
+        """Return the body of the answer: the members of RFC 9457, and the portal's own."""
         return {
             "type": f"urn:gpu-portal:problem:{self.reason}",
             "title": self.title,
@@ -72,7 +71,7 @@ class Invalid(Problem):
 
 
 class NotVisible(Problem):
-    """404: it is not there, or the person may not know that it is."""
+    """404: it does not exist, or the person may not know that it does."""
 
     status = 404
     reason = "not_found"
@@ -97,7 +96,7 @@ class Forbidden(Problem):
 
 
 class Refused(Problem):
-    """409: quota, policy or phase says no. `violations` are all limits that are exceeded, the first one first."""
+    """409: refused by quota, policy or phase. `violations` are all limits exceeded, in the order of the rules."""
 
     status = 409
     title = "Refused"
@@ -128,14 +127,14 @@ class Refused(Problem):
 
 
 class Malformed(Problem):
-    """400: the body cannot be read as what it says it is."""
+    """400: the body cannot be parsed."""
 
     reason = "malformed"
     title = "The body cannot be read"
 
 
 class LengthRequired(Problem):
-    """411: the body does not declare its length, and its end cannot be seen."""
+    """411: the body has no declared length, and no end that can be detected."""
 
     status = 411
     reason = "length_required"
@@ -151,7 +150,7 @@ class TooLarge(Problem):
 
 
 class Busy(Problem):
-    """503: someone else holds what is needed just now; the same request works a little later."""
+    """503: a lock or slot is taken; the same request succeeds a little later."""
 
     status = 503
     reason = "busy"
@@ -160,7 +159,7 @@ class Busy(Problem):
 
 
 class TooManyRequests(Busy):
-    """429: the person asked more often in this minute than one may."""
+    """429: the person exceeded the number of requests per minute."""
 
     status = 429
     reason = "throttled"
@@ -174,7 +173,7 @@ class TooManyRequests(Busy):
 class Retryable(Exception):
     """Work that failed for now: the same attempt may succeed later, after `after_s` seconds if given.
 
-    `reason`, `detail` and `hint` are what a person is told whose request it was; empty for what passes in a moment.
+    `reason`, `detail` and `hint` are shown to the person whose request it was; empty for what passes in a moment.
     """
 
     reason = "busy"

@@ -1,4 +1,4 @@
-"""Signs of life: a row per process kind, written by the work itself, so that a stuck process falls silent."""
+"""Heartbeats: a row per kind of process, written by the work itself, so that a stuck process is detected."""
 
 from datetime import datetime
 
@@ -7,10 +7,10 @@ from portal.core.models import Heartbeat
 
 
 def beat(name: str) -> None:
-    """`name` (`worker`, `watcher`) did its work just now."""
+    """Record that `name` (`worker`, `watcher`) works now."""
     Heartbeat.objects.update_or_create(name=name, defaults={"at": clock.now()})
 
 
 def last() -> dict[str, datetime]:
-    """When each name last beat."""
+    """Return the time of each last heartbeat, by name."""
     return dict(Heartbeat.objects.values_list("name", "at"))

@@ -16,22 +16,22 @@ RowLock = Callable[[RowT], RowT]
 
 
 def unlocked(row: RowT) -> RowT:
-    """A RowLock for who has read nothing before."""
+    """Return the row without locking it: the RowLock of callers that read nothing before."""
     return row
 
 
 def lock_id(*key: str) -> int:
-    """The signed 64-bit number that PostgreSQL locks for these words: a hash of them."""
+    """Return the signed 64-bit number that PostgreSQL locks for these words: a hash of them."""
     digest = hashlib.blake2b("\0".join(key).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 @contextmanager
 def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iterator[None]:
-    """Hold the lock `key` during the block; Retryable if another session keeps it for longer than `wait_s`.
+    """Hold the lock `key` during the block; raise Retryable if another session keeps it for longer than `wait_s`.
 
-    `shared` keeps out only who does not share it. Outside a transaction it is released at the end of the block. Inside
-    one it is held until the transaction ends, since whoever comes next must see what was written under it.
+    A `shared` lock keeps out exclusive ones only. In a transaction the lock is held until the transaction ends, so that
+    the next holder sees what was written; otherwise until the end of the block.
     """
     id_, suffix = lock_id(*key), "_shared" if shared else ""
     if connection.in_atomic_block:
@@ -47,7 +47,7 @@ def advisory_lock(*key: str, wait_s: float = 10.0, shared: bool = False) -> Iter
 
 
 def take_session_lock(*key: str) -> bool:
-    """Take the lock `key` for as long as this connection lasts; False, at once, while another session has it."""
+    """Take the lock `key` for as long as this connection lasts; return False at once if another session has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id(*key)])
         return bool(cursor.fetchone() == (True,))

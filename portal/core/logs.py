@@ -1,4 +1,4 @@
-"""Log lines: one event each, with request id and person from the context; JSON or, for people, plain."""
+"""Structured log lines, one event each, with request id and person from the context; JSON, or plain text."""
 
 import logging
 from http import HTTPStatus
@@ -15,14 +15,14 @@ SHARED = (
 
 
 def busy_is_a_warning(record: logging.LogRecord) -> bool:
-    """A logging filter: Django logs every 5xx as an error, and 503 is a refusal that says when to come again."""
+    """Log a 503 as a warning: Django logs every 5xx as an error. A logging filter."""
     if getattr(record, "status_code", None) == HTTPStatus.SERVICE_UNAVAILABLE:
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
     return True
 
 
 def configure(*, level: str, json: bool) -> dict[str, Any]:
-    """Set up structlog and return Django's `LOGGING`, so that lines of both come out in one form."""
+    """Configure structlog and return Django's `LOGGING`, so that lines of both have one form."""
     structlog.configure(
         processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -5,29 +5,30 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
 
-class Due(models.Model):
-    """One target that has to be looked at from `due_at` on, by one worker at a time.
+class WorkItem(models.Model):
+    """A target that has to be reconciled from `due_at` on, by one worker at a time.
 
     Written by `portal.workqueue.queue` only.
     """
 
     target = models.CharField(max_length=200, unique=True)
     due_at = models.DateTimeField(db_index=True)
-    leased_until = models.DateTimeField(null=True, blank=True, help_text="A worker looks at it, and has it until then.")
-    marks = models.PositiveBigIntegerField(default=1, help_text="How often it was marked: tells a mark made meanwhile.")
+    leased_until = models.DateTimeField(null=True, blank=True, help_text="Until when a worker has it.")
+    marks = models.PositiveBigIntegerField(default=1, help_text="How often it was enqueued.")
     attempts = models.PositiveIntegerField(default=0, help_text="Failures in a row.")
     error = models.TextField(blank=True, default="")
     updated_at = models.DateTimeField()
 
     class Meta:
-        verbose_name_plural = "due"
+        db_table = "core_due"
+        verbose_name_plural = "work items"
 
     def __str__(self) -> str:
         return self.target
 
 
 class Heartbeat(models.Model):
-    """When a process last showed that it does its work. Written by `portal.core.heartbeat` only."""
+    """When a kind of process last did its work. Written by `portal.core.heartbeat` only."""
 
     name = models.CharField(max_length=100, unique=True)
     at = models.DateTimeField()
@@ -37,9 +38,9 @@ class Heartbeat(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One thing that somebody did. Written by `portal.audit.entries` only, and never changed or deleted.
+    """One action of one actor. Written by `portal.audit.entries` only, and never changed or deleted.
 
-    The application's database role may neither (`portal.audit.grants`).
+    The application's database role cannot change or delete it (`portal.audit.grants`).
     """
 
     at = models.DateTimeField(db_index=True)
@@ -64,7 +65,7 @@ class AuditEntry(models.Model):
 
 
 class AuditSeal(models.Model):
-    """The place of one entry in the chain. Written by `portal.audit.chain` only, and never changed or deleted."""
+    """The position of one entry in the chain. Written by `portal.audit.chain` only, and never changed or deleted."""
 
     position = models.PositiveBigIntegerField(primary_key=True, help_text="From 1, without gaps.")
     entry = models.OneToOneField(AuditEntry, on_delete=models.PROTECT, related_name="seal")
@@ -76,8 +77,9 @@ class AuditSeal(models.Model):
 
 
 class IdempotentReply(models.Model):
-    """The reply to one request that may be sent again. Written by `portal.http.idempotency` only, in the transaction
-    of its effect. Its table is that of the app `api`."""
+    """The reply to a request that may be repeated. Written by `portal.http.idempotency` only, in the transaction of its
+    effect. Its table belongs to the app `api`.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     route = models.CharField(max_length=200, help_text="Method and path.")

@@ -1,4 +1,4 @@
-"""Exact amounts: Fractions inside, decimal strings outside, rounded once and at the very end."""
+"""Exact amounts: Fractions inside, decimal strings outside, rounded once at the end."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -14,15 +14,15 @@ def hours(seconds: Exact) -> Fraction:
 
 
 def text(amount: Exact, places: int = MONEY_PLACES) -> str:
-    """`amount` as a decimal string with exactly `places` places, half to even; never `-0`, no exponent."""
+    """Return `amount` as a decimal string with exactly `places` places, half to even; never `-0`, no exponent."""
     return _placed(round(Fraction(amount) * 10**places), places)
 
 
 def split(total: Exact, weights: Sequence[Exact], places: int = MONEY_PLACES) -> list[Decimal]:
-    """Parts of `total` in proportion to `weights`, each with `places` places, adding up to the rounded total.
+    """Return parts of `total` in proportion to `weights`, each with `places` places, that add up to the rounded total.
 
-    Largest remainder (Hamilton): every part is rounded down, and the units left over go to the largest
-    remainders, the first of equals first. Weights are not negative and not all zero.
+    Largest remainder (Hamilton): every part is rounded down, and the remaining units go to the largest remainders, the
+    first of equals first. Weights are not negative and not all zero.
     """
     shares = [Fraction(weight) for weight in weights]
     whole = sum(shares)

@@ -1,4 +1,4 @@
-"""Limits per client address and minute: failed sign-ins and wrong bearer tokens.
+"""Limits per client address and minute, on failed sign-ins and wrong bearer tokens.
 
 Only failures count, since many people may share one address behind NAT.
 """
@@ -14,17 +14,19 @@ def network(request: HttpRequest) -> str:
 
 
 def failed_sign_ins_wait(request: HttpRequest) -> int:
-    """Seconds until a password from this address is checked again, 0 for now; raises `counters.Unavailable`."""
+    """Return the seconds until a password from this address is checked again; raises `counters.Unavailable`."""
     return counters.wait(_failed_sign_ins(request), settings.LOGIN_FAILURES_PER_MINUTE)
 
 
 def count_failed_sign_in(request: HttpRequest) -> None:
-    """Count one for the address; raises `counters.Unavailable`."""
+    """Count a failed sign-in of the address; raises `counters.Unavailable`."""
     counters.count(_failed_sign_ins(request), settings.LOGIN_FAILURES_PER_MINUTE)
 
 
 def count_wrong_token(request: HttpRequest) -> int:
-    """Count one for the address: 0 within the limit, else seconds to wait. Without Redis nothing is limited."""
+    """Count a wrong token of the address: return 0 within the limit, else the seconds to wait. Without Redis nothing is
+    limited.
+    """
     return counters.hit(f"wrong-token:{network(request)}", settings.WRONG_TOKENS_PER_MINUTE)
 
 

@@ -1,4 +1,4 @@
-"""The client's address, as the connection or trusted proxies tell it, and the network by which clients are counted."""
+"""The client's address, from the connection or from trusted proxies, and the network by which clients are counted."""
 
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit

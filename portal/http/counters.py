@@ -1,4 +1,4 @@
-"""Counting per minute in Redis: exact under concurrency, since one INCR decides."""
+"""Counters per minute in Redis, exact under concurrency: one INCR decides."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def client() -> redis.Redis:
 
 
 def count(name: str, limit: int) -> int:
-    """Count one use of `name`: 0 if among the first `limit` of this minute, else seconds until the next.
+    """Count one use of `name`: return 0 for the first `limit` of this minute, else the seconds until the next.
 
     Raises `Unavailable` without Redis.
     """
@@ -52,7 +52,7 @@ def wait(name: str, limit: int) -> int:
 
 
 def hit(name: str, limit: int) -> int:
-    """As `count`; but without Redis nothing is limited: the portal serves on, and says so in its log."""
+    """Count like `count`, but limit nothing without Redis: the portal continues, and logs it."""
     try:
         return count(name, limit)
     except Unavailable:
@@ -60,7 +60,7 @@ def hit(name: str, limit: int) -> int:
 
 
 def _window(name: str) -> tuple[str, int]:
-    """The key of `name` for this minute, and the seconds until the next."""
+    """Return the key of `name` for this minute, and the seconds until the next."""
     window, passed = divmod(int(time.time()), WINDOW_S)
     return f"gpu-portal:count:{name}:{window}", WINDOW_S - passed
 

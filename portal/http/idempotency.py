@@ -1,7 +1,7 @@
-"""Requests that are sent more than once: they have their effect once, and the same reply each time.
+"""Idempotency of repeated requests: one effect, and the same reply each time.
 
-A reply is stored in the transaction of its effect, so there is never one without the other; what is refused stores
-nothing and may be sent again. Keys belong to one person and route and are kept for `KEPT`.
+A reply is stored in the transaction of its effect, so neither exists without the other. A refused request stores
+nothing and may be repeated. Keys belong to one person and route and are kept for `KEPT`.
 """
 
 import hashlib
@@ -29,22 +29,24 @@ class KeyReused(Problem):
 
 @dataclass(frozen=True)
 class Reply:
-    """``body`` is JSON; ``is_replayed`` where the effect came about before."""
+    """A stored reply. ``body`` is JSON; ``is_replayed`` if the effect happened before."""
 
     status: int
     body: Any
     is_replayed: bool = False
 
 
-def once(user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False) -> Reply:
-    """The reply of `effect`, which is not called where a request with this key had its effect before.
+def reply_once(
+    user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False
+) -> Reply:
+    """Return the reply of `effect`, which is called only for the first request with this key.
 
-    `content` is what was sent: KeyReused for a key that came with something else. While the first request still runs,
-    the second is Refused (in_progress), or with `waits` has its reply when it is done.
+    `content` is the body: raises KeyReused for a key that was used with another one. While the first request runs, the
+    second is Refused (in_progress), or with `waits` gets the first one's reply.
     """
     name = {"user_id": user, "route": route, "key": key}
     with transaction.atomic():
-        _take(*map(str, name.values()), waits=waits)
+        _lock_key(*map(str, name.values()), waits=waits)
         digest = digest_of(content)
         stored = IdempotentReply.objects.filter(**name).first()
         if stored is not None:
@@ -63,12 +65,12 @@ def digest_of(content: Any) -> str:
 
 
 def purge() -> int:
-    """Forget replies older than `KEPT`; returns how many."""
+    """Delete replies older than `KEPT`; return how many."""
     return IdempotentReply.objects.filter(created_at__lt=clock.now() - KEPT).delete()[0]
 
 
-def _take(*name: str, waits: bool) -> None:
-    """Take the key until the transaction ends."""
+def _lock_key(*name: str, waits: bool) -> None:
+    """Lock the key until the transaction ends."""
     if waits:
         with advisory_lock("idempotency", *name):
             return

@@ -1,4 +1,4 @@
-"""What happens to every HTTP request before a view sees it."""
+"""Middleware that runs before every view."""
 
 import re
 import secrets
@@ -16,22 +16,22 @@ from portal.http import client_address
 if TYPE_CHECKING:
     from portal.tenants.models import User
 
-Next = Callable[[HttpRequest], HttpResponse]
-GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+GetResponse = Callable[[HttpRequest], HttpResponse]
+ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class AuthenticatedHttpRequest(HttpRequest):
-    """A request behind `login_required` or the API's authentication: `user` is a person, never anonymous."""
+    """A request behind `login_required` or the API's authentication: `user` is never anonymous."""
 
     user: "User"
 
 
-def request_id(get_response: Next) -> Next:
-    """Give the request an id (that of a plain `X-Request-ID`), and put it on log lines and answer."""
+def request_id(get_response: GetResponse) -> GetResponse:
+    """Give the request an id (or keep a valid `X-Request-ID`), and add it to log lines and the answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        id_ = given if GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        id_ = given if ACCEPTED_ID.fullmatch(given) else secrets.token_hex(8)
         request.META["REQUEST_ID"] = id_
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=id_)
@@ -42,19 +42,19 @@ def request_id(get_response: Next) -> Next:
     return middleware
 
 
-def came_from(get_response: Next) -> Next:
-    """Let the audit log know the way in, the address and the request's id."""
+def record_channel(get_response: GetResponse) -> GetResponse:
+    """Set the audit log's channel, address and request id."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         way = next((way for way in ("api", "admin") if request.path.startswith(f"/{way}/")), "page")
-        with context.came_by(way, address=address(request), request_id=request.META["REQUEST_ID"]):
+        with context.channel(way, address=address(request), request_id=request.META["REQUEST_ID"]):
             return get_response(request)
 
     return middleware
 
 
 def address(request: HttpRequest) -> str:
-    """The client's, of which `TRUSTED_PROXIES` says how many proxies may tell it."""
+    """Return the client's address; `TRUSTED_PROXIES` is the number of proxies that may report it."""
     return client_address.client_address(
         str(request.META.get("REMOTE_ADDR", "")),
         str(request.META.get("HTTP_X_FORWARDED_FOR", "")),
@@ -62,12 +62,13 @@ def address(request: HttpRequest) -> str:
     )
 
 
-def body_limit(get_response: Next) -> Next:
-    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before a byte of it is read; and one that is still
-    in chunks (`portal.http.chunked`), of which Django would read nothing."""
+def body_limit(get_response: GetResponse) -> GetResponse:
+    """Refuse a body above `BODY_LIMIT_BYTES` by its declared length, before it is read; and a body that is still
+    chunked (`portal.http.chunked`), which Django would take for empty.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        problem = _wrong_with_body(request)
+        problem = _body_problem(request)
         if problem is None:
             return get_response(request)
         return JsonResponse(problem.document(), status=problem.status, content_type="application/problem+json")
@@ -75,7 +76,7 @@ def body_limit(get_response: Next) -> Next:
     return middleware
 
 
-def _wrong_with_body(request: HttpRequest) -> Problem | None:
+def _body_problem(request: HttpRequest) -> Problem | None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
         return TooLarge(f"The body is larger than {settings.BODY_LIMIT_BYTES} bytes.", hint="Send less.")
@@ -89,9 +90,9 @@ def _wrong_with_body(request: HttpRequest) -> Problem | None:
 
 
 class AnswerBusy:
-    """503 with Retry-After for a view that is too busy and has no answer of its own for that, as in Django's admin."""
+    """Answers `Busy` with 503 and Retry-After for views without a handler of their own, such as Django's admin."""
 
-    def __init__(self, get_response: Next) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -105,8 +106,8 @@ class AnswerBusy:
         return HttpResponse(words, content_type="text/plain", status=error.status, headers=headers)
 
 
-def log_user(get_response: Next) -> Next:
-    """Put the signed-in person's name on log lines."""
+def log_user(get_response: GetResponse) -> GetResponse:
+    """Add the signed-in person's name to log lines."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:

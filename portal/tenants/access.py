@@ -1,11 +1,11 @@
-"""Who may do what: one table, and the only functions that read it.
+"""The permission table, and the functions that read it.
 
 Roles of a person towards a team:
 - `viewer`, `member`, `lead`: the membership in that team; none implies another;
-- `owner`: a member or lead who made the thing in question;
-- `operator`, `auditor`: the platform role, towards every team and where no team is concerned.
+- `owner`: a member or lead who created the thing in question;
+- `operator`, `auditor`: the platform role, towards every team and the platform itself.
 
-A team that a person has no role in is not visible to that person: the answer is then 404, not 403.
+A team in which a person has no role is not visible to that person: the answer is then 404, not 403.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ RowT = TypeVar("RowT", bound=Model)
 
 
 def roles(user: Person, team: Team | None, owner: User | None = None) -> frozenset[str]:
-    """The roles `user` has towards `team` at this moment; none for who is not signed in or not active."""
+    """Return the current roles of `user` towards `team`; none for a user who is signed out or inactive."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     mine = Membership.objects.filter(user=user, team=team).first() if team is not None else None
@@ -65,7 +65,7 @@ def _held(user: User, role: str, owner_id: int | None) -> frozenset[str]:
 
 
 def can(user: Person, action: str, team: Team | None, owner: User | None = None) -> bool:
-    """Whether `user` may do `action` in `team` (None: platform-wide) on a thing that `owner` made."""
+    """Return whether `user` may do `action` in `team` (None: platform-wide) on a thing that `owner` created."""
     enough = PERMISSIONS[action]
     if enough & roles(user, None) or not enough & TEAM_ROLES:
         return bool(enough & roles(user, None))
@@ -73,9 +73,9 @@ def can(user: Person, action: str, team: Team | None, owner: User | None = None)
 
 
 def require(user: Person, action: str, team: Team | None, owner: User | None = None) -> None:
-    """Return if `can`; else NotVisible for a team unknown to `user`, Forbidden naming the missing role.
+    """Raise NotVisible for a team that `user` cannot see, and Forbidden naming the missing role, unless `can`.
 
-    Functions that change something call this first; a view does not. A platform role that suffices takes no query.
+    Functions that change something call this first; a view does not. A sufficient platform role takes no query.
     """
     if PERMISSIONS[action] & roles(user, None):
         return
@@ -89,8 +89,8 @@ def require(user: Person, action: str, team: Team | None, owner: User | None = N
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A person's role in every team, read once: for pages that ask about many things. Answers as `can` does."""
+class Permissions:
+    """A person's role in every team, read once, for pages with many things. Answers like `can`."""
 
     user: Person
     role_in: Mapping[int, str]
@@ -101,10 +101,10 @@ class Standing:
         return bool(PERMISSIONS[action] & _held(self.user, self.role_in.get(team_id, ""), owner_id))
 
 
-def standing(user: Person) -> Standing:
-    """The standing of `user`, in one query."""
+def permissions_of(user: Person) -> Permissions:
+    """Return the permissions of `user` in every team, in one query."""
     rows = Membership.objects.filter(user=user) if isinstance(user, User) else Membership.objects.none()
-    return Standing(user, dict(rows.values_list("team_id", "role")))
+    return Permissions(user, dict(rows.values_list("team_id", "role")))
 
 
 def sees_all(user: Person) -> bool:
@@ -112,7 +112,7 @@ def sees_all(user: Person) -> bool:
 
 
 def visible_teams(user: Person) -> QuerySet[Team]:
-    """Teams whose things `user` may read."""
+    """Return the teams whose things `user` may read."""
     if sees_all(user):
         return Team.objects.all()
     if not isinstance(user, User) or not user.is_active:
@@ -121,7 +121,7 @@ def visible_teams(user: Person) -> QuerySet[Team]:
 
 
 def visible_departments(user: Person) -> QuerySet[Department]:
-    """Departments of the teams whose things `user` may read, and those above them."""
+    """Return the departments of the teams whose things `user` may read, and those above them."""
     if sees_all(user):
         return Department.objects.all()
     within = Q()
@@ -131,12 +131,12 @@ def visible_departments(user: Person) -> QuerySet[Department]:
 
 
 def visible_projects(user: Person) -> QuerySet[Project]:
-    """Projects whose things `user` may read, archived ones too; with their team and department loaded."""
+    """Return the projects whose things `user` may read, including archived ones, with team and department loaded."""
     return Project.objects.filter(team__in=visible_teams(user)).select_related("team__department")
 
 
 def team_for(user: Person, slug: str, action: str = "") -> Team:
-    """The team named `slug` with its department, or NotVisible; Forbidden for who may not do `action` in it."""
+    """Return the team named `slug` with its department; raise NotVisible, or Forbidden if `action` is not allowed."""
     team = None if "\x00" in slug else visible_teams(user).select_related("department").filter(slug=slug).first()
     if team is None:
         raise NotVisible(f"The team {slug}", hint="GET /me lists your teams.")
@@ -146,7 +146,9 @@ def team_for(user: Person, slug: str, action: str = "") -> Team:
 
 
 def department_for(user: Person, slug: str, action: str = "") -> Department:
-    """The department named `slug` with the one above it, or NotVisible; Forbidden for who may not do `action`."""
+    """Return the department named `slug` with its parent; raise NotVisible, or Forbidden without permission for
+    `action`.
+    """
     found = None if "\x00" in slug else visible_departments(user).select_related("parent").filter(slug=slug).first()
     if found is None:
         raise NotVisible(f"The department {slug}", hint="GET /departments lists those of your teams.")
@@ -156,7 +158,7 @@ def department_for(user: Person, slug: str, action: str = "") -> Department:
 
 
 def project_for(user: Person, slug: str, action: str = "") -> Project:
-    """The project named `slug`, or NotVisible; Forbidden for who may not do `action` in its team."""
+    """Return the project named `slug`; raise NotVisible, or Forbidden without permission for `action` in its team."""
     project = None if "\x00" in slug else visible_projects(user).filter(slug=slug).first()
     if project is None:
         raise NotVisible(f"The project {slug}", hint="GET /me lists your projects.")
@@ -166,18 +168,18 @@ def project_for(user: Person, slug: str, action: str = "") -> Project:
 
 
 def teams_to(user: Person, action: str) -> QuerySet[Team]:
-    """All teams, for who may do `action` on the platform; Forbidden else."""
+    """Return all teams; raise Forbidden without the platform permission for `action`."""
     require(user, action, None)
     return Team.objects.all()
 
 
 def departments_to(user: Person, action: str) -> QuerySet[Department]:
-    """All departments, for who may do `action` on the platform; Forbidden else."""
+    """Return all departments; raise Forbidden without the platform permission for `action`."""
     require(user, action, None)
     return Department.objects.all()
 
 
 def for_platform(user: Person, rows: QuerySet[RowT]) -> QuerySet[RowT]:
-    """Rows of the platform itself, for operators and auditors; Forbidden else."""
+    """Return the rows, for operators and auditors; raise Forbidden for everybody else."""
     require(user, "platform.view", None)
     return rows

@@ -1,4 +1,4 @@
-"""The operators' forms, which write through `portal.tenants.services` as everything does."""
+"""Django admin pages for operators; they write through `portal.tenants.services`."""
 
 from typing import Any
 
@@ -113,6 +113,7 @@ class ProjectAdmin(StructureAdmin):
         "slug",
         "name",
         "team",
+        "cluster",
         "namespace",
         "pod_security",
         "egress",
@@ -120,7 +121,7 @@ class ProjectAdmin(StructureAdmin):
         "admin_access",
         "archived_at",
     )
-    readonly_fields = ("object_limits", "config_size_kib")  # their bound is checked on the portal's own page
+    readonly_fields = ("cluster", "object_limits", "config_size_kib")  # their bound is checked on the portal's own page
     exclude = ("archived_at", "adopted", "guard")
     list_filter = ("team", "pod_security", "egress")
 

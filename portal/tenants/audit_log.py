@@ -1,4 +1,4 @@
-"""Reading the audit log: who may read which of it, and finding things in it."""
+"""Reads the audit log: permission, search and export."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ WORDS_IN = ("actor", "action", "target", "before_text", "after_text")
 
 @dataclass(frozen=True)
 class Search:
-    """What to find: any of the values of each field; `since` <= at < `until`; `q` anywhere, also in before and after.
-    An action is found by its whole name or its first word: `limit` finds `limit.set`."""
+    """Search criteria: any of the values of each field; `since` <= at < `until`; `q` anywhere, also in before and
+    after. An action matches by its whole name or its first word: `limit` finds `limit.set`.
+    """
 
     actor: tuple[str, ...] = ()
     action: tuple[str, ...] = ()
@@ -40,8 +41,9 @@ class Search:
 
 
 def visible(user: User) -> QuerySet[AuditEntry]:
-    """Entries that `user` may read: all for operators and auditors, those of their teams for leads. Raises Forbidden
-    for everybody else."""
+    """Return the entries that `user` may read: all for operators and auditors, those of their teams for leads. Raises
+    Forbidden for everybody else.
+    """
     if access.can(user, "audit.view", None):
         return AuditEntry.objects.all()
     roles = access.PERMISSIONS["audit.view"]
@@ -52,13 +54,13 @@ def visible(user: User) -> QuerySet[AuditEntry]:
 
 
 def heads(user: User, since: date | None) -> Iterator[Head]:
-    """The chain's heads as `portal.audit.heads.heads` has them, for operators and auditors. Raises Forbidden."""
+    """Yield the chain's heads (`portal.audit.heads.heads`), for operators and auditors. Raises Forbidden."""
     access.require(user, "platform.view", None)
     return audit_heads.heads(since)
 
 
 def found(user: User, search: Search) -> QuerySet[AuditEntry]:
-    """What `user` may read of what is searched, with its place in the chain. Raises Forbidden."""
+    """Return the entries that match and that `user` may read, with their positions in the chain. Raises Forbidden."""
     rows = visible(user).select_related("seal")
     for name in NAMED:
         if values := getattr(search, name):
@@ -77,8 +79,9 @@ def found(user: User, search: Search) -> QuerySet[AuditEntry]:
 
 
 def export(user: User, search: Search) -> Iterator[AuditEntry]:
-    """All that is found, newest first, read in batches: as much memory for many as for few. That it was taken out is an
-    entry of the log itself. Raises Forbidden at once, not when the first entry is read."""
+    """Yield all entries that match, newest first, in batches of constant memory. The export is itself an entry of the
+    log. Raises Forbidden at once, not when the first entry is read.
+    """
     rows = found(user, search).order_by("-pk")
     first = list(rows[:BATCH])
     audit(user.username, "audit.export", "audit", after=search.said())

@@ -1,4 +1,4 @@
-"""What `manage.py check` says of the settings of projects."""
+"""Django system checks of the settings of projects."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from portal.tenants.object_limits import CONFIG_KIB, stored_mib
 
 @register()
 def bound_holds_the_defaults(**_: Any) -> list[CheckMessage]:
-    """A new project's default object limits stay below the bound of a project."""
+    """Warn unless a new project's default object limits stay below the bound of a project."""
     defaults = stored_mib({}, CONFIG_KIB)
     if defaults <= settings.PROJECT_STORE_MIB:
         return []

@@ -14,7 +14,7 @@ RETRY_UNCOUNTED_S = int(counters.PAUSE_S)
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no password was checked: HTTP status, seconds for Retry-After, the form's error code, and the sentence."""
+    """Why no password was checked: HTTP status, seconds for Retry-After, error code of the form, and sentence."""
 
     status: int
     retry_after_s: int
@@ -23,9 +23,9 @@ class Refusal:
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form, with limits per name and per address before any password is checked.
+    """Django's sign-in form, with limits per name and per address before a password is checked.
 
-    `refusal` is set where one of them, or a lack of Redis to count in, kept the password from being checked.
+    `refusal` is set if a limit, or an unavailable Redis, prevented the check.
     """
 
     refusal: Refusal | None = None

@@ -1,7 +1,7 @@
-"""Invitations: how leads bring people into their team.
+"""Invitations, by which leads bring people into their team.
 
-Nobody is looked up when an invitation is made, so neither its answer nor the time it takes tells who exists. Whoever
-signs in by the username, or has the e-mail address, finds it among their own and accepts or declines.
+Nobody is looked up when an invitation is created, so neither the answer nor its timing tells who exists. Whoever signs
+in with the username, or has the e-mail address, finds it and accepts or declines.
 """
 
 from datetime import timedelta
@@ -21,10 +21,10 @@ MAX_PENDING = 100
 
 
 def invite(user: User, team: Team, invitee: str, role: str) -> Invitation:
-    """Offer the role in the team for `INVITATION_DAYS`, in place of an earlier offer to the same name.
+    """Create an invitation for `INVITATION_DAYS`, replacing an earlier one to the same name.
 
-    Raises NotVisible, Forbidden; Invalid for a role or name that cannot be; Refused for who is a member already, which
-    leads see anyway, and above `MAX_PENDING`.
+    Raises NotVisible, Forbidden; Invalid for an impossible role or name; Refused for a current member, whom leads see
+    anyway, and above `MAX_PENDING`.
     """
     access.require(user, "member.manage", team)
     invitee = invitee.strip()
@@ -53,7 +53,7 @@ def invite(user: User, team: Team, invitee: str, role: str) -> Invitation:
 
 
 def pending(user: User) -> QuerySet[Invitation]:
-    """What is offered, and not answered, in the teams whose members `user` manages."""
+    """Return the unanswered invitations to the teams whose members `user` manages."""
     rows = Invitation.objects.filter(expires_at__gt=clock.now()).select_related("team", "invited_by")
     if access.can(user, "member.manage", None):
         return rows
@@ -62,7 +62,7 @@ def pending(user: User) -> QuerySet[Invitation]:
 
 
 def received(user: User) -> QuerySet[Invitation]:
-    """What is offered to `user`, and not answered."""
+    """Return the unanswered invitations of `user`."""
     mine = Q(invitee=user.username)
     if user.email:
         mine |= Q(invitee__iexact=user.email)
@@ -70,9 +70,10 @@ def received(user: User) -> QuerySet[Invitation]:
 
 
 def accept(user: User, id_: int) -> Membership:
-    """Take the role that is offered; who is in the team already keeps the own one.
+    """Accept the invitation; a member of the team keeps the current role.
 
-    Raises NotVisible for what is not offered to `user` (any more); Refused where the inviter may no longer invite.
+    Raises NotVisible for an invitation that `user` does not have (any more); Refused if the inviter may no longer
+    invite.
     """
     with transaction.atomic():
         row = _own(user, id_)
@@ -89,7 +90,7 @@ def accept(user: User, id_: int) -> Membership:
 
 
 def decline(user: User, id_: int) -> None:
-    """Refuse what is offered. Raises NotVisible as `accept` does."""
+    """Decline the invitation. Raises NotVisible as `accept` does."""
     with transaction.atomic():
         row = _own(user, id_)
         _note(user, "decline", row)
@@ -97,7 +98,7 @@ def decline(user: User, id_: int) -> None:
 
 
 def withdraw(user: User, id_: int) -> None:
-    """Take the offer back. Raises NotVisible, Forbidden."""
+    """Withdraw an invitation. Raises NotVisible, Forbidden."""
     with transaction.atomic():
         row = Invitation.objects.select_for_update(of=("self",)).select_related("team").filter(pk=id_).first()
         if row is None:

@@ -1,8 +1,8 @@
-"""Who belongs to a team, as its leads decide.
+"""Members of a team, as its leads manage them.
 
-A lead gives and takes the roles of the own team, up to lead; platform roles are nobody's to give here. Who is not in
-the team comes by invitation (`portal.tenants.invitations`), or an operator adds the person. A team keeps a lead: only
-operators, who can name another, take the last one away.
+A lead sets roles in the own team, up to lead; platform roles are not set here. New people come by invitation
+(`portal.tenants.invitations`), or an operator adds them. A team keeps a lead: only operators, who can name another,
+remove the last one.
 """
 
 from django.db import transaction
@@ -22,7 +22,7 @@ def member(team: Team, username: str) -> Membership | None:
 def add(user: User, team: Team, username: str, role: str) -> Membership:
     """Give the person `username` the role in the team without an invitation, whatever it was before: operators only.
 
-    Raises NotVisible, Forbidden; Invalid for a name that nobody active has or no role.
+    Raises NotVisible, Forbidden; Invalid for an unknown or inactive name, or an unknown role.
     """
     access.require(user, "member.manage", team)
     if not access.can(user, "member.add", team):
@@ -40,9 +40,9 @@ def add(user: User, team: Team, username: str, role: str) -> Membership:
 
 
 def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Membership] | None = None) -> Membership:
-    """Give the member `username` another role in the team.
+    """Change the role of the member `username`.
 
-    Raises NotVisible (also for who is no member, existing or not), Forbidden; Invalid for who is not active or no
+    Raises NotVisible (also for non-members, existing or not), Forbidden; Invalid for an inactive person or an unknown
     role; Refused for the last lead.
     """
     access.require(user, "member.manage", team)
@@ -62,7 +62,7 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
 
 
 def remove(user: User, team: Team, username: str) -> None:
-    """Take the person out of the team; who is not in it stays out. Raises as `set_role` does."""
+    """Remove the person from the team; no effect for a non-member. Raises as `set_role` does."""
     access.require(user, "member.manage", team)
     person = User.objects.filter(username=username).first() if "\x00" not in username else None
     if person is None:
@@ -73,13 +73,13 @@ def remove(user: User, team: Team, username: str) -> None:
 
 
 def lock_leads(team: Team) -> list[int]:
-    """Ids of the team's active leads, kept as they are until the transaction ends, so that two do not go at once."""
+    """Lock the team's active leads until the transaction ends, and return their ids."""
     leads = Membership.objects.filter(team=team, role=Role.LEAD, user__is_active=True).order_by("pk")
     return list(leads.select_for_update(of=("self",), no_key=True).values_list("user_id", flat=True))
 
 
 def _keep_a_lead(user: User, team: Team, person: User) -> None:
-    """Refused if `person` is the team's only active lead."""
+    """Raise Refused if `person` is the team's only active lead."""
     if lock_leads(team) == [person.pk] and not access.can(user, "structure.manage", None):
         raise Refused(
             "last_lead",

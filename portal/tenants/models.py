@@ -1,4 +1,4 @@
-"""Who works where. Rows are written by `portal.tenants.services` only."""
+"""Departments, teams, projects, people, memberships, invitations, tokens. Written by `portal.tenants.services` only."""
 
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.functional import Promise
 
 from portal.audit.entries import audit
+from portal.clusters.models import Cluster
 from portal.tenants.object_limits import CONFIG_KIB, CONFIG_KIB_MAX
 
 SLUG = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -60,7 +61,7 @@ class Exposure(models.TextChoices):
 
 
 class Egress(models.TextChoices):
-    """Where the project's pods may connect to, beside their own namespace and DNS."""
+    """Where the project's pods may connect to, besides their own namespace and DNS."""
 
     NONE = "none"
     CLUSTER = "cluster"
@@ -68,7 +69,7 @@ class Egress(models.TextChoices):
 
 
 class Guard(models.TextChoices):
-    """What the admission policies do in the project's namespace to pods that they would refuse."""
+    """Mode of the admission policies in the project's namespace: warn or refuse."""
 
     AUDIT = "audit"
     ENFORCE = "enforce"
@@ -95,9 +96,9 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person. What a person may do follows from `platform_role` and memberships (`portal.tenants.access`).
+    """A person. Permissions follow from `platform_role` and memberships (`portal.tenants.access`).
 
-    Django's own flags are derived from the role, and its groups and permissions do not exist here.
+    Django's own flags are derived from the role; its groups and permissions are not used.
     """
 
     platform_role = models.CharField(max_length=10, choices=PlatformRole, blank=True, default="")
@@ -128,7 +129,7 @@ class User(AbstractUser):
 
 
 class Department(models.Model):
-    """A group of teams that lend to each other: Kueue's Cohort. It may stand in another, its `parent`."""
+    """A group of teams that lend to each other: Kueue's Cohort. It may be part of another, its `parent`."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
@@ -156,12 +157,13 @@ class Team(models.Model):
 
 
 class Project(models.Model):
-    """Where a team works: one namespace with its LocalQueue and guard rails."""
+    """A namespace of one cluster in which a team works, with its LocalQueue and policies."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[is_slug])
     name = models.CharField(max_length=100)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
-    namespace = models.CharField(max_length=63, unique=True, validators=[is_slug, is_free_namespace])
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="projects", db_index=False)
+    namespace = models.CharField(max_length=63, validators=[is_slug, is_free_namespace])
     adopted = models.BooleanField(
         default=False, help_text="the namespace was there before, and outlives the project; else it is the portal's"
     )
@@ -183,6 +185,7 @@ class Project(models.Model):
     class Meta:
         ordering = ("slug",)
         constraints: ClassVar = [
+            models.UniqueConstraint(fields=("cluster", "namespace"), name="project_namespace_unique_in_cluster"),
             models.CheckConstraint(condition=Q(pod_security__in=PodSecurity.values), name="project_pod_security_known"),
             models.CheckConstraint(condition=Q(egress__in=Egress.values), name="project_egress_known"),
             models.CheckConstraint(condition=Q(exposure__in=Exposure.values), name="project_exposure_known"),
@@ -218,7 +221,7 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """A role in a team that is offered to whoever has the username or e-mail address. Gone once it is answered.
+    """A role in a team, offered to whoever has the username or e-mail address. Deleted once it is answered.
 
     Written by `portal.tenants.invitations` only.
     """
@@ -242,7 +245,7 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A bearer token at rest: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
+    """A bearer token: a public prefix to find it by, and the SHA-256 digest of the whole secret."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

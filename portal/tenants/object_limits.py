@@ -1,6 +1,6 @@
-"""How many objects of each kind a project may have, how large they may be, and what that comes to in etcd. Pure.
+"""How many objects of each kind a project may have, their maximum sizes, and the storage in etcd this allows. Pure.
 
-A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` bounds the
+A project stores only the numbers that differ from the defaults. The ResourceQuota ``gpu-portal-objects`` enforces the
 numbers, and the admission policy ``object-sizes.yaml`` the sizes; number × size, summed over the kinds, stays below the
 bound of a project (setting ``PROJECT_STORE_MIB``). Unfinished pods of no allocation or queued Job are bounded again
 (ResourceQuota ``gpu-portal-other-pods``): each keeps the scheduler and the controllers busy, whether it fits on a node
@@ -24,9 +24,10 @@ HOLDERS = 500
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of objects.
+    """A kind of object. ``quota_key``: as in the ResourceQuota. ``default``, ``minimum``, ``maximum``: numbers of
+    objects.
 
-    ``size_kib``: of one object, with what controllers create beside it; of ConfigMaps and Secrets the default; 0 where
+    ``size_kib``: of one object, with what controllers create beside it; the default for ConfigMaps and Secrets; 0 where
     the objects are counted by another kind, too.
     """
 
@@ -100,13 +101,13 @@ def stored_mib(changed: Mapping[str, int], config_kib: int) -> int:
 
 
 def quota(changed: Mapping[str, int]) -> dict[str, str]:
-    """Return the numbers as ``spec.hard`` of the ResourceQuota of all objects has them."""
+    """Return the numbers as `spec.hard` of the ResourceQuota of all objects."""
     counts = numbers(changed)
     return {kind.quota_key: str(counts[name]) for name, kind in OBJECT_KINDS.items() if name != OTHER_PODS}
 
 
 def other_pods(changed: Mapping[str, int]) -> int:
-    """Return how many unfinished pods there may be beside those of allocations and queued Jobs."""
+    """Return how many unfinished pods there may be besides those of allocations and queued Jobs."""
     return numbers(changed)[OTHER_PODS]
 
 
@@ -131,7 +132,7 @@ def merge(changed: Mapping[str, int], given: Mapping[str, int | None]) -> dict[s
 
 
 def check_config_size(config_kib: int) -> None:
-    """Return if ConfigMaps and Secrets may have that size in KiB; Invalid otherwise."""
+    """Raise Invalid unless ConfigMaps and Secrets may have that size in KiB."""
     if not 1 <= config_kib <= CONFIG_KIB_MAX:
         raise Invalid({"config_size_kib": [f"Give 1 to {CONFIG_KIB_MAX}, in KiB. The default is {CONFIG_KIB}."]})
 
@@ -139,10 +140,11 @@ def check_config_size(config_kib: int) -> None:
 def check_bound(
     before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], bound_mib: int, field: str
 ) -> None:
-    """Return if a project may store ``after`` (numbers that differ, size of ConfigMaps and Secrets in KiB).
+    """Raise Invalid at ``field`` if a project may not store ``after`` (numbers that differ, size of ConfigMaps and
+    Secrets in KiB).
 
-    Invalid at ``field`` for what is above the bound, unless it is less than ``before``: a project that was above when
-    the bound was lowered comes down in steps.
+    A value above the bound is accepted if it is less than ``before``: a project that was above when the bound was
+    lowered comes down in steps.
     """
     was, wanted = (stored_kib(numbers(changed), config_kib) for changed, config_kib in (before, after))
     if wanted <= bound_mib * 1024 or wanted < was or before == after:
@@ -168,7 +170,7 @@ def _refusal(name: str, count: int | None) -> str:
 
 
 def _what_fits(before: tuple[Mapping[str, int], int], after: tuple[Mapping[str, int], int], excess_kib: int) -> str:
-    """Say which one of the raised values would fit with the rest as it was asked for."""
+    """Return a sentence about which one of the raised values would fit if the others stay as requested."""
     old, new, config_kib = numbers(before[0]), numbers(after[0]), after[1]
     fitting = []
     for name, kind in OBJECT_KINDS.items():

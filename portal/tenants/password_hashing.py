@@ -1,4 +1,6 @@
-"""Argon2, a few at a time: each hash takes 100 MiB and every core, and anyone may ask for one by signing in."""
+"""Argon2 password hashing with bounded concurrency: each hash takes 100 MiB and every core, and anyone may cause one by
+signing in.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +15,9 @@ WAIT_S = 1.0
 
 
 class Slots:
-    """`size` at once; as many more wait up to `WAIT_S`; whoever comes beyond is refused at once.
+    """A semaphore with `size` slots; as many more wait up to `WAIT_S`, others are refused at once.
 
-    The number that wait is bounded too: each keeps a thread of the web server from serving pages.
+    The number of waiting threads is bounded too, since each keeps a thread of the web server from serving pages.
     """
 
     def __init__(self, size: int) -> None:
@@ -42,7 +44,9 @@ SLOTS = Slots(max(1, settings.PASSWORD_HASHES_AT_ONCE))
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):
-    """Django's hasher, in a slot. Django hashes for an unknown name too, against timing: that needs a slot as well."""
+    """Django's hasher, in a slot. Django hashes for unknown names too, against timing attacks; that needs a slot as
+    well.
+    """
 
     def encode(self, password: str, salt: str) -> str:
         with SLOTS.one():

@@ -1,4 +1,4 @@
-"""The people and projects of the demo: department research, teams vision and language."""
+"""People and projects of the demo: department research, teams vision and language."""
 
 import secrets
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ TOKEN_TTL = timedelta(days=90)
 
 @dataclass(frozen=True)
 class Seeds:
-    """What a person needs to use the demo: secrets by username, namespaces by project."""
+    """Secrets by username and namespaces by project, for the demo."""
 
     passwords: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Seeds:
 
 
 def seed(known: Seeds | None = None) -> Seeds:
-    """Create what is missing; secrets of an earlier run (`known`) that still work are kept."""
+    """Create what is missing; keep secrets of an earlier run (`known`) that still work."""
     known = known or Seeds()
     department = Department.objects.filter(slug="research").first() or services.create_department(
         "research", "Research"

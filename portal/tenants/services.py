@@ -1,9 +1,9 @@
-"""Departments, teams, projects, people and tokens are made here, and members given their roles.
+"""Write operations on departments, teams, projects, people, tokens and memberships.
 
-What becomes of a structure later is `portal.tenants.structure`, and what leads may do `portal.tenants.members`.
-Each function validates, writes in one transaction and leaves an audit line; what concerns the cluster is
-marked due. What people do goes through `portal.tenants.members`, `portal.tenants.invitations` and
-`allocations.projects.organization`, which ask for permission; tokens are always one's own.
+`portal.tenants.structure` changes them later, `portal.tenants.members` is what leads may do. Each function validates,
+writes in one transaction with an audit entry, and enqueues what the cluster needs. Permission is checked by the
+callers: `portal.tenants.members`, `portal.tenants.invitations` and `allocations.projects.organization`; tokens are
+always one's own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 
 from portal.audit.entries import audit
+from portal.clusters import registry
 from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Refused
 from portal.core.locks import advisory_lock
@@ -41,13 +42,13 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 def create_department(slug: str, name: str, *, parent: Department | None = None, actor: str = SYSTEM) -> Department:
-    """A new department, within another if one is given; Invalid where that would be too deep."""
+    """Create a department, within `parent` if given; raise Invalid if that would be too deep."""
     with transaction.atomic(), advisory_lock("departments"):
         department = Department(slug=slug, name=name, parent=parent)
         structure.check_place(department, parent)
         _insert(department)
         audit(actor, "department.create", slug, after={"name": name, "parent": parent.slug if parent else None})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return department
 
 
@@ -55,7 +56,7 @@ def create_team(department: Department, slug: str, name: str, *, actor: str = SY
     with transaction.atomic():
         team = _insert(Team(slug=slug, name=name, department=department))
         audit(actor, "team.create", slug, team=slug, after={"name": name, "department": department.slug})
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return team
 
 
@@ -64,6 +65,7 @@ def create_project(
     slug: str,
     name: str,
     *,
+    cluster: str = "",
     namespace: str = "",
     pod_security: str = PodSecurity.RESTRICTED,
     egress: str = Egress.NONE,
@@ -74,10 +76,10 @@ def create_project(
     adopt: bool = False,
     actor: str = SYSTEM,
 ) -> Project:
-    """A new project; its namespace is named as the project unless given.
+    """Create a project, in the environment's cluster unless given; its namespace has the project's name unless given.
 
-    `adopt` takes a namespace that is there already: it is guarded by warnings at first (`Guard.AUDIT`), and outlives
-    the project.
+    `adopt` takes an existing namespace: its guard only warns at first (`Guard.AUDIT`), and the namespace outlives the
+    project.
     """
     stores = structure.checked_store(None, object_limits, config_size_kib)
     with transaction.atomic():
@@ -86,6 +88,7 @@ def create_project(
                 slug=slug,
                 name=name,
                 team=team,
+                cluster_id=cluster or registry.own(),
                 namespace=namespace or slug,
                 pod_security=pod_security,
                 egress=egress,
@@ -107,7 +110,7 @@ def create_project(
             "adopted": adopt,
         }
         audit(actor, "project.create", slug, team=team.slug, project=slug, after=after)
-        workqueue.mark(targets.project(slug))
+        workqueue.enqueue(targets.project(project.cluster_id, slug))
     return project
 
 
@@ -118,7 +121,7 @@ def create_user(
     platform_role: str = PlatformRole.NONE,
     actor: str = SYSTEM,
 ) -> User:
-    """A person who signs in by password; operators also get Django's admin."""
+    """Create a person who signs in by password; operators also get Django's admin."""
     user = User(username=username, platform_role=platform_role)
     user.set_password(password)
     with transaction.atomic():
@@ -139,7 +142,7 @@ def password_was_set(user: User, *, actor: str) -> None:
 
 
 def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> None:
-    """Save what an operator changed of a person; who is no longer active loses the cluster, too."""
+    """Save an operator's changes of a person; who is no longer active loses access to the cluster too."""
     with transaction.atomic():
         known = User.objects.filter(pk=user.pk).first()
         user.save()
@@ -191,9 +194,9 @@ def issue_token(
     parent: ApiToken | None = None,
     actor: str = SYSTEM,
 ) -> tuple[ApiToken, str]:
-    """A new token of `user` and its secret, which is nowhere kept and cannot be shown again.
+    """Create a token of `user`; return it with its secret, which is not stored.
 
-    `parent` is the token that the request came with, if any: the new one has no more scopes, and ends no later.
+    `parent` is the token of the request, if any: the new one has no more scopes, and ends no later.
     """
     if not scopes or set(scopes) - set(Scope.values):
         raise Invalid({"scopes": [f"Give at least one of {', '.join(Scope.values)}."]})
@@ -219,7 +222,7 @@ def issue_token(
 
 
 def _still_works(token: ApiToken) -> ApiToken:
-    """The token, locked so that it is not revoked while another is created with it."""
+    """Return the token, locked so that it is not revoked while another is created with it."""
     found = ApiToken.objects.select_for_update().filter(pk=token.pk, revoked_at=None).first()
     if found is None:
         raise Forbidden("token", detail="The token of this request was revoked.", hint="Use another token.")
@@ -227,9 +230,9 @@ def _still_works(token: ApiToken) -> ApiToken:
 
 
 def revoke_token(user: User, token_id: int, *, actor: str = SYSTEM) -> None:
-    """End a token of `user` and those created with it; ending it twice is the same as once.
+    """Revoke a token of `user` and those created with it; repeating it changes nothing.
 
-    Another's token is NotVisible.
+    Raises NotVisible for another person's token.
     """
     with transaction.atomic():
         row = ApiToken.objects.select_for_update().filter(user=user, pk=token_id).first()
@@ -251,7 +254,7 @@ def _revoke(user: User, row: ApiToken, actor: str) -> None:
 
 
 def _insert(row: Row) -> Row:
-    """Insert a row whose fields hold; Invalid names those that do not, Refused a name that is taken."""
+    """Insert a valid row; raise Invalid naming wrong fields, or Refused for a name that is taken."""
     try:
         row.full_clean(validate_unique=False, validate_constraints=False)
     except ValidationError as error:
@@ -266,6 +269,6 @@ def _insert(row: Row) -> Row:
 
 
 def _mark_people(team: Team) -> None:
-    """Service accounts are the platform's, who may enter a namespace is the project's."""
-    slugs = team.projects.filter(archived_at=None).values_list("slug", flat=True)
-    workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in slugs))
+    """Enqueue the platform for service accounts, and the projects for their role bindings."""
+    found = team.projects.filter(archived_at=None).values_list("cluster", "slug")
+    workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))

@@ -1,4 +1,4 @@
-"""What the audit log has of signing in, and the one door for it."""
+"""Audit entries of sign-ins, and the redirect of Django admin's sign-in page."""
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -12,7 +12,7 @@ NOBODY_KNOWN = "anonymous"
 
 
 def note(name: str, *, succeeded: bool) -> None:
-    """Somebody gave a password for `name`. A name that nobody has is not kept: people type passwords there, too."""
+    """Record a sign-in attempt for `name`. Unknown names are not stored, since people type passwords there too."""
     if succeeded:
         audit(name, "user.sign_in", name)
     else:
@@ -22,7 +22,7 @@ def note(name: str, *, succeeded: bool) -> None:
 
 @never_cache
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
-    """Django's admin has a form of its own, without a limit of attempts and unseen by the audit log: so use ours."""
+    """Redirect Django admin's sign-in form, which has no limit of attempts and no audit entry, to the portal's."""
     if request.user.is_authenticated:
         raise PermissionDenied  # signed in, and no operator: the form would send back here
     return redirect_to_login(request.GET.get("next", "/admin/"))

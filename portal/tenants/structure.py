@@ -1,8 +1,8 @@
-"""What becomes of departments, teams and projects once they are there: renamed, moved, archived, guarded otherwise.
+"""Changes of existing departments, teams and projects: rename, move, archive, guard.
 
-Slugs stay for good, since objects on the cluster and rows of the ledger carry them; a name is for people alone. Each
-function writes in one transaction and leaves an audit line. What people do goes through `allocations.projects`, which
-asks for permission, and for what lives in a project that is moved or archived.
+Slugs never change, since objects in the cluster and rows of the ledger carry them; names are for people. Each function
+writes in one transaction with an audit entry. `allocations.projects` checks permission, and what runs in a project that
+is moved or archived.
 """
 
 from collections.abc import Mapping
@@ -24,15 +24,14 @@ NAME_MAX = 100
 
 
 def rename(row: Department | Team | Project, name: str, *, actor: str) -> None:
-    """Change the name that people read."""
+    """Change the displayed name."""
     if not 0 < len(name.strip()) <= NAME_MAX:
         raise Invalid({"name": [f"Give 1 to {NAME_MAX} characters."]})
     _change(row, "rename", {"name": name.strip()}, actor)
 
 
 def check_place(department: Department, parent: Department | None) -> None:
-    """Return if `department`, with all below it, may be within `parent`; Invalid where it would be within itself, or
-    more than `MAX_DEPTH` deep."""
+    """Raise Invalid if `department` would be within itself under `parent`, or more than `MAX_DEPTH` deep."""
     above = 0
     while parent is not None:
         above += 1
@@ -44,7 +43,7 @@ def check_place(department: Department, parent: Department | None) -> None:
 
 
 def _height(department: Department) -> int:
-    """Levels of the department and what is below it."""
+    """Return the number of levels from the department down."""
     level, levels = [department.pk], 0
     while any(level):
         levels += 1
@@ -53,29 +52,28 @@ def _height(department: Department) -> int:
 
 
 def set_parent(department: Department, parent: Department | None, *, actor: str) -> None:
-    """Put a department within another, or at the top."""
+    """Move a department within another, or to the top."""
     with transaction.atomic(), advisory_lock("departments"):
         if parent is not None:  # as it is now: someone may have put it elsewhere before we had the lock
             parent = Department.objects.get(pk=parent.pk)
         check_place(department, parent)
         if _change(department, "move", {"parent": parent}, actor):
-            workqueue.mark(targets.PLATFORM)
+            workqueue.enqueue(*targets.platforms())
 
 
 def move_team(team: Team, department: Department, *, actor: str) -> None:
-    """Have the team lend to and borrow from another department from now on; what was used stays where it was."""
+    """Move the team to another department, with which it lends and borrows from now on. Past usage stays."""
     with transaction.atomic():
         if _change(team, "move", {"department": department}, actor):
-            workqueue.mark(
-                targets.PLATFORM, *(targets.project(slug) for slug in team.projects.values_list("slug", flat=True))
-            )
+            found = team.projects.values_list("cluster", "slug")
+            workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))
 
 
 def move_project(project: Project, team: Team, *, actor: str) -> None:
-    """Give the project, with its namespace, to another team. What it used stays in the books of the old one."""
+    """Move the project, with its namespace, to another team. Past usage stays with the old team."""
     with transaction.atomic():
         if _change(project, "move", {"team": team}, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def configure_project(
@@ -89,7 +87,9 @@ def configure_project(
     config_size_kib: int | None = None,
     actor: str,
 ) -> None:
-    """Change what the namespace allows; None leaves it as it is, and so does a kind that `object_limits` lacks."""
+    """Change the settings of the namespace; None leaves a value as it is, and so does a kind missing in
+    `object_limits`.
+    """
     given = {"pod_security": pod_security, "egress": egress, "exposure": exposure, "admin_access": admin_access}
     known = {"pod_security": PodSecurity.values, "egress": Egress.values, "exposure": Exposure.values}
     for name, values in known.items():
@@ -100,13 +100,13 @@ def configure_project(
         changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
         if _change(project, "configure", changes, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def checked_store(
     project: Project | None, object_limits: Mapping[str, int | None] | None, config_size_kib: int | None
 ) -> dict[str, Any]:
-    """Return both fields of a project as they are once these values are set; Invalid above the bound of a project."""
+    """Return both fields of a project with these values set; raise Invalid above the bound of a project."""
     before = (project.object_limits, project.config_size_kib) if project else ({}, limits.CONFIG_KIB)
     size_kib = before[1] if config_size_kib is None else config_size_kib
     limits.check_config_size(size_kib)
@@ -117,8 +117,9 @@ def checked_store(
 
 
 def set_guard(project: Project, guard: str, *, actor: str) -> None:
-    """Have the policies warn, or refuse, in the project's namespace. Refused for a namespace that the portal made: it
-    was guarded from birth."""
+    """Set whether the policies warn or refuse in the project's namespace. Raises Refused for a namespace that the
+    portal created, which always refuses.
+    """
     if guard not in Guard.values:
         raise Invalid({"guard": [f"Use one of {', '.join(Guard.values)}."]})
     if guard == Guard.AUDIT and not project.adopted:
@@ -129,16 +130,16 @@ def set_guard(project: Project, guard: str, *, actor: str) -> None:
         )
     with transaction.atomic():
         if _change(project, "guard", {"guard": guard}, actor):
-            workqueue.mark(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
 
 
 def archive_project(project: Project, *, actor: str) -> bool:
-    """Take the project out of use; False if it was before."""
+    """Archive the project; return False if it was archived before."""
     return _set_archived(project, "archive", clock.now(), actor)
 
 
 def unarchive_project(project: Project, *, actor: str) -> bool:
-    """Take the project into use again, with nothing in it; an adopted namespace is guarded by warnings at first."""
+    """Restore the project, empty; the guard of an adopted namespace only warns at first."""
     with transaction.atomic():
         changed = _set_archived(project, "unarchive", None, actor)
         if changed and project.adopted:
@@ -155,12 +156,12 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
             team, slug = _whose(project)
             values = ({"archived_at": before}, {"archived_at": at})
             audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
-            workqueue.mark(targets.project(project.slug))
+            workqueue.enqueue(targets.project(project.cluster_id, project.slug))
     return changed
 
 
 def _change(row: Department | Team | Project, action: str, values: dict[str, Any], actor: str) -> bool:
-    """Write the values that differ, with an audit line; whether any did."""
+    """Write the values that differ, with an audit entry; return whether any did."""
     before = {name: getattr(row, name) for name in values}
     changed = [name for name in values if before[name] != values[name]]
     if not changed:
@@ -179,7 +180,7 @@ def _change(row: Department | Team | Project, action: str, values: dict[str, Any
 
 
 def _whose(row: Department | Team | Project) -> tuple[str, str]:
-    """Slugs of the team and the project that an audit entry about `row` names; a department's is the platform's."""
+    """Return the slugs of team and project for an audit entry about `row`; both are empty for a department."""
     match row:
         case Project():
             return row.team.slug, row.slug

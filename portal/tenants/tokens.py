@@ -1,4 +1,4 @@
-"""Bearer tokens: `gpup_<prefix>_<secret>`. The prefix finds the row; only the digest of the whole is kept."""
+"""Bearer tokens: `gpup_<prefix>_<secret>`. The prefix finds the row; only the digest of the whole is stored."""
 
 import hashlib
 import hmac
@@ -20,20 +20,21 @@ USE_NOTED_EVERY = timedelta(minutes=1)  # one write a minute and token, not one 
 
 
 def generate() -> tuple[str, str]:
-    """A new `(prefix, whole token)`, with 256 random bits."""
+    """Return a new `(prefix, whole token)`, with 256 random bits."""
     prefix = secrets.token_hex(6)
     return prefix, f"gpup_{prefix}_{secrets.token_urlsafe(32)}"
 
 
 def digest(token: str) -> str:
-    """SHA-256 in hex. A plain digest suffices: unlike a password, the secret cannot be guessed."""
+    """Return the SHA-256 in hex. A plain digest suffices: unlike a password, the secret cannot be guessed."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def end(now: datetime, asked: datetime | None, parent: ApiToken | None) -> datetime:
-    """When a new token ends: as asked, else `DEFAULT_TTL` from now or with the token that creates it (`parent`).
+    """Return when a new token ends: as requested, else `DEFAULT_TTL` from now or with the token that creates it
+    (`parent`).
 
-    Invalid for a time that has passed, is more than `MAX_TTL` ahead, or is after the end of `parent`.
+    Raises Invalid for a time that has passed, is more than `MAX_TTL` ahead, or is after the end of `parent`.
     """
     latest = now + MAX_TTL
     if parent is not None and parent.expires_at < latest:
@@ -51,7 +52,7 @@ def end(now: datetime, asked: datetime | None, parent: ApiToken | None) -> datet
 
 
 def check_scopes(scopes: Sequence[str], parent: ApiToken | None) -> None:
-    """Forbidden naming a scope that the token which creates another lacks itself."""
+    """Raise Forbidden naming a scope that the creating token lacks itself."""
     for scope in scopes:
         if parent is not None and scope not in parent.scopes:
             raise Forbidden(
@@ -62,7 +63,7 @@ def check_scopes(scopes: Sequence[str], parent: ApiToken | None) -> None:
 
 
 def find(token: str) -> ApiToken | None:
-    """The live token row of an active person, with that person, or None; notes its use."""
+    """Return the valid token of an active person, with that person, or None; record its use."""
     match = FORM.fullmatch(token)
     if match is None:
         return None

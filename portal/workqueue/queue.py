@@ -1,19 +1,19 @@
-"""The durable list of what has to be looked at, and when.
+"""The work queue: one row for each target that a worker has to reconcile, and from when on.
 
-`portal.workqueue.targets` has the targets. The row is the truth: it is
-written in the transaction of the change that makes a look necessary, and stays until a worker has looked. The
-Celery message is a hint that the row is there; without any, `sweep` finds the row within `SWEEP_S`.
+`portal.workqueue.targets` names the targets. A row is written in the transaction of the change that makes the work
+necessary, and stays until a worker has done it. A Celery message only wakes a worker up; if it is lost, `sweep` finds
+the row within `SWEEP_S`.
 
-A worker's way through a target:
-1. `take` leases it for `LEASE_S`, so that the same hint twice, or two workers, give one look;
-2. it looks, and acts;
-3. `finish` removes the row or sets the next look; `fail` sets a later one, with exponential back-off.
-A mark made between 1 and 3 raises `marks` and sends no hint; step 3 sees that and leaves the target due at once, so the
-same worker looks again: what follows upon its own acts is mostly seen before it is done. A worker that dies leaves the
-lease, which runs out.
+How a worker processes a target:
+1. `lease` reserves it for `LEASE_S`, so that two workers, or the same message delivered twice, process it once.
+2. The worker reconciles it.
+3. `finish` removes the row or sets the next time; `fail` sets a later one, with exponential back-off.
+If the target is enqueued between steps 1 and 3, `marks` is raised and no message is sent. Step 3 sees the higher number
+and leaves the target due at once, so the same worker processes it again and usually sees the effect of its own writes.
+If a worker dies, its lease expires.
 
-Times are the database's, so a machine with a wrong clock neither delays nor repeats a look: they are written and
-compared by PostgreSQL, and within a look `clock.now()` is corrected by it.
+All times are PostgreSQL's, so a machine with a wrong clock does not delay or repeat work. While a target is processed,
+`clock.now()` is corrected by the difference.
 """
 
 import random
@@ -41,7 +41,7 @@ from django.db.models.functions import Now
 
 from portal.core import clock
 from portal.core.errors import Permanent, Retryable
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.workqueue import wakeups
 from portal.workqueue.targets import Target
 
@@ -49,22 +49,22 @@ log = structlog.get_logger(__name__)
 
 SWEEP_LIMIT = 500
 MANY = 10
-"""Targets marked at once, from which on they are not what one person waits for: a new flavor concerns every project."""
-LOOKS_IN_A_ROW = 5
-"""After these a hint is sent instead: nobody has a worker for himself."""
+"""From so many targets at once nobody waits for one of them in particular: a new flavor concerns every project."""
+MAX_CONSECUTIVE_RUNS = 5
+"""After so many runs a message is sent instead, so that one target cannot occupy a worker."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""A machine that is ahead of the database by less is not corrected: the answer may have been that long on its way."""
-# The statement's time: now() stands still in a transaction, and for clock_timestamp() no index is used.
-MARK = """
-    INSERT INTO core_due AS due (target, due_at, marks, attempts, error, updated_at)
+"""A clock ahead of the database by less than this is not corrected: the reply may have taken that long."""
+# The statement's time: database_now() stands still in a transaction, and for clock_timestamp() no index is used.
+ENQUEUE = """
+    INSERT INTO core_due AS item (target, due_at, marks, attempts, error, updated_at)
     SELECT target, coalesce(%(at)s::timestamptz, clock.now), 1, 0, '', clock.now
     FROM unnest(%(targets)s::text[]) AS target,
         (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     ON CONFLICT (target) DO UPDATE
-    SET due_at = least(due.due_at, excluded.due_at), marks = due.marks + 1, updated_at = excluded.updated_at
+    SET due_at = least(item.due_at, excluded.due_at), marks = item.marks + 1, updated_at = excluded.updated_at
     RETURNING target, leased_until, updated_at
 """
-TAKE = """
+LEASE = """
     UPDATE core_due SET leased_until = clock.now + make_interval(secs => %(lease_s)s), updated_at = clock.now
     FROM (SELECT coalesce(%(held)s::timestamptz, statement_timestamp()) AS now) AS clock
     WHERE target = %(target)s AND due_at <= clock.now AND (leased_until IS NULL OR leased_until <= clock.now)
@@ -73,29 +73,29 @@ TAKE = """
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A target that this worker alone looks at until its lease runs out."""
+class LeasedItem:
+    """A target that only this worker processes, until its lease expires."""
 
     target: str
     marks: int
     attempts: int
     until: datetime
     correction: timedelta
-    """What this machine's clock lacks to the database's."""
+    """What to add to this machine's clock to get the database's."""
 
 
-def mark(*targets: Target, at: datetime | None = None) -> None:
-    """Have each target looked at from `at` on (default: now), or earlier if it is due earlier already.
+def enqueue(*targets: Target, at: datetime | None = None) -> None:
+    """Have a worker process each target from `at` on (default: now), or earlier if it is due earlier already.
 
-    Part of the caller's transaction; hints for what is due now are sent after its commit. Those for `MANY` targets wait
-    behind all others.
+    Part of the caller's transaction; wake-ups for what is due now are sent after its commit. Those for `MANY` targets
+    wait behind all others.
     """
     if not targets:
         return
-    # Sorted, so that two transactions that mark the same targets take the row locks in one order.
+    # Sorted, so that two transactions that enqueue the same targets take the row locks in one order.
     ordered = sorted(set(targets))
     with connection.cursor() as cursor:
-        cursor.execute(MARK, {"at": at, "held": clock.held(), "targets": ordered})
+        cursor.execute(ENQUEUE, {"at": at, "held": clock.frozen_at(), "targets": ordered})
         rows = cursor.fetchall()
     idle = sorted(
         target for target, until, now in rows if (at is None or at <= now) and (until is None or until <= now)
@@ -105,123 +105,124 @@ def mark(*targets: Target, at: datetime | None = None) -> None:
         transaction.on_commit(lambda: wakeups.send(idle, priority), robust=True)
 
 
-def take(target: str) -> Taken | None:
-    """Lease the target if it is due, else None: then someone else has it, or there is nothing to do."""
+def lease(target: str) -> LeasedItem | None:
+    """Lease the target if it is due; return None if it is not, or if another worker has it."""
     with connection.cursor() as cursor:
-        cursor.execute(TAKE, {"target": target, "held": clock.held(), "lease_s": settings.LEASE_S})
+        cursor.execute(LEASE, {"target": target, "held": clock.frozen_at(), "lease_s": settings.LEASE_S})
         row = cursor.fetchone()
     if row is None:
         return None
     marks, attempts, until, now = row
-    return Taken(target, marks, attempts, until, correction=_correction(now - clock.now()))
+    return LeasedItem(target, marks, attempts, until, correction=_correction(now - clock.now()))
 
 
 def _correction(difference: timedelta) -> timedelta:
-    """The difference of the clocks, or none where the way of the answer may be all of it.
+    """Return the difference of the clocks, or zero where the delay of the reply may explain it.
 
-    A machine that is behind is always put right: its look would come before the time it is for, and be repeated.
+    A clock that is behind is always corrected: work would otherwise run before its time, and again at it.
     """
     return timedelta(0) if -CLOCK_TOLERANCE < difference <= timedelta(0) else difference
 
 
-def finish(taken: Taken, next_at: datetime | None = None) -> bool:
-    """The look is done: look again at `next_at`, or not until the next mark. False if it was marked meanwhile."""
-    unmarked = _ours(taken).filter(marks=taken.marks)
-    done = unmarked.delete()[0] if next_at is None else unmarked.update(due_at=next_at, **_fresh())
-    return bool(done) or not _ours(taken).update(due_at=now(), **_fresh())
+def finish(item: LeasedItem, next_at: datetime | None = None) -> bool:
+    """Set the next time to `next_at`, or remove the row. Return False if the target was enqueued meanwhile."""
+    unchanged = _own_row(item).filter(marks=item.marks)
+    done = unchanged.delete()[0] if next_at is None else unchanged.update(due_at=next_at, **_fresh())
+    return bool(done) or not _own_row(item).update(due_at=database_now(), **_fresh())
 
 
-def _ours(taken: Taken) -> QuerySet[Due]:
-    """The row, unless the lease ran out and someone else took it: then it is theirs to finish, with its new marks."""
-    return Due.objects.filter(target=taken.target, leased_until=taken.until)
+def _own_row(item: LeasedItem) -> QuerySet[WorkItem]:
+    """Return the row, or nothing if the lease expired and another worker has leased the target."""
+    return WorkItem.objects.filter(target=item.target, leased_until=item.until)
 
 
 def _fresh() -> dict[str, Any]:
-    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": now()}
+    return {"leased_until": None, "attempts": 0, "error": "", "updated_at": database_now()}
 
 
-def fail(taken: Taken, error: Exception) -> float:
-    """The look failed: look again with exponential back-off and jitter, or as the error asks.
+def fail(item: LeasedItem, error: Exception) -> float:
+    """Schedule a retry with exponential back-off and jitter, or when the error says; return the seconds until then.
 
-    Returns in how many seconds. A mark made meanwhile may have mended it, so then the first step of the back-off is
-    waited, not a long one.
+    If the target was enqueued meanwhile, its cause may be gone: the retry then comes after the first step at most.
     """
     asked = error.after_s if isinstance(error, Retryable) else None
-    wait_s = asked if asked is not None else backoff(taken.attempts)
+    wait_s = asked if asked is not None else backoff(item.attempts)
     soon_s = min(wait_s, settings.RETRY_FIRST_S)
-    again = Case(When(marks=taken.marks, then=_in(wait_s)), default=_in(soon_s), output_field=DateTimeField())
-    _ours(taken).update(
-        due_at=again, leased_until=None, attempts=taken.attempts + 1, error=str(error)[:2000], updated_at=now()
+    again = Case(When(marks=item.marks, then=_in(wait_s)), default=_in(soon_s), output_field=DateTimeField())
+    _own_row(item).update(
+        due_at=again, leased_until=None, attempts=item.attempts + 1, error=str(error)[:2000], updated_at=database_now()
     )
     return wait_s
 
 
-def now() -> Expression:
-    """The database's time, to write and compare due times with in a query."""
-    held = clock.held()
+def database_now() -> Expression:
+    """Return the database's time as an expression for queries."""
+    held = clock.frozen_at()
     return Now() if held is None else Value(held, output_field=DateTimeField())
 
 
 def _in(seconds: float) -> ExpressionWrapper:
-    return ExpressionWrapper(now() + timedelta(seconds=seconds), output_field=DateTimeField())
+    return ExpressionWrapper(database_now() + timedelta(seconds=seconds), output_field=DateTimeField())
 
 
 def backoff(attempts: int) -> float:
-    """Seconds to wait after this many failures: doubling from `RETRY_FIRST_S` up to `RETRY_MAX_S`."""
+    """Return the seconds to wait after this many failures: doubling from `RETRY_FIRST_S` up to `RETRY_MAX_S`."""
     full = min(settings.RETRY_FIRST_S * 2.0 ** min(attempts, 30), float(settings.RETRY_MAX_S))
     return full * random.uniform(0.75, 1.0)  # noqa: S311 (spreads retries, guards nothing)
 
 
-def work(target: str, look: Callable[[str], datetime | None]) -> bool:
-    """Take the target and call `look(target)`, which returns when to look again; False if it was not ours.
+def process(target: str, reconcile: Callable[[str], datetime | None]) -> bool:
+    """Lease the target and call `reconcile(target)`, which returns when to run next; return False if it was not leased.
 
-    An exception is recorded on the row and ends here: the row, not the message, brings the retry.
+    An exception is recorded on the row and not raised: the row schedules the retry.
     """
-    taken = take(target)
-    if taken is None:
+    item = lease(target)
+    if item is None:
         return False
     with structlog.contextvars.bound_contextvars(target=target):
-        for _ in range(LOOKS_IN_A_ROW - 1):
-            if _look(taken, look):
+        for _ in range(MAX_CONSECUTIVE_RUNS - 1):
+            if _run(item, reconcile):
                 return True
-            if (again := take(target)) is None:
+            if (again := lease(target)) is None:
                 return True
-            taken = again
-        if not _look(taken, look):
+            item = again
+        if not _run(item, reconcile):
             wakeups.send([target])
     return True
 
 
-def _look(taken: Taken, look: Callable[[str], datetime | None]) -> bool:
-    """Look once; False if the target is due again at once."""
+def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None]) -> bool:
+    """Reconcile once; return False if the target is due again at once."""
     try:
-        with clock.corrected(taken.correction):
-            next_at = look(taken.target)
+        with clock.corrected(item.correction):
+            next_at = reconcile(item.target)
     except Retryable as error:
-        log.warning("due.retry", error=str(error), again_s=round(fail(taken, error), 3))
+        log.warning("due.retry", error=str(error), again_s=round(fail(item, error), 3))
     except Permanent as error:
-        log.warning("due.refused", error=str(error), again_s=round(fail(taken, error), 3))
+        log.warning("due.refused", error=str(error), again_s=round(fail(item, error), 3))
     except Exception as error:
-        log.exception("due.failed", again_s=round(fail(taken, error), 3))
+        log.exception("due.failed", again_s=round(fail(item, error), 3))
     else:
-        return finish(taken, next_at)
+        return finish(item, next_at)
     return True
 
 
 def sweep() -> int:
-    """Send a hint for what is due, longest due first, behind those of what people do now; returns how many."""
-    targets = list(waiting().order_by("due_at").values_list("target", flat=True)[:SWEEP_LIMIT])
+    """Wake workers for targets that are due, longest due first, behind those of what people do now; return how many."""
+    targets = list(overdue().order_by("due_at").values_list("target", flat=True)[:SWEEP_LIMIT])
     wakeups.send(targets, wakeups.LAST)
     return len(targets)
 
 
-def waiting() -> QuerySet[Due]:
-    """What is due, and nobody looks at."""
-    return Due.objects.filter(Q(leased_until=None) | Q(leased_until__lte=now()), due_at__lte=now())
+def overdue() -> QuerySet[WorkItem]:
+    """Return the targets that are due and not leased."""
+    return WorkItem.objects.filter(
+        Q(leased_until=None) | Q(leased_until__lte=database_now()), due_at__lte=database_now()
+    )
 
 
 def lag_s() -> float:
-    """For how many seconds the longest due target has been waiting; 0 if none is."""
-    lag = ExpressionWrapper(now() - F("due_at"), output_field=DurationField())
-    longest = waiting().order_by("due_at").values_list(lag, flat=True).first()
+    """Return for how many seconds the longest overdue target has been waiting; 0 if there is none."""
+    lag = ExpressionWrapper(database_now() - F("due_at"), output_field=DurationField())
+    longest = overdue().order_by("due_at").values_list(lag, flat=True).first()
     return longest.total_seconds() if longest else 0.0

@@ -1,28 +1,63 @@
-"""What workers look at. A target is text in the table and in messages; its form is known here only.
+"""The targets that workers reconcile, and their text form in the work queue and in messages.
 
-The text must stay: rows and messages of the release before are still there during an upgrade.
+The text is `<cluster>/<kind>` or `<cluster>/<kind>:<key>`. It must not change: rows and messages of the previous
+release are still there during an upgrade. A text without a cluster is of the environment's cluster.
 """
 
-from typing import NewType
+from typing import NamedTuple, NewType
 from uuid import UUID
+
+from portal.clusters import registry
 
 Target = NewType("Target", str)
 
-PLATFORM = Target("platform")
-INVENTORY = Target("inventory")
-ADOPTION = Target("adoption")
-LEASES = Target("leases")
+
+class Parsed(NamedTuple):
+    """The parts of a target. `cluster` is a slug; `key` is an id or a slug, "" for a target that is the only one of its
+    kind in a cluster.
+    """
+
+    cluster: str
+    kind: str
+    key: str
 
 
-def allocation(id_: UUID | str) -> Target:
-    return Target(f"allocation:{id_}")
+def platform(cluster: str) -> Target:
+    return Target(f"{cluster}/platform")
 
 
-def project(slug: str) -> Target:
-    return Target(f"project:{slug}")
+def inventory(cluster: str) -> Target:
+    return Target(f"{cluster}/inventory")
 
 
-def parse(target: str) -> tuple[str, str]:
-    """Return the kind of a target, and the id or slug after it ("" for a target that is the only one of its kind)."""
-    kind, _, key = target.partition(":")
-    return kind, key
+def adoption(cluster: str) -> Target:
+    return Target(f"{cluster}/adoption")
+
+
+def leases(cluster: str) -> Target:
+    return Target(f"{cluster}/leases")
+
+
+def allocation(cluster: str, id_: UUID | str) -> Target:
+    return Target(f"{cluster}/allocation:{id_}")
+
+
+def project(cluster: str, slug: str) -> Target:
+    return Target(f"{cluster}/project:{slug}")
+
+
+def platforms() -> list[Target]:
+    """Return the platform target of each cluster, for changes to departments, teams and people; one query."""
+    return [platform(cluster) for cluster in registry.slugs()]
+
+
+def of_cluster(cluster: str) -> str:
+    """Return the prefix that the text of all targets of a cluster has."""
+    return f"{cluster}/"
+
+
+def parse(target: str) -> Parsed:
+    """Return the parts of a target's text."""
+    cluster, _, what = target.rpartition("/")
+    kind, _, key = what.partition(":")
+    return Parsed(cluster or registry.own(), kind, key)

@@ -1,7 +1,7 @@
-"""Celery messages that say "this target may be due". Never an error: who loses one is found by the sweep.
+"""Best-effort Celery messages that wake a worker for a due target; the periodic sweep finds anything missed.
 
-They have a connection of their own, with timeouts of a request and without retries: Celery's own waits seconds for a
-broker that is gone and minutes for one that hangs, which is right for a worker and wrong for a person.
+They use a connection of their own, with the timeouts of a request and without retries: Celery's default waits seconds
+for a broker that is down and minutes for one that hangs, which suits a worker and not a person.
 """
 
 import time
@@ -27,7 +27,7 @@ _paused_until = 0.0
 
 
 def send(targets: Sequence[str], priority: int = FIRST) -> None:
-    """Hint at each target, unless the broker failed a moment ago."""
+    """Send a wake-up for each target, unless the broker failed a moment ago."""
     global _paused_until
     if not targets or time.monotonic() < _paused_until:
         return
@@ -39,7 +39,7 @@ def send(targets: Sequence[str], priority: int = FIRST) -> None:
                 )
     except (KombuError, RedisError, OSError) as error:
         _paused_until = time.monotonic() + PAUSE_S
-        log.warning("hint.unsent", error=str(error), targets=len(targets))
+        log.warning("wakeup.unsent", error=str(error), targets=len(targets))
 
 
 @cache

@@ -1,6 +1,4 @@
-"""Django's admin of the catalogue: what is observed is read-only, what people decide goes through the
-services.
-"""
+"""Django admin pages of the catalog: observed values are read-only, decisions are written by the services."""
 
 from django.contrib import admin
 from django.forms import ModelForm
@@ -9,12 +7,7 @@ from django.http import HttpRequest
 from portal.core.admin import ReadOnlyAdmin
 from quotas.catalog import services
 from quotas.catalog.forms import FlavorForm
-from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
-
-
-@admin.register(Cluster)
-class ClusterAdmin(ReadOnlyAdmin):
-    list_display = ("slug", "name")
+from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
 
 
 @admin.register(Flavor)

@@ -1,6 +1,6 @@
-"""Text as a literal of CEL: the one way by which any enters an expression. Pure.
+"""CEL string literals, by which all text enters an expression. Pure.
 
-A missing attribute would abort the whole allocation (Kubernetes resource.k8s.io/v1), so it is asked for first.
+A missing attribute would abort the whole allocation (Kubernetes resource.k8s.io/v1), so expressions test for it first.
 Source: CEL language definition, lexis.
 """
 
@@ -10,7 +10,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def text(value: str) -> str:
-    """A string literal of plain ASCII; ValueError for half a surrogate pair, which is no character."""
+    """Return a string literal of plain ASCII; raise ValueError for half a surrogate pair, which is no character."""
     return '"' + "".join(character if character in _PLAIN else _escaped(character) for character in value) + '"'
 
 
@@ -22,6 +22,6 @@ def _escaped(character: str) -> str:
 
 
 def equals(attribute: str, value: str) -> str:
-    """CEL that is true of devices of NVIDIA's driver whose attribute is that text."""
+    """Return CEL that is true for devices of NVIDIA's driver whose attribute has that text."""
     attributes = f'device.attributes["{DRA_DRIVER}"]'
     return f'"{attribute}" in {attributes} && {attributes}.{attribute} == {text(value)}'

@@ -1,4 +1,4 @@
-"""Which part of a card's memory the units of a claim's lease are. Pure.
+"""The fraction of GPU memory that the units of a claim's lease amount to. Pure.
 
 A unit of `gpu-portal.io/memory-slices` is one of the card's memory slices, of `gpu-portal.io/gpu-shares` one of the
 shares of a card, of a MIG profile's resource a device of that profile, and of any other resource a whole card.
@@ -20,8 +20,9 @@ from quotas.catalog.geometry import (
 
 @dataclass(frozen=True)
 class CardFact:
-    """A flavor's card: its product label and memory, its memory slices (0 where it is not cut on demand), and how many
-    shares it has."""
+    """A flavor's card: its product label and memory, its memory slices (0 without dynamic MIG), and its number of
+    shares.
+    """
 
     product: str
     memory_mib: int = 0
@@ -30,7 +31,7 @@ class CardFact:
 
 
 def card_part(units: Mapping[str, int], card: CardFact) -> Fraction:
-    """Cards' memory that ``units`` ({resource: amount}) are in all; 3/2 is a card and a half."""
+    """Return the memory of ``units`` ({resource: amount}) in cards; 3/2 is a card and a half."""
     return sum((amount * _of_unit(resource, card) for resource, amount in units.items()), Fraction(0))
 
 

@@ -1,4 +1,4 @@
-"""What operators decide about flavors and offerings that discovery found."""
+"""Decisions of operators about flavors and offerings that discovery found."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,14 @@ from quotas.catalog.models import Flavor, Offering
 
 
 def decide_flavor(user: User, row: Flavor, decided: Mapping[str, Any], lock: RowLock[Flavor] = unlocked) -> Flavor:
-    """Set what is decided of the flavor. Raises Forbidden, and what `services.configure_flavor` raises."""
+    """Change the flavor's settings. Raises Forbidden, and what `services.configure_flavor` raises."""
     access.require(user, "catalog.manage", None)
     with transaction.atomic():
         return services.configure_flavor(user.username, lock(row), decided)
 
 
 def hide_offering(user: User, row: Offering, *, hidden: bool, lock: RowLock[Offering] = unlocked) -> Offering:
-    """Take the offering out of the catalogue, or bring it back. Raises Forbidden."""
+    """Hide the offering from the catalog, or show it again. Raises Forbidden."""
     access.require(user, "catalog.manage", None)
     with transaction.atomic():
         return services.hide_offering(user.username, lock(row), hidden=hidden)

@@ -1,18 +1,18 @@
-"""What a node gives by NVIDIA's device plugin: counts of resource names.
+"""Reads what NVIDIA's device plugin offers on a node: counts of extended resources.
 
-The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with
-`renameByDefault`, the same with `.shared`; without it the label of replicas alone tells. In a virtual machine the card
-is a vGPU: memory of its own, and turns on a card that other machines use. Labels come from GPU feature discovery.
-Sources: NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
+The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with `renameByDefault`,
+the same with `.shared`; without it only the label of replicas tells. In a virtual machine the card is a vGPU: it has
+its own memory, and takes turns on a card that other machines use. Labels come from GPU feature discovery. Sources:
+NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from quotas.catalog.facts import NodeFact, Reading, Supply
 from quotas.catalog.geometry import Slices, card_slices, gpu_share, memory_part, profile_of_resource, profile_slices
 from quotas.catalog.mig_tables import geometry_of
+from quotas.catalog.types import NodeFact, Reading, Supply
 
 PREFIX = "nvidia.com/"
 SHARED = ".shared"
@@ -27,7 +27,7 @@ REPLICAS_LABEL = "nvidia.com/gpu.replicas"
 
 
 def read(node: NodeFact) -> Reading | None:
-    """Supplies of a node, or None when the device plugin publishes nothing there."""
+    """Return what the device plugin supplies on a node, or None if it publishes nothing there."""
     if node.labels.get(PRODUCT_LABEL, "").endswith(INVALID):
         return Reading("device-plugin", "plain", (), problems=(BROKEN,))
     names = sorted(name for name, amount in node.capacity.items() if amount > 0 and name.startswith(PREFIX))
@@ -46,8 +46,8 @@ def read(node: NodeFact) -> Reading | None:
 
 
 def _supply(name: str, node: NodeFact) -> Supply | None:
-    """The supply behind a resource name; None when it is no GPU (`nvidia.com/hostdev`), ValueError when it
-    is unclear.
+    """Return the supply of a resource name; None if it is no GPU (`nvidia.com/hostdev`). Raises ValueError if it is
+    unclear.
     """
     suffix = name.removeprefix(PREFIX)
     base = suffix.removesuffix(SHARED)
@@ -59,7 +59,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
     supply = Supply(
         pool=suffix,
         unit={name: 1},
-        draws={name: 1},
+        consumes={name: 1},
         kind="mig" if profile else "whole",
         profile=profile,
         isolation="none" if is_virtual else "hardware" if profile else "full",
@@ -91,8 +91,8 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
 
 
 def _profile(base: str, labels: Mapping[str, str]) -> str:
-    """MIG profile of a resource; by strategy `single` the resource is `gpu` and the product label names the
-    profile.
+    """Return the MIG profile of a resource; by strategy `single` the resource is `gpu` and the product label
+    names it.
     """
     if base.startswith("mig-"):
         return profile_of_resource(base.removeprefix("mig-"))
@@ -101,7 +101,7 @@ def _profile(base: str, labels: Mapping[str, str]) -> str:
 
 
 def _mig_slices(profile: str, labels: Mapping[str, str]) -> tuple[Slices, Slices]:
-    """What a profile takes, and what its card has."""
+    """Return the slices of a profile, and of its card."""
     product = labels.get(PRODUCT_LABEL, "")
     # By strategy `single` the memory label is the slice's own, and says nothing of the card.
     memory = 0 if "-MIG-" in product else _number(labels, "nvidia.com/gpu.memory")
@@ -109,7 +109,7 @@ def _mig_slices(profile: str, labels: Mapping[str, str]) -> tuple[Slices, Slices
 
 
 def _memory(base: str, profile: str, labels: Mapping[str, str]) -> int:
-    """MiB of one card or instance, as labelled, else by the product's table; 0 when neither says."""
+    """Return the MiB of one card or instance, as labelled, else by the product's table; 0 if neither has it."""
     labelled = _number(labels, f"{PREFIX}{base}.memory")
     known = geometry_of(labels.get(PRODUCT_LABEL, "")) if profile and not labelled else None
     return next((p.memory_mib for p in known.profiles if p.name == profile), 0) if known else labelled
@@ -130,7 +130,7 @@ def _number(labels: Mapping[str, str], label: str) -> int:
 
 
 def _strategy(supplies: list[Supply]) -> str:
-    """`plain`, or how cards are shared and by how many, because that decides what a slice is worth.
+    """Return `plain`, or how cards are shared and by how many, because that decides what a slice is worth.
 
     MIG is no strategy of its own: a changed MIG layout changes the pools of a flavor, not the flavor.
     """

@@ -1,9 +1,9 @@
-"""From nodes and ResourceSlices to flavors, pools and offerings. Nothing is typed in.
+"""Discovers flavors, pools and offerings from nodes and ResourceSlices; nothing is configured by hand. Pure.
 
-1. Each node is read by one path: DRA when the driver publishes slices for it, else the device plugin.
-2. Nodes with the same product, path and strategy are one flavor, named once and for good.
-3. Each kind of slice on a flavor is an offering and draws on a pool.
-4. What keeps a node from being offered is a problem, in a sentence that says what would help.
+1. Each node is read by one backend: DRA if the driver publishes slices for it, else the device plugin.
+2. Nodes with the same product, backend and strategy are one flavor, whose name never changes.
+3. Each kind of slice of a flavor is an offering, and takes units of a pool.
+4. A node that cannot be offered has a problem: a sentence that says why and what to do.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from quotas.catalog import deviceplugin, dra, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
-from quotas.catalog.facts import (
+from quotas.catalog.types import (
     ClassFact,
     DeviceFact,
     Discovered,
@@ -34,7 +34,7 @@ __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "Sli
 GPU_TAINT = "nvidia.com/gpu"
 # What may tell two flavors of one product apart: how cards are shared, which configuration of the device plugin a node
 # has, and the GPU operator's switch between the paths.
-TELLING_LABELS = (
+DISTINGUISHING_LABELS = (
     deviceplugin.SHARING_LABEL,
     "nvidia.com/device-plugin.config",
     "nvidia.com/gpu.deploy.device-plugin",
@@ -47,7 +47,7 @@ _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 
 
 @dataclass(frozen=True)
-class _Site:
+class _ReadNode:
     """A node with what was read there."""
 
     node: NodeFact
@@ -67,21 +67,21 @@ def discover(
     taken: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
 ) -> Discovered:
-    """The catalogue of one cluster.
+    """Return the catalog of one cluster.
 
-    `known` are the names its flavors have already, `taken` the names of flavors in other clusters. The
-    answer depends on the facts only, not on their order.
+    `known` are the names that its flavors have already, `taken` the names of flavors in other clusters. The result
+    depends on the facts only, not on their order.
     """
     pieces, extended = dra.by_node(slices), dra.extended_resources(classes)
     read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
-    groups: dict[Identity, list[_Site]] = defaultdict(list)
+    groups: dict[Identity, list[_ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:
             groups[site.identity].append(site)
     names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
     selectors = {key: _node_selector(key, group) for key, group in groups.items()}
-    twins = _twins(selectors, names)
+    twins = _ambiguous_selectors(selectors, names)
     flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins}
     found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
     return Discovered(
@@ -93,8 +93,8 @@ def discover(
     )
 
 
-def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _Site | None:
-    """One node as it is to be offered, or None when it has no GPU."""
+def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
+    """Return the node as it is to be offered, or None if it has no GPU."""
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
     if reading is None:
@@ -113,11 +113,11 @@ def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, st
             f"no GPU taint, so not offered: any pod could land here. "
             f"Run: kubectl taint nodes {node.name} {GPU_TAINT}=present:NoSchedule"
         )
-    return _Site(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
+    return _ReadNode(node, reading, tuple(problems), labelled and bool(_gpu_taints(node)) and bool(reading.supplies))
 
 
 def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
-    """What is published in another form than NVIDIA's driver's keeps its node from being offered, and no other."""
+    """Read a node's slices; a form other than NVIDIA's driver publishes becomes a problem of this node only."""
     try:
         return dra.read(node, slices, extended)
     except (LookupError, ValueError) as error:
@@ -126,7 +126,7 @@ def _read_slices(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[
 
 
 def _gpu_taints(node: NodeFact) -> tuple[str, ...]:
-    """Effects of the node's GPU taints that keep pods away."""
+    """Return the effects of the node's GPU taints that keep pods away."""
     return tuple(sorted({effect for key, _, effect in node.taints if key == GPU_TAINT and effect in _KEEPS_AWAY}))
 
 
@@ -134,28 +134,32 @@ def _is_usable(node: NodeFact) -> bool:
     return node.ready and not node.unschedulable
 
 
-def _memory(group: Sequence[_Site]) -> int:
-    """The least memory of the flavor's cards in MiB, as labelled; 0 when no label says."""
+def _memory(group: Sequence[_ReadNode]) -> int:
+    """Return the least memory of the flavor's cards in MiB, as labelled; 0 without a label."""
     labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
     return min(int(label) if label.isdecimal() else 0 for label in labels)
 
 
-def _node_selector(key: Identity, group: Sequence[_Site]) -> dict[str, str]:
-    """The product's label, and what else all nodes of the flavor have in common that would tell it from another.
+def _node_selector(key: Identity, group: Sequence[_ReadNode]) -> dict[str, str]:
+    """Return the labels that select the flavor's nodes: the product's, and those that distinguish it from other
+    flavors.
 
-    Whether there is another now does not matter: leases and holders carry the selector, so it must not change when
-    a second flavor of the product comes or goes.
+    They do not depend on which other flavors exist: leases and holders carry the selector, so it must not change when a
+    second flavor of the product comes or goes.
     """
     selector = {PRODUCT_LABEL: key.product}
-    for label in TELLING_LABELS if key.strategy in WHOLE_STRATEGIES else (*TELLING_LABELS, deviceplugin.REPLICAS_LABEL):
+    shared = () if key.strategy in WHOLE_STRATEGIES else (deviceplugin.REPLICAS_LABEL,)
+    for label in (*DISTINGUISHING_LABELS, *shared):
         values = {site.node.labels.get(label, "") for site in group} - {PAUSED}
         if len(values) == 1 and "" not in values:
             selector[label] = values.pop()
     return selector
 
 
-def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]) -> dict[Identity, str]:
-    """Flavors that would also select the nodes of an earlier one, each with the sentence that says so."""
+def _ambiguous_selectors(
+    selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
+) -> dict[Identity, str]:
+    """Return the flavors whose selector also matches nodes of an earlier one, each with a sentence that says so."""
     twins: dict[Identity, str] = {}
     ordered = sorted(selectors, key=lambda key: names[key])
     for place, key in enumerate(ordered):
@@ -163,25 +167,25 @@ def _twins(selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity
             if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
                 twins[key] = (
                     f"no label tells it from flavor {names[earlier]} ({earlier.path}), so not offered; "
-                    f"give both pools the label {_telling(key, earlier)}"
+                    f"give both pools the label {_distinguishing_label(key, earlier)}"
                 )
                 break
     return twins
 
 
-def _telling(left: Identity, right: Identity) -> str:
-    """The label that would tell two flavors apart, with its values."""
+def _distinguishing_label(left: Identity, right: Identity) -> str:
+    """Return the label that would distinguish two flavors, with its values."""
     if left.path != right.path:
         return "nvidia.com/gpu.deploy.device-plugin, true or false"
     return "nvidia.com/device-plugin.config, each its own"
 
 
 def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
-    """Whether a node may match both: no label has two values."""
+    """Return whether a node can match both selectors: no label has two values."""
     return all(left[label] == right[label] for label in left.keys() & right.keys())
 
 
-def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[str, str]) -> FoundFlavor:
+def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
     labels = group[0].node.labels
     major, minor = (
         labels.get("nvidia.com/gpu.compute.major", ""),
@@ -202,23 +206,23 @@ def _flavor(key: Identity, name: str, group: Sequence[_Site], selector: Mapping[
     )
 
 
-def _cards(site: _Site) -> Fraction:
-    """Cards of a node, counting those that are cut by what is cut from them."""
+def _cards(site: _ReadNode) -> Fraction:
+    """Return the number of a node's cards, counting a divided card by its parts."""
     if site.reading.geometry:
         return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
     return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
 
 
-def _supplies(group: Sequence[_Site]) -> dict[tuple[str, str, str], list[tuple[_Site, Supply]]]:
-    """Supplies of a flavor's nodes, by pool, kind and profile: each is an offering."""
-    found: dict[tuple[str, str, str], list[tuple[_Site, Supply]]] = defaultdict(list)
+def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
+    """Group the supplies of a flavor's nodes by pool, kind and profile: each group is an offering."""
+    found: dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]] = defaultdict(list)
     for site in group:
         for supply in site.reading.supplies:
             found[supply.pool, supply.kind, supply.profile].append((site, supply))
     return found
 
 
-def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
+def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
     parts = {
         supply.pool: Fraction(1) if site.reading.geometry else supply.card_part
@@ -232,8 +236,8 @@ def _pools(flavor: str, group: Sequence[_Site]) -> list[FoundPool]:
     return [FoundPool(f"{flavor}/{pool}", flavor, unit, totals[pool], parts[pool]) for pool, unit in units.items()]
 
 
-def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
-    """Units of each pool on a node, by what its supplies count: of a card that is cut, all profiles tell the same."""
+def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
+    """Return the units of each pool on a node; all profiles of a divided card report the same."""
     cut = site.reading.geometry
     units: dict[str, int] = {}
     for supply in site.reading.supplies:
@@ -242,14 +246,15 @@ def _units(site: _Site, count: Callable[[Supply], int]) -> dict[str, int]:
     return units
 
 
-def _offerings(flavor: str, group: Sequence[_Site]) -> list[FoundOffering]:
+def _offerings(flavor: str, group: Sequence[_ReadNode]) -> list[FoundOffering]:
     found = [_offering(flavor, [supply for _, supply in supplies]) for supplies in _supplies(group).values()]
-    return [*found, _own_claim(found)] if group[0].reading.path == "dra" else found
+    return [*found, _custom_claim_offering(found)] if group[0].reading.path == "dra" else found
 
 
-def _own_claim(offered: Sequence[FoundOffering]) -> FoundOffering:
-    """By DRA a person's own request too, for any of the flavor's devices. What it takes is counted claim by claim, so
-    it draws nothing here; its price is that of a whole GPU."""
+def _custom_claim_offering(offered: Sequence[FoundOffering]) -> FoundOffering:
+    """Return the offering of custom claims for a flavor by DRA. Each claim is counted by its own content, so a slice
+    consumes nothing here; the price is that of a whole GPU.
+    """
     main = min(offered, key=lambda offering: (offering.kind != "whole", -offering.gpu_share, offering.key))
     return FoundOffering(
         key=f"{main.flavor}/claim",
@@ -279,7 +284,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         kind=one.kind,
         profile=one.profile,
         isolation=one.isolation,
-        requests=one.draws,
+        requests=one.consumes,
         resource=one.resource,
         device_class=one.device_class,
         selectors=one.selectors,
@@ -293,11 +298,11 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
     )
 
 
-def _devices(flavor: str, group: Sequence[_Site]) -> list[FoundDevice]:
+def _devices(flavor: str, group: Sequence[_ReadNode]) -> list[FoundDevice]:
     return [replace(device, flavor=flavor) for site in group for device in site.reading.devices]
 
 
-def _found_node(site: _Site, flavor: FoundFlavor | None, twin: str) -> FoundNode:
+def _found_node(site: _ReadNode, flavor: FoundFlavor | None, twin: str) -> FoundNode:
     problems = (*site.problems, twin) if twin else site.problems
     return FoundNode(
         name=site.node.name,

@@ -1,15 +1,15 @@
-"""What a node gives by NVIDIA's DRA driver: named devices in ResourceSlices.
+"""Reads what NVIDIA's DRA driver offers on a node: named devices in ResourceSlices.
 
 Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
-MIG devices share them: whole cards and every profile then draw on one pool of compute and memory slices. MIG devices
+MIG devices share them: whole cards and every profile then use one pool of compute and memory slices. MIG devices
 without counters were made beforehand: each profile has a pool of its own. Cards that serve several claims
 (ConsumableShares) are counted in shares.
 
-Devices that are handed out as they are count as the extended resource of their DeviceClass, by which Jobs ask for them,
-else as a resource of the portal's own, which no Job may ask for.
+Devices that are allocated as they are count as the extended resource of their DeviceClass, by which Jobs request them,
+else as a resource of the portal's own, which no Job can request.
 
-Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go,
-partitions.go, consumable_shares.go); Kubernetes resource.k8s.io/v1, ResourcePool.
+Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go, partitions.go, consumable_shares.go);
+Kubernetes resource.k8s.io/v1, ResourcePool.
 """
 
 import re
@@ -19,7 +19,6 @@ from fractions import Fraction
 
 from quotas.catalog import published, resource_pools
 from quotas.catalog.cel import equals
-from quotas.catalog.facts import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,
@@ -32,6 +31,7 @@ from quotas.catalog.geometry import (
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 from quotas.catalog.quantities import count, mib
+from quotas.catalog.types import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 
 GPU_SHARES = "gpu-portal.io/gpu-shares"
 VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"
@@ -39,7 +39,7 @@ _PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
 
 
 def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
-    """The driver's slices, by node."""
+    """Return the driver's slices, by node."""
     nodes: dict[str, list[SliceFact]] = defaultdict(list)
     for piece in slices:
         if piece.driver == DRA_DRIVER and piece.node:
@@ -48,7 +48,9 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
 
 
 def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
-    """Resources by which pods get devices without a claim: {MIG profile, or "" for whole cards: resource}."""
+    """Return the resources by which pods get devices without a claim: {MIG profile, or "" for whole cards:
+    resource}.
+    """
     found: dict[str, str] = {}
     for one in classes:
         if one.name == WHOLE_GPU_CLASS and one.extended_resource.startswith(VENDOR):
@@ -61,9 +63,9 @@ def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
 
 
 def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
-    """All slices of a node; `extended` as of `extended_resources`.
+    """Return what the slices of a node supply; `extended` as returned by `extended_resources`.
 
-    A pool without all ResourceSlices of its newest generation gives none: a problem.
+    A pool that lacks ResourceSlices of its newest generation supplies nothing, and is a problem.
     """
     devices: list[DeviceFact] = []
     problems: list[str] = []
@@ -118,17 +120,17 @@ def _reading(
 
 
 def is_healthy(device: DeviceFact) -> bool:
-    """No taint of the device keeps new claims away."""
+    """Return whether no taint of the device keeps new claims away."""
     return not any(effect in {"NoSchedule", "NoExecute"} for _, _, effect in device.taints)
 
 
 def product_selector(product_name: str) -> str:
-    """CEL for one GPU model."""
+    """Return CEL for one GPU model."""
     return equals("productName", product_name)
 
 
 def profile_selector(profile: str) -> str:
-    """CEL for the MIG devices of one profile."""
+    """Return CEL for the MIG devices of one profile."""
     return equals("profile", profile)
 
 
@@ -136,7 +138,7 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
     return Supply(
         pool=pool,
         unit=unit,
-        draws=unit,
+        consumes=unit,
         kind="whole",
         profile="",
         isolation="full",
@@ -150,7 +152,7 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
 
 
 def _divided(cut: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
-    """Whole cards, where the driver announces them, and every profile: all from one pool."""
+    """Return whole cards, if the driver announces them, and every profile, all from one pool."""
     unit = {COMPUTE_SLICES: cut.compute, MEMORY_SLICES: cut.memory}
     whole = [_whole(cards, "slices", unit)] if cards else []
     healthy = len({_parent(part) for part in parts if is_healthy(part)})
@@ -164,7 +166,7 @@ def _profile(
     return Supply(
         pool="slices",
         unit=unit,
-        draws={COMPUTE_SLICES: one.compute, MEMORY_SLICES: one.size},
+        consumes={COMPUTE_SLICES: one.compute, MEMORY_SLICES: one.size},
         kind="mig",
         profile=one.name,
         isolation="hardware",
@@ -179,7 +181,7 @@ def _profile(
 
 
 def _card_memory(node: NodeFact) -> int:
-    """MiB of one card, as labelled; 0 when no label says."""
+    """Return the MiB of one card, as labelled; 0 without a label."""
     label = node.labels.get("nvidia.com/gpu.memory", "")
     return int(label) if label.isdecimal() else 0
 
@@ -187,7 +189,9 @@ def _card_memory(node: NodeFact) -> int:
 def _made_beforehand(
     product: str, parts: Sequence[DeviceFact], card_mib: int, extended: Mapping[str, str]
 ) -> list[Supply]:
-    """MIG devices that an administrator cut: they are handed out as they are, and each profile is counted by itself."""
+    """Return MIG devices that an administrator created: they are allocated as they are, and each profile is counted
+    apart.
+    """
     by_profile: dict[str, list[DeviceFact]] = defaultdict(list)
     for part in parts:
         by_profile[str(part.attributes["profile"])].append(part)
@@ -198,13 +202,14 @@ def _made_beforehand(
 
 
 def pool_of(profile: str) -> str:
-    """What follows the flavor in the key of the pool of devices that are handed out as they are."""
+    """Return what follows the flavor in the key of the pool of such devices."""
     return "mig-" + profile.replace("+", ".") if profile else "gpu"
 
 
 def resource_of(profile: str, extended: Mapping[str, str]) -> str:
-    """The resource by which devices are counted that are handed out as they are: that of their DeviceClass, else one of
-    the portal's own."""
+    """Return the resource by which such devices are counted: that of their DeviceClass, else one of the
+    portal's own.
+    """
     return extended.get(profile) or OWN + (pool_of(profile) if profile else "gpus")
 
 
@@ -212,7 +217,7 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib:
     return Supply(
         pool=pool_of(profile),
         unit={resource: 1},
-        draws={resource: 1},
+        consumes={resource: 1},
         kind="mig",
         profile=profile,
         isolation="hardware",
@@ -231,7 +236,7 @@ def _of_profile(device: DeviceFact, profile: str) -> tuple[str, ...]:
 
 
 def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:
-    """Cards that serve several claims at once, counted by the driver in whole shares."""
+    """Return cards that serve several claims at once, counted in shares."""
     counts = {count(card.capacity.get("shares", "0")) for card in cards}
     if len(counts) != 1 or 0 in counts:
         words = (
@@ -243,7 +248,7 @@ def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> 
     supply = Supply(
         pool="gpu-shares",
         unit={GPU_SHARES: 1},
-        draws={GPU_SHARES: 1},
+        consumes={GPU_SHARES: 1},
         kind="shared",
         profile="",
         isolation="none",
@@ -262,7 +267,7 @@ def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> 
 
 
 def _cards(node: str, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[FoundDevice]:
-    """The cards of a node. Where the driver announces parts only, a card is known by what it says of them."""
+    """Return the cards of a node. If the driver announces parts only, a card is known by its parts' attributes."""
     if cards:
         return _found(node, cards)
     first = {_parent(part): part for part in reversed(parts)}
@@ -292,10 +297,10 @@ def _memory(device: DeviceFact) -> int:
 
 
 def as_label(product_name: str) -> str:
-    """A product name the way GPU feature discovery writes it into a label."""
+    """Return a product name as GPU feature discovery writes it into a label."""
     return re.sub(r"[^A-Za-z0-9\-_. ]", "", product_name).strip().replace(" ", "-")
 
 
 def _by_name(device: DeviceFact) -> tuple[int, str]:
-    """gpu-2 before gpu-10."""
+    """Return the sort key of a device: gpu-2 before gpu-10."""
     return len(device.name), device.name

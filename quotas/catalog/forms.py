@@ -1,4 +1,4 @@
-"""The admin's form of a flavor: amounts as Kubernetes writes them, refusals beside their fields."""
+"""The admin's form of a flavor: quantities as Kubernetes writes them, errors beside their fields."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from quotas.catalog.models import Flavor
 
 
 class QuantityField(forms.CharField):
-    """An amount such as ``23500m`` or ``250Gi``, kept as a whole number; empty is None."""
+    """A quantity such as ``23500m`` or ``250Gi``, stored as an integer; empty is None."""
 
     def __init__(self, *, read: Callable[[str], int], write: Callable[[int], str], **kwargs: Any) -> None:
         super().__init__(required=False, **kwargs)

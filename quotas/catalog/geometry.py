@@ -1,8 +1,7 @@
-"""MIG geometry: what a profile's name says, and which part of a card it takes.
+"""MIG geometry: parses profile names, and computes the fraction of a card that a profile takes. Pure.
 
-A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an
-optional attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles";
-nvidia-smi mig -lgip.
+A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an optional
+attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles"; nvidia-smi mig -lgip.
 """
 
 import re
@@ -30,21 +29,23 @@ SEVEN_SLICES = Slices(7, 8)
 
 
 def card_slices(product: str) -> Slices:
-    """Slices of a card by its `nvidia.com/gpu.product` label; a product that no table lists has 7 and 8, as most."""
+    """Return the slices of a card by its `nvidia.com/gpu.product` label; 7 and 8 for an unknown product, as
+    most have.
+    """
     known = geometry_of(product)
     return Slices(known.compute, known.memory) if known else SEVEN_SLICES
 
 
 def compute_slices(profile: str) -> int:
-    """Compute slices in a profile's name; ValueError for a name that is no profile."""
+    """Return the compute slices in a profile's name; raise ValueError for a name that is no profile."""
     return int(_parsed(profile)["compute"])
 
 
 def profile_slices(product: str, profile: str, card_memory_mib: int = 0) -> Slices:
-    """What a profile takes of a card of that product: by its table, else by its name.
+    """Return the slices that a profile takes of a card of that product: by its table, else by its name.
 
     The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
-    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). ValueError for a name that is no profile.
+    tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). Raises ValueError for a name that is no profile.
     """
     known = geometry_of(product, card_memory_mib)
     for one in known.profiles if known else ():
@@ -57,28 +58,28 @@ def profile_slices(product: str, profile: str, card_memory_mib: int = 0) -> Slic
 
 
 def gpu_share(taken: Slices, card: Slices) -> Fraction:
-    """Part of a card's price for what is taken: the larger of its compute and memory parts.
+    """Return the part of a card's price for what is taken: the larger of its compute and memory parts.
 
-    That is what others are denied. On mixed layouts the parts of one card may sum to 15/14; who sums them
-    per card has to normalise.
+    That is what others cannot use. On mixed layouts the parts of one card may sum to 15/14, so a sum per card has to be
+    normalised.
     """
     return max(Fraction(taken.compute, card.compute), Fraction(taken.memory, card.memory))
 
 
 def memory_part(taken: Slices, card: Slices) -> Fraction:
-    """Part of a card's memory. Unlike prices, the parts of one card never sum to more than it."""
+    """Return the part of a card's memory. Unlike prices, the parts of one card never sum to more than it."""
     return Fraction(taken.memory, card.memory)
 
 
 def profile_part(product: str, profile: str, card_memory_mib: int = 0) -> Fraction:
-    """Part of a card's memory that a profile takes; ValueError for a name that is no profile."""
+    """Return the part of a card's memory that a profile takes; raise ValueError for a name that is no profile."""
     return memory_part(profile_slices(product, profile, card_memory_mib), card_slices(product))
 
 
 def profile_of_resource(suffix: str) -> str:
-    """Profile behind a device plugin's resource name, where `+` is written `.`: `1g.5gb.me` is `1g.5gb+me`.
+    """Return the profile of a device plugin's resource name, where `+` is written `.`: `1g.5gb.me` is `1g.5gb+me`.
 
-    ValueError for a name that is no profile. Source: NVIDIA k8s-device-plugin internal/rm/rm.go.
+    Raises ValueError for a name that is no profile. Source: NVIDIA k8s-device-plugin internal/rm/rm.go.
     """
     match = _RESOURCE_PROFILE.fullmatch(suffix)
     if not match:

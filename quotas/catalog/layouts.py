@@ -1,8 +1,8 @@
-"""How MIG instances share a card: what may stand beside what, what still fits, and what a placement costs others. Pure.
+"""Placement of MIG instances on a card: valid layouts, what still fits, and what a placement costs. Pure.
 
-A card's memory slices are numbered from 0. An instance takes some of them, beginning where its profile may begin; a set
-of instances is valid when no two take the same slice, no profile has more than its `most`, and at most one has the
-media engines. A card's occupation is a set of placements.
+A card's memory slices are numbered from 0. An instance takes some of them, starting where its profile may start; a set
+of instances is valid if no two take the same slice, no profile has more than its `most`, and at most one has the media
+engines. A card's occupation is a set of placements.
 
 Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuInstancePossiblePlacements.
 """
@@ -39,13 +39,13 @@ Occupied = Collection[Placement]
 
 @cache
 def placements(geometry: Geometry, profile: str) -> tuple[Placement, ...]:
-    """Where an instance may stand, in the order in which the scheduler tries: that of the published devices' names."""
+    """Return where an instance may be placed, in the scheduler's order: that of the published devices' names."""
     one = geometry.profile(profile)
     return tuple(Placement(one.name, start, one.size) for start in sorted(one.starts, key=str))
 
 
 def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Placement, ...]:
-    """Every placement of the profile that is free beside what is there."""
+    """Return every placement of the profile that is still free."""
     full = sum(other.profile == profile for other in occupied) >= geometry.profile(profile).most
     if full or _media_taken(geometry, occupied, profile):
         return ()
@@ -53,19 +53,21 @@ def fitting(geometry: Geometry, occupied: Occupied, profile: str) -> tuple[Place
 
 
 def _media_taken(geometry: Geometry, occupied: Occupied, profile: str) -> str:
-    """The instance that has the media engines which the profile wants, or nothing."""
+    """Return the instance that has the media engines which the profile needs, or nothing."""
     if not geometry.profile(profile).has_media:
         return ""
     return next((other.profile for other in occupied if geometry.profile(other.profile).has_media), "")
 
 
 def first_fit(geometry: Geometry, occupied: Occupied, profile: str) -> Placement | None:
-    """The scheduler's choice on this card: the first published placement that is free."""
+    """Return the scheduler's choice on this card: the first published placement that is free."""
     return next(iter(fitting(geometry, occupied, profile)), None)
 
 
 def room(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
-    """How many more of each profile fit, of that one alone. Placements of one profile never overlap each other."""
+    """Return how many more of each profile fit, each counted alone. Placements of one profile never overlap
+    each other.
+    """
     there = Counter(p.profile for p in occupied)
     return {
         one.name: min(len(fitting(geometry, occupied, one.name)), one.most - there[one.name])
@@ -74,27 +76,27 @@ def room(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
 
 
 def blocks(geometry: Geometry, occupied: Occupied, placement: Placement) -> dict[str, int]:
-    """How many fewer of each profile fit once the placement is taken."""
+    """Return how many fewer of each profile fit after the placement."""
     before, after = room(geometry, occupied), room(geometry, [*occupied, placement])
     return {name: before[name] - after[name] for name in before}
 
 
 def loss(geometry: Geometry, occupied: Occupied, placement: Placement) -> tuple[int, ...]:
-    """What a placement costs, the largest profile first: the smaller, the better it packs."""
+    """Return what a placement costs, the largest profile first: the smaller, the better it packs."""
     fewer = blocks(geometry, occupied, placement)
     return tuple(fewer[one.name] for one in _largest_first(geometry))
 
 
 def best_placement(geometry: Geometry, occupied: Occupied, profile: str) -> Placement | None:
-    """Where one more instance costs the least of what else could stand, for layouts that somebody lays out by hand."""
+    """Return the placement of one more instance that costs least, for layouts planned by hand."""
     choices = fitting(geometry, occupied, profile)
     return min(choices, key=lambda p: (loss(geometry, occupied, p), -p.start), default=None)
 
 
 def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -> Key | None:
-    """The card on which one more instance costs the least, given that the scheduler chooses the place on it.
+    """Return the card on which one more instance costs least, given that the scheduler chooses the placement on it.
 
-    Cards with equal losses: the fuller one, then the first by name. None when it fits nowhere.
+    Cards with equal losses: the fuller one, then the first by name. None if it fits nowhere.
     """
     costs = [
         (*cost, key)
@@ -108,9 +110,10 @@ def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -
 def _cost_of_next(
     geometry: Geometry, occupied: frozenset[Placement], profile: str
 ) -> tuple[tuple[int, ...], int] | None:
-    """What the scheduler's next placement on such a card costs, then minus the card's fullness; None when it is full.
+    """Return what the scheduler's next placement on such a card costs, then minus the card's fullness; None if it is
+    full.
 
-    Remembered, since a fleet has many cards and few ways in which they are cut.
+    Cached, since a fleet has many cards and few states that they are in.
     """
     place = first_fit(geometry, occupied, profile)
     return (loss(geometry, occupied, place), -sum(p.size for p in occupied)) if place else None
@@ -118,7 +121,7 @@ def _cost_of_next(
 
 @cache
 def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
-    """Every valid layout of a card as {profile: instances}, each multiset once; the empty one is not among them."""
+    """Return every valid layout of a card as {profile: instances}, each multiset once, without the empty one."""
     seen: set[tuple[int, ...]] = set()
     names = [one.name for one in geometry.profiles]
     options = [placements(geometry, name) for name in names]
@@ -143,15 +146,15 @@ def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
 
 
 def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
-    """The layouts to which nothing can be added, however they are placed."""
+    """Return the layouts to which nothing can be added, however they are placed."""
     every = [Counter(layout) for layout in layouts(geometry)]
     return tuple(dict(layout) for layout in every if not any(layout < other for other in every))
 
 
 def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement | None]:
-    """Card and placement behind a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole card has no placement.
+    """Return card and placement of a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole card has no placement.
 
-    Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/mig.go, canonical names. ValueError for a name of another form.
+    Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/mig.go, canonical names. Raises ValueError for another form.
     """
     card, mig, rest = name.partition("-mig-")
     if not mig:
@@ -164,9 +167,9 @@ def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement |
 
 
 def known_placement(geometry: Geometry, device: str) -> Placement | None:
-    """Of a DRA device; None for the whole card, and for one that the geometry does not know: it may take all of it.
+    """Return the placement of a DRA device; None for the whole card, and for one that the geometry does not know.
 
-    While a driver is upgraded node by node, some publish profiles that the others do not.
+    While a driver is upgraded node by node, some publish profiles that the others do not; these may take all of a card.
     """
     try:
         return placement_of_device(geometry, device)[1]
@@ -175,12 +178,12 @@ def known_placement(geometry: Geometry, device: str) -> Placement | None:
 
 
 def device_label(profile: str) -> str:
-    """A profile in a device's name: dots go and `+` becomes a hyphen, since it is a DNS label."""
+    """Return a profile as in a device's name: without dots, and with `+` as a hyphen, since it is a DNS label."""
     return profile.replace(".", "").replace("+", "-")
 
 
 def label_of_device(name: str) -> str:
-    """The profile as a DRA device's name has it; "" of the whole card, and of a name of another form."""
+    """Return the profile as a DRA device's name has it; "" for the whole card, and for a name of another form."""
     parts = name.partition("-mig-")[2].rsplit("-", 2)
     return parts[0] if len(parts) == 3 else ""
 

@@ -1,6 +1,6 @@
-"""What each MIG card can be cut into: profiles with sizes, engines and placements, as data with its source.
+"""MIG profiles of each card with sizes, engines and placements, as data with its source.
 
-A card has compute slices and memory slices. A profile takes some of both, and may begin at certain memory slices.
+A card has compute slices and memory slices. A profile takes some of both, and may start at certain memory slices.
 Memory is in MiB: NVML counts in eighths of a GiB, which `nvidia-smi mig -lgip` prints with two places (19.62 GiB is
 20096 MiB).
 
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Profile:
-    """A GPU instance profile: it may begin at the memory slices `starts` and takes `size` of them.
+    """A GPU instance profile: it may start at the memory slices `starts` and takes `size` of them.
 
-    `gi_id` is NVML's id; at most `most` fit a card. Engines are counts, None where no source tells them.
+    `gi_id` is NVML's id; at most `most` fit a card. Engines are counts, None without a source.
     """
 
     name: str
@@ -48,7 +48,9 @@ class Profile:
 
 @dataclass(frozen=True)
 class Geometry:
-    """One product. `estimated` names the profiles with a number scaled from the others, since no source has it."""
+    """The geometry of one product. `estimated` names the profiles with a number scaled from the others, without a
+    source.
+    """
 
     name: str
     compute: int
@@ -58,7 +60,7 @@ class Geometry:
     estimated: tuple[str, ...] = ()
 
     def profile(self, name: str) -> Profile:
-        """The profile of that name; KeyError names the card and what it has."""
+        """Return the profile of that name; a KeyError names the card and its profiles."""
         for candidate in self.profiles:
             if candidate.name == name:
                 return candidate
@@ -257,7 +259,7 @@ _MEMORY = re.compile(r"(\d+)GB")
 
 
 def geometry_of(product: str, memory_mib: int = 0) -> Geometry | None:
-    """The table of a product, given as its label (`NVIDIA-H100-80GB-HBM3`) or its productName; None without one.
+    """Return the table of a product, given as its label (`NVIDIA-H100-80GB-HBM3`) or its productName; None without one.
 
     Between two sizes of one model the memory in the name decides, else `memory_mib`, the card's.
     """

@@ -1,6 +1,6 @@
-"""What GPUs there are: clusters, flavors, pools and offerings, and the nodes and devices behind them.
+"""The catalog: flavors, pools and offerings, and the nodes and devices behind them.
 
-All but what operators decide (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes it from what
+Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes what
 `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
 """
 
@@ -11,12 +11,13 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
+from portal.clusters.models import Cluster
 from quotas.catalog import shortnames
 from quotas.catalog.node_shares import NodeShare, per_slice
 
 
 class Path(models.TextChoices):
-    """How a slice reaches a pod. One flavor has one path, and a node never has both."""
+    """The backend by which a slice reaches a pod. A flavor has one, and so has a node."""
 
     DRA = "dra", "DRA"
     DEVICE_PLUGIN = "device-plugin", "device plugin"
@@ -30,9 +31,7 @@ class Kind(models.TextChoices):
 
 
 class Isolation(models.TextChoices):
-    """What stands between two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and
-    faults).
-    """
+    """What separates two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and faults)."""
 
     FULL = "full", "a card of its own"
     HARDWARE = "hardware", "isolated in hardware"
@@ -40,23 +39,12 @@ class Isolation(models.TextChoices):
 
 
 class Sharing(models.TextChoices):
-    """How several slices come to be on one card; none of it is isolation."""
+    """How several slices use one card; none of it isolates them."""
 
     TIME_SLICING = "time-slicing", "time-slicing"
     MPS = "mps", "MPS"
     CONSUMABLE_SHARES = "consumable-shares", "consumable shares"
     VGPU = "vgpu", "vGPU"
-
-
-class Cluster(models.Model):
-    slug = models.SlugField(max_length=50, unique=True)
-    name = models.CharField(max_length=100)
-
-    class Meta:
-        ordering = ("slug",)
-
-    def __str__(self) -> str:
-        return self.slug
 
 
 class Flavor(models.Model):
@@ -80,8 +68,8 @@ class Flavor(models.Model):
         "memory_mib_per_gpu",
     )
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors")
-    name = models.CharField(max_length=shortnames.LONGEST, unique=True, validators=[RegexValidator(shortnames.NAME)])
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="flavors", db_index=False)
+    name = models.CharField(max_length=shortnames.MAX_LENGTH, unique=True, validators=[RegexValidator(shortnames.NAME)])
     product = models.CharField(max_length=63, help_text="value of the node label nvidia.com/gpu.product")
     path = models.CharField(max_length=13, choices=Path)
     strategy = models.CharField(max_length=63)
@@ -141,10 +129,10 @@ class Flavor(models.Model):
 
 
 class Pool(models.Model):
-    """Countable capacity of a flavor.
+    """The countable capacity of a flavor.
 
-    One unit is a whole GPU for `<flavor>/slices`, else one of the device plugin's resource. `resources` is
-    what one unit amounts to: {resource name: integer}.
+    One unit is a whole GPU for `<flavor>/slices`, else one of the device plugin's resource. `resources` is what one
+    unit amounts to: {resource name: integer}.
     """
 
     key = models.CharField(max_length=127, unique=True)
@@ -159,11 +147,11 @@ class Pool(models.Model):
 
 
 class PoolUse(models.Model):
-    """What was last seen of a pool, in its units.
+    """The last observed use of a pool, in its units.
 
-    `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part
-    of it used by pods and claims that nobody allocated. `blocked` units are free and cannot have their share of their
-    node's CPU, memory or pods, since pods that are not the portal's ask for it.
+    `total` counts healthy devices on nodes that are ready, schedulable and tainted; `foreign` is the part of it used by
+    pods and claims without an allocation. `blocked` units are free and cannot have their share of their node's CPU,
+    memory or pods, since pods outside the portal request it.
     """
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="use")
@@ -255,7 +243,7 @@ class Node(models.Model):
     help. `blocked_gpus`, rounded up, cannot have their share of its CPU, memory or pods.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes", db_index=False)
     name = models.CharField(max_length=253)
     flavor = models.ForeignKey(Flavor, null=True, blank=True, on_delete=models.PROTECT, related_name="nodes")
     ready = models.BooleanField(help_text="ready and schedulable")
@@ -276,7 +264,9 @@ class Node(models.Model):
 
 
 class Device(models.Model):
-    """A card, or a part made beforehand, that Kubernetes names; so by DRA only: a device plugin publishes a count."""
+    """A device that Kubernetes names: a card, or a MIG device made beforehand. By DRA only; a device plugin publishes
+    counts.
+    """
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
     name = models.CharField(max_length=63)

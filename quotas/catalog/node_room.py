@@ -1,9 +1,9 @@
-"""How many cards of a node can have their share of its CPU, memory and pods beside what others use there. Pure.
+"""How many cards of a node can have their share of its CPU, memory and pods beside other use. Pure.
 
-1. What pods ask that are not the portal's comes out of the room that is left to the system (``node_shares``) first.
-   What they ask beyond it is missing from the slices' shares.
-2. So a node has a share for so many cards, or for a part of one: the least over CPU, memory and pods.
-3. Cards that others have need none. Of the rest those that are too many are blocked, whoever has the others.
+1. What foreign pods request first uses the part of the node that is reserved for the system (``node_shares``). The rest
+   is missing from the slices' shares.
+2. So the node has a share for so many cards, or for a part of one: the least over CPU, memory and pods.
+3. Cards in foreign use need none. Of the rest, those that are too many are blocked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,10 @@ MIB_PER_GIB = 1024
 
 @dataclass(frozen=True)
 class NodeUse:
-    """What is on a node. ``foreign`` is what pods ask that are not the portal's, ``beyond`` what the portal's own ask
+    """The use of a node. ``foreign`` is what pods outside the portal request, ``beyond`` what the portal's own request
     beyond the shares of what they hold; ``foreign_units`` and ``own_units`` are the units of each pool that they
-    have, where a part of a card that is cut on demand is that part of a unit."""
+    have, where a part of a divided card is that part of a unit.
+    """
 
     foreign: NodeShare = field(default_factory=NodeShare)
     beyond: NodeShare = field(default_factory=NodeShare)
@@ -30,21 +31,22 @@ class NodeUse:
 
 @dataclass(frozen=True)
 class Supplied:
-    """What a node gives pods, and how many healthy units of each pool it has; ``parts`` is what a unit is of a card."""
+    """What a node gives pods, and its healthy units of each pool; ``parts`` is what a unit is of a card."""
 
     gives: NodeShare
     units: Mapping[str, int]
     parts: Mapping[str, Fraction]
 
     def cards(self, units: Mapping[str, Fraction] | Mapping[str, int]) -> Fraction:
-        """Cards that so many units of each pool amount to."""
+        """Return the number of cards that so many units of each pool amount to."""
         return sum((count * self.parts[pool] for pool, count in units.items() if pool in self.parts), Fraction(0))
 
 
 @dataclass(frozen=True)
 class Room:
-    """``blocked`` cards cannot have their share; of each pool so many free units cannot, where there are any.
-    ``problem`` says so to operators."""
+    """The result for a node: ``blocked`` cards, and of each pool so many free units, cannot have their share.
+    ``problem`` is the sentence for operators.
+    """
 
     blocked: Fraction = Fraction(0)
     blocked_units: Mapping[str, int] = field(default_factory=dict)
@@ -52,16 +54,18 @@ class Room:
 
 
 def promised(card: NodeShare, parts: Iterable[Fraction], *, holders: int) -> NodeShare:
-    """The most that goes with a card, whichever slices are cut from it: of pods that is less than an even part of the
-    node where the slices have as many as a slice can have."""
+    """Return the most that goes with a card, whichever slices it is divided into; fewer pods than an even part of the
+    node if its slices have as many as a slice can have.
+    """
     pods = [ceil((per_slice(card, part, holders=holders).pods + holders) / part) for part in parts]
     return NodeShare(card.cpu_millicores, card.memory_mib, min(card.pods, max(pods, default=card.pods)))
 
 
 def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Room:
-    """What of the node is blocked, when ``card`` goes with each card. Nothing where nobody knows what the node gives.
+    """Return what of the node is blocked, if ``card`` goes with each card; nothing if the node's capacity is unknown.
 
-    With others in it or not, as many cards are blocked: so this holds, too, while slices come and go.
+    The number of blocked cards does not depend on whether they are in use, so it stays the same while slices come and
+    go.
     """
     if not card or not supplied.gives:
         return Room()
@@ -91,7 +95,7 @@ def _amounts(share: NodeShare) -> dict[str, int]:
 
 
 def _left(gives: NodeShare, use: NodeUse) -> dict[str, Fraction]:
-    """What is left of the node for shares, by resource."""
+    """Return what is left of the node for shares, by resource."""
     room, beyond, foreign = beside_system(gives), use.beyond, use.foreign
     return {
         "CPU": _least(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - beyond.cpu_millicores,

@@ -1,9 +1,9 @@
-"""How much CPU, memory and how many pods of its node go with a slice, so that no slice can starve another. Pure.
+"""The CPU, memory and pods of its node that go with a slice, so that no slice can starve another. Pure.
 
-1. Of what a node can give pods (``status.allocatable``) some is left to the system: the daemons that run on every node.
+1. A part of what a node can give pods (``status.allocatable``) is reserved for the system: the daemons of every node.
 2. The rest is divided evenly by its cards; a flavor's card has the least that any of the flavor's nodes gives.
-3. A slice has the part of a card that it has of the card's memory. Parts of one card never exceed it, whatever is cut
-   from it, so what goes with all slices of a node never exceeds the node.
+3. A slice has the part of that which it has of the card's memory. Parts of one card never exceed it, so what goes with
+   all slices of a node never exceeds the node.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ SYSTEM_PART = Fraction(1, 50)
 
 @dataclass(frozen=True)
 class NodeShare:
-    """CPU in millicores, memory in MiB, and pods; all 0 where no node has told what it has."""
+    """CPU in millicores, memory in MiB, and pods; all 0 if no node has reported its capacity."""
 
     cpu_millicores: int = 0
     memory_mib: int = 0
@@ -28,7 +28,7 @@ class NodeShare:
         return self.cpu_millicores > 0 and self.memory_mib > 0
 
     def part(self, part: Fraction) -> "NodeShare":
-        """That part of each, rounded down."""
+        """Return that part of each, rounded down."""
         return NodeShare(int(self.cpu_millicores * part), int(self.memory_mib * part), int(self.pods * part))
 
     def times(self, count: int) -> "NodeShare":
@@ -36,7 +36,7 @@ class NodeShare:
 
     @property
     def amounts(self) -> dict[str, str]:
-        """CPU and memory as Kubernetes writes them."""
+        """Return CPU and memory as Kubernetes writes them."""
         return {"cpu": f"{self.cpu_millicores}m", "memory": f"{self.memory_mib}Mi"}
 
     def at_most(self, other: "NodeShare") -> "NodeShare":
@@ -47,11 +47,11 @@ class NodeShare:
         )
 
 
-LEAST = NodeShare(100, 256, 1)
+MIN_SHARE = NodeShare(100, 256, 1)
 
 
 def beside_system(allocatable: NodeShare) -> NodeShare:
-    """What a node has left for slices."""
+    """Return what a node has left for slices."""
     system = allocatable.part(SYSTEM_PART)
     return NodeShare(
         max(0, allocatable.cpu_millicores - max(system.cpu_millicores, SYSTEM_CPU_MILLICORES)),
@@ -61,7 +61,7 @@ def beside_system(allocatable: NodeShare) -> NodeShare:
 
 
 def per_card(nodes: Iterable[tuple[NodeShare, Fraction]]) -> NodeShare:
-    """What a card has of its node: the least over ``nodes``, each with what it can give pods and its cards."""
+    """Return what goes with a card: the least over ``nodes``, each with what it can give pods and its cards."""
     shares = [beside_system(allocatable).part(1 / cards) for allocatable, cards in nodes if allocatable and cards]
     least = shares[0] if shares else NodeShare()
     for share in shares[1:]:
@@ -70,7 +70,8 @@ def per_card(nodes: Iterable[tuple[NodeShare, Fraction]]) -> NodeShare:
 
 
 def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
-    """What goes with a slice that is ``part`` of a card; ``holders`` pods of the portal's own run beside its pods.
+    """Return what goes with a slice that is ``part`` of a card; ``holders`` pods of the portal's own run beside its
+    pods.
 
     At least one pod, else nothing could use it; at most PODS_PER_SLICE.
     """
@@ -81,13 +82,14 @@ def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
 
 
 def of_claim(card: NodeShare, part: Fraction) -> NodeShare:
-    """What goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds it.
+    """Return what goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds
+    it.
 
-    At least one pod, and at most PODS_PER_SLICE for each card. A claim for nothing but admin access has no part of
-    any card: its pods have LEAST.
+    At least one pod, and at most PODS_PER_SLICE for each card. A claim with admin access only takes no part of any
+    card: its pods have MIN_SHARE.
     """
     if not card:
         return NodeShare(pods=PODS_PER_SLICE)
     share = card.part(part)
     pods = min(PODS_PER_SLICE * max(1, int(part)), max(1, share.pods - 1))
-    return NodeShare(share.cpu_millicores, share.memory_mib, pods) or LEAST
+    return NodeShare(share.cpu_millicores, share.memory_mib, pods) or MIN_SHARE

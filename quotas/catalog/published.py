@@ -1,8 +1,7 @@
-"""The geometry of a card as its DRA driver publishes it: every profile at every placement is a device.
+"""Computes the geometry of a card from what its DRA driver publishes: a device for every profile and placement. Pure.
 
-Which memory slices a device takes stands in its counters (`memory-slice-<n>`); its name ends in profile id and
-placement. So a product that no table lists is known as well. Source: dra-driver-nvidia-gpu
-cmd/gpu-kubelet-plugin/partitions.go.
+The memory slices of a device are among its counters (`memory-slice-<n>`); its name ends in profile id and placement. So
+products without a table are supported too. Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/partitions.go.
 """
 
 import re
@@ -11,22 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from quotas.catalog.facts import DeviceFact
 from quotas.catalog.geometry import compute_slices
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.quantities import mib
+from quotas.catalog.types import DeviceFact
 
 _MEMORY_SLICE = re.compile(r"memory-slice-(\d+)")
 
 
 def memory_slices(device: DeviceFact) -> tuple[int, ...]:
-    """The memory slices of its card that a device takes, in order; none for one that shares no counters."""
+    """Return the memory slices of its card that a device takes, in order; none for one without shared counters."""
     names = (name for counters in device.counters.values() for name in counters)
     return tuple(sorted(int(match[1]) for name in names if (match := _MEMORY_SLICE.fullmatch(name))))
 
 
 def geometry(product: str, devices: Iterable[DeviceFact]) -> Geometry | None:
-    """What one card can be cut into, from the devices that are published of it; None when it cannot be."""
+    """Return what one card can be divided into, from the devices published of it; None if it cannot be divided."""
     places: dict[str, list[tuple[int, ...]]] = defaultdict(list)
     sample: dict[str, DeviceFact] = {}
     most_memory = 0
@@ -63,7 +62,7 @@ def _by_size(profile: Profile) -> tuple[int, int, str]:
 
 
 def document(found: Geometry | None) -> dict[str, Any]:
-    """A geometry as JSON, for the catalogue; empty for none."""
+    """Return a geometry as JSON, for the catalog; empty for none."""
     if found is None:
         return {}
     fields = ("name", "gi_id", "compute", "memory_mib", "multiprocessors", "starts", "size", "most")
@@ -72,7 +71,7 @@ def document(found: Geometry | None) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Geometry | None:
-    """The geometry behind `document`."""
+    """Return the geometry of a JSON document."""
     if not document:
         return None
     profiles = tuple(Profile(**{**p, "starts": tuple(p["starts"])}) for p in document["profiles"])

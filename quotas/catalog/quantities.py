@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: ``40Gi``, ``500m``, ``1e3``, ``1k``. Exact.
+"""Parses and formats quantities of Kubernetes: ``40Gi``, ``500m``, ``1e3``, ``1k``. Exact.
 
 Source: k8s.io/apimachinery pkg/api/resource, quantity.go (the grammar in the comment of type Quantity).
 """
@@ -10,15 +10,15 @@ from fractions import Fraction
 _AMOUNT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})", re.ASCII)
 _BINARY = {f"{letter}i": Fraction(2) ** (10 * n) for n, letter in enumerate("KMGTPE", start=1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-LONGEST = 40
+MAX_LENGTH = 40
 
 
 @functools.lru_cache(4096)
 def value(text: str) -> Fraction:
-    """The amount as a number; ValueError for what Kubernetes would not read."""
-    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    """Return the quantity as a number; raise ValueError for what Kubernetes would not read."""
+    match = _AMOUNT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is no amount such as 1, 500m or 40Gi")
+        raise ValueError(f"{text[:MAX_LENGTH]!r} is no amount such as 1, 500m or 40Gi")
     number, suffix = Fraction(match[1]), match[2]
     if suffix in _BINARY:
         return number * _BINARY[suffix]
@@ -30,23 +30,23 @@ def value(text: str) -> Fraction:
 
 
 def mib(text: str) -> int:
-    """Whole MiB, rounded down; ValueError for what is no amount."""
+    """Return whole MiB, rounded down; raise ValueError for what is no quantity."""
     return int(value(text) / 2**20)
 
 
 def millicores(text: str) -> int:
-    """Thousandths of a CPU, rounded down; ValueError for what is no amount."""
+    """Return thousandths of a CPU, rounded down; raise ValueError for what is no quantity."""
     return int(value(text) * 1000)
 
 
 def cpu_text(millicores: int) -> str:
-    """``23``, or ``23500m`` where it is no whole number."""
+    """Return ``23``, or ``23500m`` for what is no whole number."""
     cpus, rest = divmod(millicores, 1000)
     return f"{millicores}m" if rest else str(cpus)
 
 
 def memory_text(mib: int) -> str:
-    """In the largest unit that gives a whole number: ``250Gi``, ``30000Mi``."""
+    """Return memory in the largest unit that gives a whole number: ``250Gi``, ``30000Mi``."""
     for unit, size in (("Ti", 2**20), ("Gi", 2**10)):
         if mib and mib % size == 0:
             return f"{mib // size}{unit}"
@@ -54,7 +54,7 @@ def memory_text(mib: int) -> str:
 
 
 def count(text: str) -> int:
-    """A whole number; ValueError for what is none."""
+    """Return a whole number; raise ValueError for what is none."""
     found = value(text)
     if found.denominator != 1:
         raise ValueError(f"{text!r} is no whole number")

@@ -8,8 +8,9 @@ SliceT = TypeVar("SliceT")
 
 
 def newest(slices: Iterable[SliceT], identity: Callable[[SliceT], tuple[str, int]]) -> dict[str, list[SliceT]]:
-    """The ResourceSlices of each pool's newest generation, by pool, in the order of names; ``identity`` returns a
-    slice's pool and generation."""
+    """Return the ResourceSlices of each pool's newest generation, by pool, in the order of names; ``identity`` returns
+    a slice's pool and generation.
+    """
     pools: dict[str, list[SliceT]] = defaultdict(list)
     for one in slices:
         pools[identity(one)[0]].append(one)

@@ -1,4 +1,4 @@
-"""What there is to ask for."""
+"""Reads the catalog."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,16 +6,16 @@ from types import MappingProxyType
 from django.db.models import QuerySet
 
 from quotas.catalog import node_room
-from quotas.catalog.facts import Discovered, Identity
-from quotas.catalog.models import Cluster, Flavor, Kind, Offering, Path, Pool
+from quotas.catalog.models import Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.types import Discovered, Identity
 
 
-def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
-    """Names for `discovery.discover`: of this cluster's flavors, and those taken by other clusters."""
+def known_names(cluster: str) -> tuple[dict[Identity, str], frozenset[str]]:
+    """Return the names for `discovery.discover`: of this cluster's flavors, and those taken by other clusters."""
     known, taken = {}, set()
     for flavor in Flavor.objects.all():
-        if flavor.cluster_id == cluster.pk:
+        if flavor.cluster_id == cluster:
             known[Identity(flavor.product, flavor.path, flavor.strategy)] = flavor.name
         else:
             taken.add(flavor.name)
@@ -23,21 +23,21 @@ def known_names(cluster: Cluster) -> tuple[dict[Identity, str], frozenset[str]]:
 
 
 def offerings() -> QuerySet[Offering]:
-    """All offerings of accepted flavors that are not hidden, with cluster, flavor, pool and its use."""
+    """Return all offerings of accepted flavors that are not hidden, with cluster, flavor, pool and its use."""
     shown = Offering.objects.filter(hidden=False, flavor__hidden=False, flavor__accepted=True)
     return shown.select_related("flavor__cluster", "pool__use")
 
 
 def units(pool: Pool) -> int:
-    """Units on healthy devices, without those used by pods and claims that nobody allocated, and without free ones
-    that cannot have their share of their node."""
+    """Return the units on healthy devices, without foreign use, and without free units that cannot have their share of
+    their node.
+    """
     use = getattr(pool, "use", None)
     return max(0, use.total - use.foreign - use.blocked) if use else 0
 
 
-def per_card(cluster: Cluster, found: Discovered) -> dict[str, NodeShare]:
-    """What of its node goes with a card of each flavor that was found, as operators decided, whatever is cut from it;
-    one query."""
+def per_card(cluster: str, found: Discovered) -> dict[str, NodeShare]:
+    """Return what of its node goes with a card of each flavor that was found, as operators decided; one query."""
     rows = {row.name: row for row in Flavor.objects.filter(cluster=cluster)}
     shares = {}
     for flavor in found.flavors:
@@ -52,15 +52,15 @@ def per_card(cluster: Cluster, found: Discovered) -> dict[str, NodeShare]:
 def room(
     units: int, unit: Mapping[str, int], requests: Mapping[str, int], drawn: Mapping[str, int] = MappingProxyType({})
 ) -> int:
-    """How many slices that draw `requests` fit in so many units of a pool of which `drawn` is taken; a resource
-    that the pool lacks gives 0.
+    """Return how many slices that consume `requests` fit in so many units of a pool of which `drawn` is taken; 0 for a
+    resource that the pool lacks.
     """
     rooms = [(units * unit.get(name, 0) - drawn.get(name, 0)) // amount for name, amount in requests.items() if amount]
     return max(0, min(rooms, default=0))
 
 
-def pools(cluster: Cluster | None = None) -> QuerySet[Pool]:
-    """Pools with flavor and use, of one cluster or all: those no longer found too, since limits may refer
+def pools(cluster: str = "") -> QuerySet[Pool]:
+    """Return pools with flavor and use, of one cluster or all, including those no longer found, since limits may refer
     to them.
     """
     rows = Pool.objects.select_related("flavor__cluster", "use").order_by("key")

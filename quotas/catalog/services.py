@@ -1,5 +1,4 @@
-"""The only writer of the catalogue. What people decide goes through `quotas.catalog.decisions`, which asks for
-permission."""
+"""Write operations on the catalog. `quotas.catalog.decisions` checks permission for what people decide."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -17,7 +16,8 @@ from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import published, share_settings, shortnames
-from quotas.catalog.facts import (
+from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.types import (
     Discovered,
     FoundDevice,
     FoundFlavor,
@@ -26,28 +26,27 @@ from quotas.catalog.facts import (
     FoundPool,
     Identity,
 )
-from quotas.catalog.models import Cluster, Device, Flavor, Node, Offering, Pool, PoolUse
 
 Row = TypeVar("Row", bound=models.Model)
 
 
 def sync(
-    cluster: Cluster,
+    cluster: str,
     discovered: Discovered,
     foreign: Mapping[str, int],
     blocked: Mapping[str, int] = MappingProxyType({}),
 ) -> bool:
-    """Write what was discovered on a cluster; True if a flavor or pool is new or differs.
+    """Write what was discovered on a cluster; return True if a flavor or pool is new or differs.
 
-    `foreign` is capacity used by pods and claims that nobody allocated: {key of a pool or of one of its
-    offerings: units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free
-    units by pool that cannot have their share of their node (`node_room`).
-    1. Rows that differ are written, in a number of queries that does not grow with them; running it twice
-       writes nothing the second time.
-    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0,
-       nodes and devices marked absent.
+    `foreign` is capacity used by pods and claims without an allocation: {key of a pool or of one of its offerings:
+    units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free units by pool that
+    cannot have their share of their node (`node_room`).
+
+    1. Rows that differ are written, in a fixed number of queries; a second run writes nothing.
+    2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
+       devices marked absent.
     """
-    with transaction.atomic(), advisory_lock("catalog", cluster.slug):
+    with transaction.atomic(), advisory_lock("catalog", cluster):
         flavors, flavors_changed = _sync_flavors(cluster, discovered.flavors)
         pools, pools_changed = _sync_pools(cluster, discovered.pools, flavors)
         _sync_offerings(cluster, discovered.offerings, flavors, pools)
@@ -60,8 +59,8 @@ def sync(
 def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> Flavor:
     """Set what operators decide about a flavor, any of `Flavor.DECIDED` and its `name`.
 
-    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for a name that is none and for
-    CPU and memory that its nodes do not have.
+    Raises Refused (wrong_phase) for what cannot be undone or comes too late, Invalid for an invalid name and for CPU
+    and memory that its nodes do not have.
     """
     after = {name: value for name, value in decided.items() if getattr(flavor, name) != value}
     if not after:
@@ -69,6 +68,7 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
     if after.get("accepted") is False:
         raise Refused("wrong_phase", f"{flavor.name} is offered, and may be in use.", "Hide it instead (hidden: true).")
     check_shares(flavor, after)
+    cluster = flavor.cluster_id
     with transaction.atomic():
         before = {name: getattr(flavor, name) for name in after}
         if "name" in after:
@@ -77,12 +77,14 @@ def configure_flavor(actor: str, flavor: Flavor, decided: Mapping[str, Any]) -> 
             setattr(flavor, name, value)
         flavor.save(update_fields=list(after))
         audit(actor, "flavor.configure", before.get("name", flavor.name), before=before, after=after)
-        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in _live_projects()))
+        workqueue.enqueue(
+            targets.platform(cluster), *(targets.project(cluster, slug) for slug in _live_projects(cluster))
+        )
     return flavor
 
 
 def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
-    """Raises Invalid where CPU or memory per GPU is more than a node has, or less than a slice can use."""
+    """Raise Invalid if CPU or memory per GPU is more than a node has, or less than a slice can use."""
     if not {"cpu_millicores_per_gpu", "memory_mib_per_gpu"} & decided.keys():
         return
     smallest = min((offering.card_part for offering in flavor.offerings.all()), default=Fraction(1))
@@ -92,7 +94,7 @@ def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
 
 
 def _rename(flavor: Flavor, name: str) -> None:
-    """Keys of pools and offerings follow. Only a proposal has a name that nothing else refers to."""
+    """Rename a proposal with the keys of its pools and offerings; nothing else refers to its name yet."""
     if flavor.accepted:
         raise Refused(
             "wrong_phase",
@@ -100,7 +102,7 @@ def _rename(flavor: Flavor, name: str) -> None:
             "Give it a title instead; a proposal can still be renamed.",
         )
     if not shortnames.is_name(name):
-        words = f"Lower-case letters, digits and hyphens, at most {shortnames.LONGEST}."
+        words = f"Lower-case letters, digits and hyphens, at most {shortnames.MAX_LENGTH}."
         raise Invalid({"name": [words]})
     if Flavor.objects.filter(name=name).exists():
         raise Invalid({"name": [f"There is a flavor {name} already."]})
@@ -111,16 +113,16 @@ def _rename(flavor: Flavor, name: str) -> None:
 
 
 def accept_flavor(actor: str, flavor: Flavor) -> Flavor:
-    """Offer what discovery proposed: from now on Kueue knows the flavor, and limits on it count."""
+    """Offer a discovered flavor: from now on Kueue has it, and limits on it count."""
     return configure_flavor(actor, flavor, {"accepted": True})
 
 
-def _live_projects() -> Iterable[str]:
-    return Project.objects.filter(archived_at=None).values_list("slug", flat=True)
+def _live_projects(cluster: str) -> Iterable[str]:
+    return Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
 
 
 def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
-    """Take an offering out of the catalogue, or bring it back; what is held of it stays held."""
+    """Hide an offering from the catalog, or show it again; what is held of it stays held."""
     if offering.hidden != hidden:
         with transaction.atomic():
             offering.hidden = hidden
@@ -129,8 +131,8 @@ def hide_offering(actor: str, offering: Offering, *, hidden: bool) -> Offering:
     return offering
 
 
-def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
-    """Flavors of the cluster by name, and whether any was written."""
+def _sync_flavors(cluster: str, found: Iterable[FoundFlavor]) -> tuple[dict[str, Flavor], bool]:
+    """Write the flavors of the cluster; return them by name, and whether any was written."""
     rows = {Identity(row.product, row.path, row.strategy): row for row in Flavor.objects.filter(cluster=cluster)}
     new, changed = [], []
     for flavor in found:
@@ -150,7 +152,7 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
         if row is None:
             key = flavor.identity
             row = Flavor(
-                cluster=cluster,
+                cluster_id=cluster,
                 name=flavor.name,
                 product=key.product,
                 path=key.path,
@@ -180,16 +182,16 @@ def _sync_flavors(cluster: Cluster, found: Iterable[FoundFlavor]) -> tuple[dict[
 
 
 def _sync_pools(
-    cluster: Cluster, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
+    cluster: str, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
 ) -> tuple[dict[str, Pool], bool]:
-    """Pools of the cluster by key, and whether any was written."""
+    """Write the pools of the cluster; return them by key, and whether any was written."""
     wanted = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
     changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", wanted)
     return {row.key: row for row in Pool.objects.filter(flavor__cluster=cluster)}, changed
 
 
 def _sync_offerings(
-    cluster: Cluster, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
+    cluster: str, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
 ) -> None:
     wanted = {
         offering.key: {
@@ -233,10 +235,10 @@ def _sync_use(
     _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
 
 
-def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
+def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
     wanted = {
         node.name: {
-            "cluster_id": cluster.pk,
+            "cluster_id": cluster,
             "flavor_id": flavors[node.flavor].pk if node.flavor else None,
             "ready": node.ready,
             "tainted": node.tainted,
@@ -257,7 +259,7 @@ def _sync_nodes(cluster: Cluster, found: Iterable[FoundNode], flavors: Mapping[s
 
 
 def _sync_devices(
-    cluster: Cluster, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
+    cluster: str, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
 ) -> None:
     wanted: dict[Any, dict[str, Any]] = {
         (nodes[device.node].pk, device.name): {
@@ -281,7 +283,7 @@ def _sync_devices(
 
 
 def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]) -> bool:
-    """Make `rows` hold `wanted`, {value of `key`: {attribute: value}}; others stay. True if anything was
+    """Make `rows` have `wanted`, {value of `key`: {attribute: value}}, and keep others; return True if anything was
     written.
     """
     known = {getattr(row, key): row for row in rows}
@@ -295,7 +297,7 @@ def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapp
 
 
 def _assign(row: models.Model, values: Mapping[str, Any]) -> bool:
-    """Set attributes; True if any differed."""
+    """Set attributes; return True if any differed."""
     differing = {name: value for name, value in values.items() if getattr(row, name) != value}
     for name, value in differing.items():
         setattr(row, name, value)

@@ -1,7 +1,7 @@
-"""What operators may decide of the CPU and memory that go with a flavor's GPU. Pure.
+"""Validates the CPU and memory per GPU that operators set for a flavor. Pure.
 
-At most what its smallest node has for each card: more would be promised twice. At least what a container of the
-flavor's smallest slice starts with.
+At most what its smallest node has for each card, since more could not be given to all. At least what a container of the
+flavor's smallest slice needs to start.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,13 +12,15 @@ from math import ceil
 from quotas.catalog import quantities
 from quotas.catalog.node_shares import NodeShare
 
-LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB = 10, 16
+MIN_CPU_MILLICORES, MIN_MEMORY_MIB = 10, 16
 """Of one slice."""
 
 
 @dataclass(frozen=True)
 class FlavorFact:
-    """``found`` is an even part of its smallest node; ``smallest`` the part of a card that its smallest slice has."""
+    """A flavor. ``found`` is an even part of its smallest node; ``smallest`` the part of a card of its
+    smallest slice.
+    """
 
     name: str
     found: NodeShare
@@ -26,17 +28,17 @@ class FlavorFact:
 
 
 def problems(flavor: FlavorFact, decided: Mapping[str, int | None]) -> dict[str, list[str]]:
-    """What is wrong with ``cpu_millicores_per_gpu`` and ``memory_mib_per_gpu``, by name; None is an even part."""
+    """Return the errors of ``cpu_millicores_per_gpu`` and ``memory_mib_per_gpu``, by name; None is an even part."""
     found = {
         "cpu_millicores_per_gpu": (
             flavor.found.cpu_millicores,
-            _least(LEAST_CPU_MILLICORES, flavor.smallest),
+            _least(MIN_CPU_MILLICORES, flavor.smallest),
             "CPU",
             quantities.cpu_text,
         ),
         "memory_mib_per_gpu": (
             flavor.found.memory_mib,
-            _least(LEAST_MEMORY_MIB, flavor.smallest),
+            _least(MIN_MEMORY_MIB, flavor.smallest),
             "memory",
             quantities.memory_text,
         ),

@@ -1,6 +1,6 @@
 """Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
 
-Rules, in order: a flavor keeps the name it has; the model without vendor, memory and form factor; that with how its
+The first free name of: the flavor's current name; the model without vendor, memory and form factor; that with how its
 cards are divided; with the memory; the whole product; the model with a number. Names leave room for `gpu-portal-hold-`
 in 63 characters.
 """
@@ -9,21 +9,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
-from quotas.catalog.facts import Identity
+from quotas.catalog.types import Identity
 
-LONGEST = 47
+MAX_LENGTH = 47
 PLAIN = "plain"
 NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOISE = re.compile(r"nvidia|tesla|geforce|quadro|generation|shared|pcie|sxm\d*|hbm\d*e?|\d+gb")
 
 
 def is_name(text: str) -> bool:
-    """Whether a flavor may be called so: a DNS label of at most LONGEST characters."""
-    return len(text) <= LONGEST and bool(NAME.fullmatch(text))
+    """Return whether the text can be a flavor's name: a DNS label of at most MAX_LENGTH characters."""
+    return len(text) <= MAX_LENGTH and bool(NAME.fullmatch(text))
 
 
 def short_name(product: str) -> str:
-    """The model in a `nvidia.com/gpu.product` label: `NVIDIA-H100-NVL` is `h100-nvl`."""
+    """Return the model in a `nvidia.com/gpu.product` label: `NVIDIA-H100-NVL` is `h100-nvl`."""
     card = product.lower().partition("-mig-")[0]
     words = [word for word in re.split(r"[^a-z0-9]+", card) if word and not _NOISE.fullmatch(word)]
     return "-".join(words)[:40].strip("-") or "gpu"
@@ -32,7 +32,7 @@ def short_name(product: str) -> str:
 def assign(
     flavors: Iterable[tuple[Identity, int]], known: Mapping[Identity, str], taken: Collection[str]
 ) -> dict[Identity, str]:
-    """A name for each (identity, memory in MiB). `known` names stay; `taken` are those of other clusters."""
+    """Return a name for each (identity, memory in MiB). `known` names stay; `taken` are those of other clusters."""
     found = sorted(flavors, key=lambda item: (item[0].product, item[0].path, item[0].strategy))
     names = {identity: known[identity] for identity, _ in found if identity in known}
     used = {*taken, *known.values()}
@@ -50,5 +50,5 @@ def _candidates(identity: Identity, memory_mib: int) -> Iterator[str]:
         yield f"{short}-{identity.strategy}"
     if memory_mib:
         yield f"{short}-{round(memory_mib / 1024)}gb"
-    yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:LONGEST].strip("-")
+    yield re.sub(r"[^a-z0-9]+", "-", identity.product.lower())[:MAX_LENGTH].strip("-")
     yield from (f"{short}-{number}" for number in count(2))

@@ -15,7 +15,7 @@ TO_FILL_IN_THE_FORM = timedelta(minutes=10)
 
 
 class PriceForm(forms.ModelForm):
-    """Says beside the fields what the service would refuse."""
+    """Validates like the service, with errors beside the fields."""
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}

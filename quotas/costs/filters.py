@@ -1,8 +1,7 @@
 """The filter grammar of `/costs`: `team:"vision","language"+kind:"whole"`.
 
-The part of OpenCost's filter grammar (core/pkg/filter/ast/parser.go) that selects rows by equality: `:`
-equals, a comma is "or" between values, `+` is "and" between keys. Quotes may be left out around a value
-without `+`, `,` and `"`.
+The part of OpenCost's filter grammar (core/pkg/filter/ast/parser.go) that selects rows by equality: `:` equals, a comma
+is "or" between values, `+` is "and" between keys. A value without `+`, `,` and `"` needs no quotes.
 """
 
 import re
@@ -16,8 +15,8 @@ _EACH = re.compile(_VALUE)
 
 
 def parse(text: str) -> dict[str, set[str]]:
-    """Values to keep, by key; empty for an empty text. Invalid, saying what works, for a text that is no
-    filter.
+    """Return the values to keep, by key; empty for an empty text. Raises Invalid, with an example, for any
+    other text.
     """
     kept: dict[str, set[str]] = {}
     place = 0

@@ -1,8 +1,7 @@
-"""Usage and its cost out of the ledger, summed by PostgreSQL.
+"""Sums usage and cost of the ledger in PostgreSQL.
 
-Exact: the database adds microseconds and never multiplies by a price or a share; what it returns has one
-price and one share per row, and Fractions do the rest. `rating.cost` says what must come out; a test
-compares the two.
+Exact: the database adds microseconds and never multiplies by a price or a share; each row it returns has one price and
+one share, and Fractions do the rest. A test compares the result with `rating.cost`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -53,7 +52,7 @@ _QUERY = """
 
 @dataclass(frozen=True)
 class Sum:
-    """What one group used in one window. `names` are its values of the keys asked for, in their order."""
+    """The usage of one group in one window. `names` are its values of the requested keys, in their order."""
 
     window: Window
     names: tuple[str, ...]
@@ -64,10 +63,10 @@ class Sum:
 def sums(
     edges: Sequence[datetime], keys: Sequence[str], where: Mapping[str, Collection[str]], now: datetime
 ) -> list[Sum]:
-    """Usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
+    """Return the usage until `now` by `keys` (of KEYS) in each window between two `edges`, in one query.
 
-    `edges` are at least two moments in order. Groups that used nothing are absent. `where` keeps rows whose
-    key has one of the values given: an empty collection keeps none.
+    `edges` are at least two moments in order. Groups without usage are absent. `where` keeps rows whose key has one of
+    the values given: an empty collection keeps none.
     """
     columns = [_column(key) for key in keys]
     conditions = [f" AND {_column(key)} = ANY(%({key})s)" for key in where]
@@ -92,4 +91,4 @@ def sums(
 def _column(key: str) -> str:
     if key not in KEYS:
         raise ValueError(f"{key!r} is no key of the ledger")
-    return "usage.allocation::text" if key == "allocation" else f"usage.{key}"
+    return "usage.holder_id::text" if key == "allocation" else f"usage.{key}"

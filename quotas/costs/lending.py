@@ -1,4 +1,4 @@
-"""What teams borrowed and lent in a window: from the ledger and the history of limits."""
+"""What teams borrowed and lent in a window, from the ledger and the history of limits."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from quotas.metering.models import UsageInterval
 
 
 def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
-    """Unit-hours by pool, between names in Kueue, as departments stand today. Five queries.
+    """Return unit-hours by pool, between names in Kueue, with departments as they are today. Five queries.
 
-    Pools of which nobody borrowed are absent.
+    Pools that nobody borrowed from are absent.
     """
     agreed, until = quota_snapshot(), min(window.end, now)
     changes = _of_limits(window, agreed)
@@ -31,7 +31,7 @@ def borrowed(window: Window, now: datetime) -> dict[str, list[Debt]]:
 
 
 def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]:
-    """What each limit was at the window's start, and how it changed in it."""
+    """Return what each limit was at the window's start, and how it changed in it."""
     known = {team.pk: names.cluster_queue(team.slug) for team in agreed.teams}
     above = {one.pk: names.cohort(one.slug) for one in agreed.departments}
     kept = Limit.history.filter(history_date__lt=window.end, pool__isnull=False, user=None, project=None)
@@ -48,7 +48,7 @@ def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]
 
 
 def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
-    draws = _draws()
+    draws = _pool_and_share()
     rows = UsageInterval.objects.filter(Q(end=None) | Q(end__gt=window.start), start__lt=until)
     changes: dict[str, list[Change]] = defaultdict(list)
     for row in rows.order_by():
@@ -63,8 +63,10 @@ def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
     return changes
 
 
-def _draws() -> Mapping[str, tuple[str, Fraction | None]]:
-    """Offering → its pool, and the units that a slice of it draws; None for a claim, whose share the ledger has."""
+def _pool_and_share() -> Mapping[str, tuple[str, Fraction | None]]:
+    """Return for each offering its pool and the units that a slice takes of it; None for a claim, whose share the
+    ledger has.
+    """
     rows = Offering.objects.select_related("pool")
     keys = dict(Pool.objects.values_list("pk", "key"))
     return {

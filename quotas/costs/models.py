@@ -1,4 +1,4 @@
-"""What a GPU-hour of a flavor costs, and since when."""
+"""Prices of GPU-hours by flavor and date."""
 
 from typing import ClassVar
 
@@ -11,8 +11,7 @@ from quotas.catalog.models import Flavor
 class Price(models.Model):
     """The price of one whole GPU for one hour, from `valid_from` until the next row of the flavor.
 
-    Rows are immutable, and the end is never stored: so prices can neither overlap nor change what was
-    charged.
+    Rows never change, and the end is not stored: so prices cannot overlap, and past charges cannot change.
     """
 
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="prices")

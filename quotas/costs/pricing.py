@@ -1,4 +1,4 @@
-"""Prices as operators set them."""
+"""Sets prices, for operators."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -19,9 +19,9 @@ def set_price(
     valid_from: datetime | None = None,
     source: str = "",
 ) -> Price:
-    """As `services.set_price`, of the flavor with this name, in the currency of all prices if none is given.
+    """Set the price of the flavor with this name, by default in the currency of all prices; as `services.set_price`.
 
-    Raises Forbidden; Invalid where there is no such flavor.
+    Raises Forbidden; Invalid for an unknown flavor.
     """
     access.require(user, "price.manage", None)
     row = Flavor.objects.filter(name=flavor).first()

@@ -1,8 +1,7 @@
-"""What usage costs, exactly. Pure: Fractions in, Fractions out; rounding is for whoever shows it.
+"""Computes usage cost exactly. Pure: Fractions in, Fractions out; the caller rounds.
 
-cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost
-specification, v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of
-adjoining windows add up.
+cost = sum over the parts of an interval with one price of GPUs x hours x price per GPU-hour (OpenCost specification,
+v0.1, "usage cost of an allocation"). All bounds are half-open, so that the costs of adjoining windows add up.
 """
 
 from bisect import bisect_right
@@ -48,14 +47,14 @@ nothing.
 
 
 def cost(intervals: Iterable[Usage], prices: Rates, window: Window | None, now: datetime) -> Fraction:
-    """Cost of what was used in `window` (None: ever) and until `now`; what is still held is charged up to
-    `now`.
+    """Return the cost of what was used in `window` (None: ever) and until `now`, up to which open intervals are
+    charged.
     """
     return sum((_cost(usage, prices.get(usage.flavor, ()), window, now) for usage in intervals), Fraction(0))
 
 
 def gpu_hours(intervals: Iterable[Usage], window: Window | None, now: datetime) -> Fraction:
-    """Whole-GPU equivalents times hours, over the same time as `cost`."""
+    """Return whole-GPU equivalents times hours, over the same time as `cost`."""
     total = Fraction(0)
     for usage in intervals:
         start, end = _bounds(usage, window, now)
@@ -64,7 +63,7 @@ def gpu_hours(intervals: Iterable[Usage], window: Window | None, now: datetime) 
 
 
 def rate_at(rates: Sequence[Rate], at: datetime) -> Fraction | None:
-    """The price in force at `at`, or None before the first."""
+    """Return the price in force at `at`, or None before the first."""
     place = bisect_right(rates, at, key=lambda rate: rate.valid_from)
     return rates[place - 1].per_gpu_hour if place else None
 

@@ -1,4 +1,4 @@
-"""First prices of the demo, for flavors found under these names."""
+"""Prices of the demo, for flavors found under these names."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,7 +17,7 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def price() -> int:
-    """Price the flavors of the demo that have no price yet; returns how many."""
+    """Set prices for the demo's flavors without one; return how many."""
     unpriced = Flavor.objects.filter(name__in=PER_GPU_HOUR, prices=None)
     for flavor in unpriced:
         services.set_price("system", flavor, PER_GPU_HOUR[flavor.name], CURRENCY, SINCE, "demo")

@@ -1,4 +1,4 @@
-"""What things cost: prices in force, cost to date, and sums over a window."""
+"""Reads prices in force, cost to date, and sums over a window."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Costs:
-    """Rows by time, dearest first, and their exact sums rounded once: the rows add up to them."""
+    """Rows by time, highest cost first, and their exact sums, rounded so that the rows add up to them."""
 
     window: Window
     currency: str
@@ -58,12 +58,12 @@ class Costs:
 
 
 def currency() -> str:
-    """The one currency of all prices."""
+    """Return the currency of all prices."""
     return Price.objects.values_list("currency", flat=True).first() or NO_PRICE_YET
 
 
 def rates(flavors: Iterable[str] | None = None) -> dict[str, list[Rate]]:
-    """Prices by flavor name, each in order of time, in one query; of all flavors, or those given."""
+    """Return prices by flavor name, each in order of time, in one query; of all flavors, or those given."""
     prices = Price.objects.order_by("valid_from")
     if flavors is not None:
         prices = prices.filter(flavor__name__in=set(flavors))
@@ -74,8 +74,8 @@ def rates(flavors: Iterable[str] | None = None) -> dict[str, list[Rate]]:
 
 
 def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fraction]:
-    """Price of one slice for one hour at `at`, by offering key, in one query; an offering without a price
-    is absent.
+    """Return the price of one slice for one hour at `at`, by offering key, in one query; offerings without a price are
+    absent.
     """
     listed = list(offerings)
     by_flavor = rates(offering.flavor.name for offering in listed)
@@ -88,15 +88,15 @@ def prices_per_hour(offerings: Iterable[Offering], at: datetime) -> dict[str, Fr
 
 
 def cost_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Fraction]:
-    """Exact cost of each allocation until `now`, in two queries; zero for those never held."""
+    """Return the exact cost of each allocation until `now`, in two queries; zero for those never held."""
     return {key: charge.cost for key, charge in charges_to_date(allocation_ids, now).items()}
 
 
 def charges_to_date(allocation_ids: Collection[UUID], now: datetime) -> dict[UUID, Charge]:
-    """What each allocation or Job is charged for until `now`, exact, in two queries."""
+    """Return what each allocation or Job is charged for until `now`, exact, in two queries."""
     found: dict[UUID, list[tuple[Usage, bool]]] = {key: [] for key in allocation_ids}
-    for row in UsageInterval.objects.filter(allocation__in=found):
-        found[row.allocation].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
+    for row in UsageInterval.objects.filter(holder_id__in=found):
+        found[row.holder_id].append((Usage(row.flavor, row.gpus, row.start, row.end), row.unused))
     prices = rates({usage.flavor for rows in found.values() for usage, _ in rows})
     return {
         key: Charge(
@@ -117,11 +117,11 @@ def costs(
     teams: Collection[str] | None = None,
     now: datetime | None = None,
 ) -> Costs:
-    """Usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
+    """Return usage and cost in `window` by the keys in `aggregate` (of `ledger.KEYS`), in two queries.
 
-    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose
-    costs may be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder:
-    hours to 6 places and money to 4, so that the rows add up to the sums.
+    `accumulate` False gives rows per UTC day. `where` is {key: values to keep}. `teams` are the slugs whose costs may
+    be seen, None for all. Amounts are rounded once over the whole answer, by largest remainder: hours to 6 places and
+    money to 4, so that the rows add up to the sums.
     """
     _check("aggregate", aggregate)
     kept = {key: set(values) for key, values in (where or {}).items()}

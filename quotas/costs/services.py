@@ -1,4 +1,4 @@
-"""The only writer of prices. What people set goes through `quotas.costs.pricing`, which asks for permission."""
+"""Write operations on prices. `quotas.costs.pricing` checks permission."""
 
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -13,7 +13,7 @@ from quotas.catalog.models import Flavor
 from quotas.costs.models import Price
 
 DECIMALS = 10
-HIGHEST = Decimal(10) ** 9
+MAX_AMOUNT = Decimal(10) ** 9
 
 
 def set_price(
@@ -24,12 +24,11 @@ def set_price(
     valid_from: datetime | None = None,
     source: str = "",
 ) -> Price:
-    """From `valid_from` (default: now) a GPU-hour of `flavor` costs `amount`, until the next price.
+    """Set the price of a GPU-hour of `flavor` from `valid_from` (default: now) until the next price.
 
-    1. A price never changes what was charged: it begins now or later, unless the flavor had no price at
-       that time.
-    2. Prices are rows of their own: the same one set twice is one row, another at the same moment is refused.
-    3. The portal reckons in one currency, that of its first price.
+    1. A price never changes past charges: it starts now or later, unless the flavor had no price at that time.
+    2. The same price set twice is one row; another one at the same moment is refused.
+    3. All prices have one currency, that of the first one.
     """
     with transaction.atomic(), advisory_lock("prices"):
         now = clock.now()
@@ -47,7 +46,7 @@ def set_price(
 
 
 def _terms(price: Price | None) -> dict[str, str] | None:
-    """A price as the audit log keeps it."""
+    """Return a price as the audit log has it."""
     if price is None:
         return None
     return {
@@ -61,7 +60,7 @@ def _terms(price: Price | None) -> dict[str, str] | None:
 def check_price(
     flavor: Flavor, amount: Decimal | str, currency: str, begins: datetime, now: datetime | None = None
 ) -> Decimal:
-    """The amount, when such a price may be set; else Invalid or Refused, which say what could be."""
+    """Return the amount if such a price may be set; else raise Invalid or Refused, saying what may be."""
     per_gpu_hour = _amount(amount)
     _check_currency(currency)
     known = Price.objects.filter(flavor=flavor, valid_from=begins).first()
@@ -82,8 +81,8 @@ def _amount(amount: Decimal | str) -> Decimal:
         value = Decimal(amount)
     except InvalidOperation as error:
         raise Invalid({"per_gpu_hour": ["Give a decimal number, for example 3.20."]}) from error
-    if not value.is_finite() or not 0 <= value < HIGHEST or value != round(value, DECIMALS):
-        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {HIGHEST:f} with at most {DECIMALS} decimals."]})
+    if not value.is_finite() or not 0 <= value < MAX_AMOUNT or value != round(value, DECIMALS):
+        raise Invalid({"per_gpu_hour": [f"Give a number from 0 to {MAX_AMOUNT:f} with at most {DECIMALS} decimals."]})
     return value
 
 

@@ -1,8 +1,7 @@
 """The window grammar: `today yesterday 7d lastweek month lastmonth <t0>,<t1>`. UTC, half-open.
 
-As OpenCost reads them, but for two things: weeks start on Monday (ISO 8601), and every window is half-open.
-`today`, `7d` and `month` reach to the end of the day or month, so their end may lie ahead; what is not used
-yet costs nothing.
+As in OpenCost, with two differences: weeks start on Monday (ISO 8601), and every window is half-open. `today`, `7d` and
+`month` reach to the end of the day or month, so their end may be in the future, where nothing is charged yet.
 """
 
 import re
@@ -20,7 +19,7 @@ WORKS = (
 
 
 def parse(text: str, now: datetime) -> Window:
-    """The window that `text` names at `now`; Invalid, saying what works, for any other text."""
+    """Return the window that `text` names at `now`; raise Invalid, with examples, for any other text."""
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     named = _named(text, today)
     window = named or _pair(text)
@@ -32,7 +31,7 @@ def parse(text: str, now: datetime) -> Window:
 
 
 def midnights(window: Window) -> list[datetime]:
-    """The bounds of the window and every midnight UTC between them, in order."""
+    """Return the bounds of the window and every midnight UTC between them, in order."""
     edges = [window.start]
     midnight = datetime.combine(window.start.astimezone(UTC).date() + DAY, time(), UTC)
     while midnight < window.end:
@@ -69,7 +68,7 @@ def _pair(text: str) -> Window:
 
 
 def _moment(text: str) -> datetime:
-    """An RFC 3339 time with its offset, or a date, which means its midnight in UTC."""
+    """Return an RFC 3339 time with its offset, or a date, which means its midnight in UTC."""
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             return datetime.combine(date.fromisoformat(text), time(), UTC)

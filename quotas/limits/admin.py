@@ -12,19 +12,18 @@ from quotas.limits.models import Limit, LimitUse, QueuePolicy
 
 @admin.register(Limit)
 class LimitAdmin(admin.ModelAdmin):
-    """Those of departments and teams for a pool are added here; others on the page Limits, which counts what is
-    held."""
+    """Limits of departments and teams on a pool. Others are set on the page Limits, which counts what is held."""
 
-    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.TERMS)
+    fields = ("department", "team", "project", "user", "pool", "offering", "flavor", *services.AMOUNTS)
     list_display = ("holder_kind", "holder", "scope", "nominal", "borrowing", "lending", "units_used")
     list_filter = ("team", "department", "pool")
     list_select_related = ("department", "team", "project", "user", "pool", "offering", "flavor")
 
     def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields if obj else ("department", "team", "pool", *services.TERMS)
+        return self.fields if obj else ("department", "team", "pool", *services.AMOUNTS)
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        return self.fields[: -len(services.TERMS)] if obj else ()
+        return self.fields[: -len(services.AMOUNTS)] if obj else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -33,7 +32,7 @@ class LimitAdmin(admin.ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs, required=db_field.name == "pool")
 
     def save_model(self, request: HttpRequest, obj: Limit, form: ModelForm, change: bool) -> None:
-        holder, scope = services.parties(obj)
+        holder, scope = services.holder_and_scope(obj)
         saved = services.set_limit(
             request.user.get_username(), holder, scope, obj.nominal, borrowing=obj.borrowing, lending=obj.lending
         )
@@ -42,7 +41,7 @@ class LimitAdmin(admin.ModelAdmin):
 
 @admin.register(LimitUse)
 class LimitUseAdmin(ReadOnlyAdmin):
-    list_display = ("limit", "allocation", "parts", "taken", "given")
+    list_display = ("limit", "allocation", "parts", "granted_seq", "released_seq")
     search_fields = ("allocation",)
     list_select_related = ("limit",)
 

@@ -1,7 +1,7 @@
-"""Limits that the portal keeps itself: taken at the request, given back when the allocation has ended.
+"""Counts limits that the portal enforces: granted at the request, released when the allocation has ended.
 
-One conditional UPDATE decides, so two that race for the last unit cannot both have it, and a check constraint stands
-behind it. Limits are always updated in the order of their keys, so no two requests wait for each other in a circle.
+One conditional UPDATE decides, so two requests cannot both get the last unit; a check constraint guarantees it. Limits
+are always updated in the order of their keys, so requests cannot deadlock.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
-from quotas.limits.models import FRACTION_BASE, KEPT_BY_KUEUE, Limit, LimitUse
+from quotas.limits.models import ENFORCED_BY_KUEUE, FRACTION_BASE, Limit, LimitUse
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class ResourceDemand:
     gpus: Fraction
     pools: Mapping[int, Fraction] = field(default_factory=dict)
 
-    def of(self, limit: Limit) -> Fraction:
-        """In the limit's unit; 0 where it is about something else."""
+    def in_unit_of(self, limit: Limit) -> Fraction:
+        """Return the demand in the limit's unit; 0 if the limit is about something else."""
         if limit.pool_id:
             return self.pools.get(limit.pool_id, Fraction(0))
         if limit.offering_id:
@@ -41,7 +41,7 @@ class ResourceDemand:
 
 
 def demand(offering: Offering, count: int) -> ResourceDemand:
-    """Of so many slices; needs the offering's pool."""
+    """Return the demand of so many slices; needs the offering's pool."""
     unit = offering.pool.resources
     parts = [Fraction(amount, unit[name]) for name, amount in offering.requests.items() if unit.get(name)]
     return ResourceDemand(
@@ -53,26 +53,27 @@ def demand(offering: Offering, count: int) -> ResourceDemand:
     )
 
 
-def parts(amount: Fraction) -> int:
-    """Rounded up, so that nothing is held beyond a limit; exact for shares of up to 16."""
+def fraction_units(amount: Fraction) -> int:
+    """Return the amount in FRACTION_BASE, rounded up, so that nothing exceeds a limit; exact for shares of up to 16."""
     return ceil(amount * FRACTION_BASE)
 
 
-def applying(
+def applicable_limits(
     teams: Collection[Team], departments: Collection[int], user: User | None = None, project: Project | None = None
 ) -> QuerySet[Limit]:
-    """Limits counted here that bind members of these teams: the project's, the person's in the teams, the teams' and
-    those of the `departments` that they stand in (ids); with their names, in the order in which they are taken."""
+    """Return the counted limits that apply to members of these teams: the project's, the person's in the teams, the
+    teams' and their departments' (ids); with their names, in the order in which they are locked.
+    """
     holders = Q(team__in=teams, user=None) | Q(department__in=departments)
     if user is not None:
         holders |= Q(team__in=teams, user=user)
     if project is not None:
         holders |= Q(project=project)
-    rows = Limit.objects.filter(holders).exclude(KEPT_BY_KUEUE)
+    rows = Limit.objects.filter(holders).exclude(ENFORCED_BY_KUEUE)
     return rows.select_related("department", "team", "project", "user", "pool", "offering", "flavor").order_by("pk")
 
 
-class NoRoom(Exception):
+class LimitReached(Exception):
     """A limit has too little left; nothing was counted."""
 
     def __init__(self, limit: Limit) -> None:
@@ -80,60 +81,60 @@ class NoRoom(Exception):
         self.limit = limit
 
 
-def take(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
-    """Count the demand against every limit that it touches, or against none. Raises NoRoom."""
+def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
+    """Count the demand against every limit that applies, or against none. Raises LimitReached."""
     in_order = sorted(limits, key=lambda one: one.pk)
-    wanted = [(limit, parts(demanded.of(limit))) for limit in in_order if demanded.of(limit)]
+    wanted = [(limit, fraction_units(demanded.in_unit_of(limit))) for limit in in_order if demanded.in_unit_of(limit)]
     with transaction.atomic() if len(wanted) > 1 else nullcontext():
         for limit, amount in wanted:
-            if not _changed(_TAKE, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
-                raise NoRoom(limit)
+            if not _changed(_GRANT, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
+                raise LimitReached(limit)
 
 
-def give_back(allocation: UUID) -> None:
-    """The allocation has ended: what it counted is free again. Said twice, it is done once."""
-    uses = LimitUse.objects.filter(allocation=allocation, given=None).order_by("limit_id").values_list("pk", flat=True)
-    for use in uses:
-        _changed(_GIVE_BACK, use=use, unit=FRACTION_BASE)
+def release(allocation: UUID) -> None:
+    """Release what an ended allocation counted. Repeating it changes nothing."""
+    uses = LimitUse.objects.filter(allocation=allocation, released_seq=None).order_by("limit_id")
+    for use in uses.values_list("pk", flat=True):
+        _changed(_RELEASE, use=use, unit=FRACTION_BASE)
 
 
 # One statement each, so that the row everybody waits for is locked no longer than the database needs.
-_TAKE = """
+_GRANT = """
     WITH granted AS (
         UPDATE limits_limit SET used = used + %(amount)s, changes = changes + 1
         WHERE id = %(limit)s AND used + %(amount)s <= nominal::bigint * %(unit)s RETURNING changes
     )
-    INSERT INTO limits_limituse (limit_id, allocation, parts, taken)
+    INSERT INTO limits_limituse (limit_id, allocation, parts, granted_seq)
     SELECT %(limit)s, %(allocation)s, %(amount)s, changes FROM granted
 """
-_GIVE_BACK = """
+_RELEASE = """
     WITH mine AS (
-        SELECT parts, limit_id FROM limits_limituse WHERE id = %(use)s AND given IS NULL FOR UPDATE
+        SELECT parts, limit_id FROM limits_limituse WHERE id = %(use)s AND released_seq IS NULL FOR UPDATE
     ),
     freed AS (
         UPDATE limits_limit SET used = used - parts, changes = changes + 1,
             allowance = greatest(nominal::bigint * %(unit)s, used - parts)
         FROM mine WHERE id = limit_id RETURNING changes
     )
-    UPDATE limits_limituse SET given = changes FROM freed WHERE id = %(use)s
+    UPDATE limits_limituse SET released_seq = changes FROM freed WHERE id = %(use)s
 """
 
 
 def _changed(statement: str, **values: int | UUID) -> bool:
-    """Whether the statement wrote a row."""
+    """Return whether the statement wrote a row."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return bool(cursor.rowcount == 1)
 
 
 def recount(limit: Limit, uses: Iterable[tuple[UUID, ResourceDemand]]) -> None:
-    """Begin the count of a limit anew with what its holder's allocations take. The caller keeps others from taking."""
+    """Recompute the count of a limit from its holder's allocations. The caller locks out new grants."""
     LimitUse.objects.filter(limit=limit).delete()
+    amounts = ((id_, fraction_units(demanded.in_unit_of(limit))) for id_, demanded in uses)
+    counted = [(id_, amount) for id_, amount in amounts if amount]
     rows = [
-        LimitUse(limit=limit, allocation=id_, parts=amount, taken=number)
-        for number, (id_, amount) in enumerate(
-            ((id_, parts(demanded.of(limit))) for id_, demanded in uses if demanded.of(limit)), start=1
-        )
+        LimitUse(limit=limit, allocation=id_, parts=amount, granted_seq=number)
+        for number, (id_, amount) in enumerate(counted, start=1)
     ]
     LimitUse.objects.bulk_create(rows)
     used = sum(row.parts for row in rows)

@@ -1,4 +1,4 @@
-"""What one list of manifests changes of another, field by field. Pure."""
+"""Field-by-field differences between two lists of manifests. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ Manifest = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-    """A field of an object; None where it is not there."""
+    """A field of an object; None if it is absent."""
 
     kind: str
     name: str
@@ -17,7 +17,7 @@ class Difference(NamedTuple):
 
 
 def between(before: Sequence[Manifest], after: Sequence[Manifest]) -> list[Difference]:
-    """All that differs, sorted by object and field. Items of lists are told apart by their `name`, else by number."""
+    """Return all differences, sorted by object and field. Items of lists are identified by `name`, else by index."""
     old, new = _fields(before), _fields(after)
     return [
         Difference(*key, old.get(key), new.get(key))

@@ -1,8 +1,8 @@
-"""Who lends to whom. Pure.
+"""Attributes borrowed quota to lenders. Pure.
 
-Kueue knows what a queue borrows, not from whom. Here it is said so: what a queue uses beyond its own quota comes from
-the nearest department first, there from the department's own quota, then from its teams that do not use theirs and the
-departments within it, from each in proportion to what it has idle and may lend; only the rest from further away.
+Kueue knows what a queue borrows, not from whom. The portal attributes it: from the nearest department first, there from
+the department's own quota, then from its teams that do not use theirs and the departments within it, from each in
+proportion to what it has idle and may lend; only the rest from further away.
 """
 
 from collections import defaultdict
@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from quotas.limits.tree import NOTHING, Quota
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 Amounts = dict[str, Fraction]
 
 
 class Debt(NamedTuple):
-    """``lender`` is a queue or a cohort, or empty for what is in use beyond all quota (a limit was lowered)."""
+    """``lender`` is a queue or a cohort, or empty for use beyond all quota (a limit was lowered)."""
 
     borrower: str
     lender: str
@@ -26,7 +26,9 @@ class Debt(NamedTuple):
 
 
 def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage: Mapping[str, Fraction]) -> list[Debt]:
-    """Of one pool at one moment, in its units: ``parents`` of queues and cohorts, what each queue uses. Sorted."""
+    """Return who owes whom of one pool at one moment, in its units, sorted: ``parents`` of queues and cohorts, and the
+    use of each queue are given.
+    """
     cohorts = {parent for parent in parents.values() if parent is not None}
     cohorts |= {name for name, parent in parents.items() if parent is None}
     queues = parents.keys() - cohorts
@@ -55,7 +57,7 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
         inside = sorted(name for name in queues if cohort in _above(parents, name))
         for own in (True, False):
             sources = {cohort: idle[cohort]} if own else offered_within(cohort)
-            moved = _settle(sources, {name: owed[name] for name in inside}, found, owed)
+            moved = _match_loans(sources, {name: owed[name] for name in inside}, found, owed)
             for lender, amount in moved.items():
                 idle[lender] -= amount
                 for passed in _up_to(parents, lender, cohort):
@@ -66,8 +68,8 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     return sorted(Debt(*pair, amount) for pair, amount in found.items() if amount)
 
 
-def _settle(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
-    """Move what the sources have to those in need, in proportion on both sides; returns what each source gave."""
+def _match_loans(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
+    """Move what the sources have to those in need, in proportion on both sides; return what each source gave."""
     there, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
     moved = min(there, wanted)
     if not moved:
@@ -85,7 +87,7 @@ def _idle(quota: Quota, used: Fraction) -> Fraction:
 
 
 def _quota(quotas: Mapping[str, Quota], name: str) -> Quota:
-    return quotas.get(name, NOTHING)
+    return quotas.get(name, ZERO_QUOTA)
 
 
 def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
@@ -97,7 +99,7 @@ def _above(parents: Mapping[str, str | None], name: str) -> list[str]:
 
 
 def _up_to(parents: Mapping[str, str | None], lender: str, cohort: str) -> list[str]:
-    """The cohorts that what goes from the lender to those within `cohort` leaves."""
+    """Return the cohorts that a loan from the lender to members of `cohort` leaves."""
     way = [lender, *_above(parents, lender)]
     return way[: way.index(cohort)]
 
@@ -108,7 +110,7 @@ def _depth(parents: Mapping[str, str | None], name: str) -> int:
 
 @dataclass(frozen=True)
 class Change:
-    """At a moment the use or the nominal quota of ``name`` changed: ``used`` by that much, ``nominal`` to that."""
+    """A change of use or of nominal quota of ``name`` at a moment: ``used`` by that much, ``quota`` to that."""
 
     at: datetime
     name: str
@@ -117,7 +119,7 @@ class Change:
 
 
 def over_time(parents: Mapping[str, str | None], changes: Iterable[Change], until: datetime) -> list[Debt]:
-    """Unit-hours that each owed each, from the first change on until ``until``. Half-open; exact."""
+    """Return the unit-hours of each debt, from the first change on until ``until``. Half-open; exact."""
     hours: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     usage: Amounts = defaultdict(Fraction)
     quotas: dict[str, Quota] = {}
@@ -132,7 +134,7 @@ def over_time(parents: Mapping[str, str | None], changes: Iterable[Change], unti
 
 
 def _with_lengths(changes: list[Change], until: datetime) -> Iterator[tuple[Change, Fraction]]:
-    """Each change with the hours that pass until the next one."""
+    """Yield each change with the hours until the next one."""
     for number, change in enumerate(changes):
         end = min(changes[number + 1].at if number + 1 < len(changes) else until, until)
         length = max(end - change.at, timedelta(0))

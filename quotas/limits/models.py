@@ -1,4 +1,4 @@
-"""Who may hold how much at once, what counts against it, and how teams lend to each other."""
+"""Limits and quotas of holders, what counts against them, and queue policies."""
 
 from fractions import Fraction
 from typing import ClassVar
@@ -18,19 +18,18 @@ FRACTION_BASE = 720_720
 
 OF_A_TEAM = Q(team__isnull=False, user=None)
 OF_A_DEPARTMENT = Q(department__isnull=False)
-KEPT_BY_KUEUE = Q(pool__isnull=False) & (OF_A_TEAM | OF_A_DEPARTMENT)
+ENFORCED_BY_KUEUE = Q(pool__isnull=False) & (OF_A_TEAM | OF_A_DEPARTMENT)
 
 
 class Limit(models.Model):
-    """What a holder may hold at once of something.
+    """The most that a holder may have at once of a scope.
 
-    The holder is a department, a team, a project, or a member (`user` in `team`); what is limited is a pool (in its
-    units: whole GPUs for `<flavor>/slices`), an offering (in slices), a flavor or, without any of them, all GPUs (both
-    in whole-GPU equivalents).
+    The holder is a department, a team, a project, or a member (`user` in `team`). The scope is a pool (in its units:
+    whole GPUs for `<flavor>/slices`), an offering (in slices), a flavor, or all GPUs (both in whole-GPU equivalents).
 
-    Kueue keeps a department's or team's limit of a pool, with `borrowing` and `lending` (None: as much as there is).
-    Every other is counted here: `used` (a unit is `FRACTION_BASE`) never exceeds `nominal` by a grant; where an
-    operator put `nominal` below what was in use, `allowance` is what may still be held, and shrinks with it.
+    A department's or team's limit on a pool is a quota, which Kueue enforces, with `borrowing` and `lending` (None:
+    unlimited). All others are counted here: a grant never makes `used` (in `FRACTION_BASE`) exceed `nominal`. If an
+    operator sets `nominal` below what is in use, `allowance` is what may still be held, and shrinks with it.
     """
 
     department = models.ForeignKey(Department, null=True, blank=True, on_delete=models.PROTECT, related_name="limits")
@@ -69,7 +68,7 @@ class Limit(models.Model):
                 name="limit_has_one_scope",
             ),
             models.CheckConstraint(
-                condition=KEPT_BY_KUEUE | Q(borrowing=0, lending=None), name="limit_is_lent_by_kueue_only"
+                condition=ENFORCED_BY_KUEUE | Q(borrowing=0, lending=None), name="limit_is_lent_by_kueue_only"
             ),
             models.CheckConstraint(
                 condition=Q(used__gte=0, used__lte=F("allowance")), name="limit_never_used_beyond_its_allowance"
@@ -110,7 +109,7 @@ class Limit(models.Model):
         return f"{self.holder_kind}:{self.scope}"
 
     @property
-    def kept_by_kueue(self) -> bool:
+    def is_enforced_by_kueue(self) -> bool:
         return self.scope_kind == "pool" and self.holder_kind in ("department", "team")
 
     @property
@@ -122,15 +121,15 @@ class Limit(models.Model):
 class LimitUse(models.Model):
     """What one allocation counts against one limit, from the request until it has ended.
 
-    `parts` counts a unit as `FRACTION_BASE`. `taken` and `given` number the changes of the limit's `used` in
-    their order: its history can be added up again.
+    `parts` is in fractions of a unit (`FRACTION_BASE`). `granted_seq` and `released_seq` are positions in the sequence
+    of changes of the limit's `used`, so its history can be recomputed.
     """
 
     limit = models.ForeignKey(Limit, on_delete=models.CASCADE, related_name="uses")
     allocation = models.UUIDField()
     parts = models.BigIntegerField()
-    taken = models.BigIntegerField()
-    given = models.BigIntegerField(null=True, blank=True)
+    granted_seq = models.BigIntegerField()
+    released_seq = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar = [
@@ -144,7 +143,7 @@ class LimitUse(models.Model):
 
 
 class Reclaim(models.TextChoices):
-    """Whom a team that stays within its nominal quota may take back from: Kueue's `reclaimWithinCohort`."""
+    """From whom a team within its nominal quota may reclaim: Kueue's `reclaimWithinCohort`."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -152,7 +151,7 @@ class Reclaim(models.TextChoices):
 
 
 class Within(models.TextChoices):
-    """Whom a request may push out of its own team's queue: Kueue's `withinClusterQueue`."""
+    """Whom a request may preempt in its own team's queue: Kueue's `withinClusterQueue`."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -160,7 +159,7 @@ class Within(models.TextChoices):
 
 
 class QueuePolicy(models.Model):
-    """How a team or department competes for what others lend. Without a row it is as the defaults say."""
+    """How a team or department shares and preempts. Without a row the defaults apply."""
 
     department = models.OneToOneField(
         Department, null=True, blank=True, on_delete=models.PROTECT, related_name="queue_policy"

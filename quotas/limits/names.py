@@ -1,7 +1,7 @@
 """Names of the Kueue objects that limits become. Pure.
 
-Kueue asks for a DNS subdomain and the portal for at most 63 characters; slugs are DNS labels of at most 40,
-so the prefixes fit, and names of one kind differ whenever the slugs do.
+Kueue requires a DNS subdomain and the portal at most 63 characters; slugs are DNS labels of at most 40, so the prefixes
+fit, and names of one kind differ whenever the slugs do.
 """
 
 TEAM_LABEL = "gpu-portal.io/team"
@@ -17,5 +17,5 @@ def cluster_queue(team: str) -> str:
 
 
 def resource_flavor(flavor: str) -> str:
-    """The flavor's own name: it is what people read in Kueue's messages."""
+    """Return the flavor's own name, which people read in Kueue's messages."""
     return flavor

@@ -1,10 +1,9 @@
-"""Limits as Kueue objects: one Cohort per department, one ClusterQueue per team, one ResourceFlavor per
-flavor. Pure.
+"""Builds Kueue objects from limits: a Cohort per department, a ClusterQueue per team, a ResourceFlavor per flavor.
+Pure.
 
-Kueue v1beta2: a resource and a flavor belong to one resource group of a ClusterQueue only, and every flavor
-of a group names all its covered resources. So groups are the connected components of the flavor-resource
-graph, and a flavor has zero quota of what it lacks. Source: Kueue v0.19,
-apis/kueue/v1beta2/clusterqueue_types.go.
+Kueue v1beta2: a resource and a flavor belong to one resource group of a ClusterQueue only, and every flavor of a group
+names all its covered resources. So groups are the connected components of the flavor-resource graph, and a flavor has
+zero quota of what it lacks. Source: Kueue v0.19, apis/kueue/v1beta2/clusterqueue_types.go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from quotas.limits import names
-from quotas.limits.tree import NOTHING, Quota
+from quotas.limits.tree import ZERO_QUOTA, Quota
 
 Manifest = dict[str, Any]
 
@@ -25,7 +24,7 @@ MAX_FLAVORS = 64
 
 @dataclass(frozen=True)
 class FlavorShape:
-    """A flavor as Kueue needs it: which nodes have it, and what pods must tolerate there."""
+    """A flavor as Kueue needs it: its nodes, and what pods must tolerate there."""
 
     name: str
     node_selector: Mapping[str, str]
@@ -47,14 +46,14 @@ class NotRepresentable(ValueError):
 
 @dataclass(frozen=True)
 class Policy:
-    """How a queue competes for what others lend; ``reclaim`` and ``within`` are Kueue's preemption policies."""
+    """How a queue shares and preempts; ``reclaim`` and ``within`` are Kueue's preemption policies."""
 
     weight: Decimal = Decimal(1)
     reclaim: str = "Any"
     within: str = "Never"
 
 
-FAIR = Policy()
+DEFAULT_POLICY = Policy()
 NOTHING_ALONE = Quota(0, None, None)
 """Of a root: Kueue refuses a bound on borrowing or lending where there is nobody to do it with."""
 
@@ -64,16 +63,16 @@ def cohort(
     parent: str | None = None,
     pools: Iterable[PoolShape] = (),
     limits: Mapping[str, Quota] | None = None,
-    policy: Policy = FAIR,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Manifest:
-    """A department: what is its own is there for all its teams, who borrow it.
+    """Return the Cohort of a department, whose own quota all its teams may borrow.
 
-    `parent` is the name of the Cohort it stands in; only then it borrows and lends. A root without quota of its own
-    has no groups: its teams bring them.
+    `parent` is the name of its parent Cohort; only with one it borrows and lends. A root without quota of its own has
+    no groups: its teams bring them.
     """
     own = limits or {}
     has_own = any(quota.nominal for quota in own.values())
-    groups = resource_groups(pools, own, NOTHING if parent else NOTHING_ALONE) if parent or has_own else []
+    groups = resource_groups(pools, own, ZERO_QUOTA if parent else NOTHING_ALONE) if parent or has_own else []
     return {
         "apiVersion": API_VERSION,
         "kind": "Cohort",
@@ -99,12 +98,12 @@ def resource_flavor(flavor: FlavorShape) -> Manifest:
 
 
 def cluster_queue(
-    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, Quota], policy: Policy = FAIR
+    team: str, department: str, pools: Iterable[PoolShape], limits: Mapping[str, Quota], policy: Policy = DEFAULT_POLICY
 ) -> Manifest:
-    """The queue of a team, which admits from the team's own namespaces only.
+    """Return the ClusterQueue of a team, which admits from the team's own namespaces only.
 
-    `limits` are in pool units, {pool key: quota}; of a pool without one it has nothing and borrows nothing. The order
-    of `pools` does not matter. NotRepresentable when Kueue's bounds on groups, resources or flavors are exceeded.
+    `limits` are in pool units, {pool key: quota}; a pool without one has none and borrows none. The order of `pools`
+    does not matter. Raises NotRepresentable if Kueue's bounds on groups, resources or flavors are exceeded.
     """
     return {
         "apiVersion": API_VERSION,
@@ -122,16 +121,17 @@ def cluster_queue(
 
 
 def _quantity(weight: Decimal) -> str:
-    """As the API server writes it, so that what is applied and what is seen are the same text."""
+    """Return the weight as the API server writes it, so that applied and observed texts are equal."""
     milli = int(weight * 1000)
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
 
 
 def resource_groups(
-    pools: Iterable[PoolShape], limits: Mapping[str, Quota], nothing: Quota = NOTHING
+    pools: Iterable[PoolShape], limits: Mapping[str, Quota], nothing: Quota = ZERO_QUOTA
 ) -> list[Manifest]:
-    """Groups sorted by their first flavor, flavors and resources by name; `nothing` is the quota of what has no limit,
-    and of what a flavor lacks."""
+    """Return groups sorted by their first flavor, flavors and resources by name; `nothing` is the quota without a
+    limit, and of what a flavor lacks.
+    """
     quotas: dict[str, dict[str, Quota]] = {}
     for pool in sorted(pools, key=lambda pool: pool.key):
         of_flavor = quotas.setdefault(pool.flavor, {})
@@ -143,8 +143,8 @@ def resource_groups(
 
 
 def _components(quotas: Mapping[str, Mapping[str, Quota]]) -> list[list[str]]:
-    """Flavors that share resources, directly or through others: each list sorted, lists by their first
-    flavor.
+    """Return flavors that share resources, directly or through others: each list sorted, lists by their
+    first flavor.
     """
     components: list[tuple[set[str], set[str]]] = []
     for flavor in sorted(quotas):

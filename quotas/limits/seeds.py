@@ -1,4 +1,4 @@
-"""First limits of the demo: each team has half of every pool."""
+"""Limits of the demo: each team has half of every pool."""
 
 from django.db import transaction
 from simple_history.utils import bulk_create_with_history
@@ -12,11 +12,10 @@ from quotas.catalog.selectors import pools
 from quotas.limits.models import Limit
 
 
-def halve() -> int:
-    """Give each team half (rounded down) of every pool of an accepted flavor, where it has no limit yet; returns how
-    many were given.
+def seed_half_quotas() -> int:
+    """Give each team half (rounded down) of every pool of an accepted flavor without a limit; return how many were set.
 
-    A pool with nothing in it is left out, so that it gets its half once its nodes are there.
+    An empty pool is left out, so that it gets its half once its nodes exist.
     """
     with transaction.atomic(), advisory_lock("limits", "seeds"):
         given = set(Limit.objects.values_list("team_id", "pool_id"))
@@ -37,5 +36,5 @@ def halve() -> int:
                     team=str(limit.team),
                     after={"nominal": limit.nominal},
                 )
-            workqueue.mark(targets.PLATFORM)
+            workqueue.enqueue(*targets.platforms())
     return len(missing)

@@ -1,21 +1,21 @@
-"""How much departments and teams may hold, and what that looks like to Kueue."""
+"""Reads quotas of departments and teams, and the Kueue objects they become."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from portal.tenants.models import Department, Team
-from quotas.catalog.models import Cluster, Flavor
+from quotas.catalog.models import Flavor
 from quotas.catalog.selectors import pools
 from quotas.limits import names, projection
-from quotas.limits.models import KEPT_BY_KUEUE, Limit, QueuePolicy
+from quotas.limits.models import ENFORCED_BY_KUEUE, Limit, QueuePolicy
 from quotas.limits.projection import Policy
 from quotas.limits.tree import Quota, Tree
 
 
 @dataclass(frozen=True)
 class QuotaSnapshot:
-    """The quotas of all departments and teams that Kueue keeps: read at once, in three queries.
+    """The quotas of all departments and teams that Kueue enforces, read at once in three queries.
 
     ``quotas`` are of pools, in their units, by (name in Kueue, pool key).
     """
@@ -34,7 +34,7 @@ class QuotaSnapshot:
         return above | {names.cluster_queue(one.slug): names.cohort(slugs[one.department_id]) for one in self.teams}
 
     def above(self, teams: Iterable[Team]) -> set[int]:
-        """Ids of the teams' departments, and of all that these stand in."""
+        """Return the ids of the teams' departments and of all their ancestors."""
         found: set[int] = set()
         for team in teams:
             next_: int | None = team.department_id
@@ -48,13 +48,15 @@ class QuotaSnapshot:
         return {one.pk: one.parent_id for one in self.departments}
 
     def root(self, name: str) -> str:
-        """The department at the top, in which the queue or cohort stands."""
+        """Return the root department of the queue or cohort."""
         while (parent := self.parents[name]) is not None:
             name = parent
         return name
 
     def quota(self, name: str, pool: str) -> Quota:
-        """As Kueue is told: a team lends at most what it has, and who stands alone neither borrows nor lends."""
+        """Return the quota as Kueue has it: a team lends at most what it has, and without a cohort it neither borrows
+        nor lends.
+        """
         found = self.quotas.get((name, pool), Quota())
         if self.parents[name] is None:
             return Quota(found.nominal, None, None)
@@ -63,24 +65,24 @@ class QuotaSnapshot:
         return found
 
     def of_pool(self, pool: str) -> dict[str, Quota]:
-        """Quotas of all who have one of the pool, in its units."""
+        """Return the quotas of the pool, in its units."""
         return {name: self.quota(name, pool) for name in self.parents}
 
-    def with_(self, row: Limit) -> "QuotaSnapshot":
-        """As it would be with this limit, which need not be saved."""
+    def with_limit(self, row: Limit) -> "QuotaSnapshot":
+        """Return the snapshot as it would be with this limit, which need not be saved."""
         if row.pool is None:
             return self
         changed = {(_name(row), row.pool.key): Quota(row.nominal, row.borrowing, row.lending)}
         return replace(self, quotas={**self.quotas, **changed})
 
     def tree(self, pool: str, amount: int, usage: Mapping[str, int]) -> Tree:
-        """Of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
+        """Return the tree of one resource, of which a unit of the pool has ``amount``; ``usage`` of it by queue."""
         quotas = {name: quota.times(amount) for name, quota in self.of_pool(pool).items()}
         return Tree(self.parents, quotas, usage)
 
 
 def quota_snapshot() -> QuotaSnapshot:
-    rows = Limit.objects.filter(KEPT_BY_KUEUE).select_related("department", "team", "pool")
+    rows = Limit.objects.filter(ENFORCED_BY_KUEUE).select_related("department", "team", "pool")
     return QuotaSnapshot(
         departments=tuple(Department.objects.order_by("slug")),
         teams=tuple(Team.objects.select_related("department").order_by("slug")),
@@ -89,12 +91,12 @@ def quota_snapshot() -> QuotaSnapshot:
 
 
 def below(department: Department) -> set[int]:
-    """Ids of the department and of all that stand in it. One query."""
+    """Return the ids of the department and of all its descendants. One query."""
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))
 
 
 def tree_of(department: int) -> set[int]:
-    """Ids of all departments that lend to each other with this one. One query."""
+    """Return the ids of all departments that lend to each other with this one. One query."""
     parents = dict(Department.objects.values_list("pk", "parent_id"))
     root = department
     while (parent := parents[root]) is not None:
@@ -110,18 +112,18 @@ def _below(top: int, parents: Mapping[int, int | None]) -> set[int]:
 
 
 def policies() -> dict[str, Policy]:
-    """By name in Kueue; who is not in it competes as `projection.FAIR` says."""
+    """Return the queue policies by name in Kueue; a missing one is `projection.DEFAULT_POLICY`."""
     rows = QueuePolicy.objects.select_related("department", "team")
     return {_name(row): Policy(row.weight, row.reclaim, row.within) for row in rows}
 
 
 def policy_of(holder: Department | Team) -> Policy:
     row = QueuePolicy.objects.filter(**{holder._meta.model_name or "": holder}).first()
-    return Policy(row.weight, row.reclaim, row.within) if row else projection.FAIR
+    return Policy(row.weight, row.reclaim, row.within) if row else projection.DEFAULT_POLICY
 
 
 def name_of(holder: Department | Team) -> str:
-    """Name in Kueue: of a team's ClusterQueue, of a department's Cohort."""
+    """Return the name in Kueue: of a team's ClusterQueue, or of a department's Cohort."""
     return names.cluster_queue(holder.slug) if isinstance(holder, Team) else names.cohort(holder.slug)
 
 
@@ -131,12 +133,12 @@ def _name(row: Limit | QueuePolicy) -> str:
     return name_of(holder)
 
 
-def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
-    """All Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six queries,
-    three when it is given what is agreed.
+def manifests(cluster: str, agreed: QuotaSnapshot | None = None) -> list[projection.Manifest]:
+    """Return all Cohorts, ResourceFlavors and ClusterQueues that `cluster` should have, in the order to apply. Six
+    queries, three if `agreed` is given.
 
-    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is taken out of a queue
-    (tried on 0.19.2: admitted leases drop out of its sum, which over-commits).
+    Pools that are no longer found stay: Kueue forgets the usage of a flavor that is removed from a queue (tried on
+    0.19.2: admitted leases drop out of its sum, which over-commits).
     """
     agreed, competing = agreed or quota_snapshot(), policies()
     accepted = pools(cluster).filter(flavor__accepted=True)
@@ -149,7 +151,7 @@ def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[pro
     return [
         *(
             projection.cohort(
-                one.slug, agreed.parents[name], shapes, quotas(name), competing.get(name, projection.FAIR)
+                one.slug, agreed.parents[name], shapes, quotas(name), competing.get(name, projection.DEFAULT_POLICY)
             )
             for one in agreed.departments
             for name in (names.cohort(one.slug),)
@@ -160,7 +162,7 @@ def manifests(cluster: Cluster, agreed: QuotaSnapshot | None = None) -> list[pro
         ),
         *(
             projection.cluster_queue(
-                one.slug, one.department.slug, shapes, quotas(name), competing.get(name, projection.FAIR)
+                one.slug, one.department.slug, shapes, quotas(name), competing.get(name, projection.DEFAULT_POLICY)
             )
             for one in agreed.teams
             for name in (names.cluster_queue(one.slug),)

@@ -1,6 +1,4 @@
-"""The only writer of limits and of the way teams compete. What people set goes through
-`allocations.limits.services`, which asks for permission.
-"""
+"""Write operations on limits and queue policies. `allocations.limits.services` checks permission."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -21,7 +19,7 @@ from quotas.limits.models import FRACTION_BASE, MAX_UNITS, Limit, LimitUse, Queu
 
 Holder = Department | Team | Project | Membership
 Scope = Pool | Offering | Flavor | None
-TERMS = ("nominal", "borrowing", "lending")
+AMOUNTS = ("nominal", "borrowing", "lending")
 
 
 def set_limit(
@@ -34,41 +32,41 @@ def set_limit(
     lending: int | None = None,
     uses: Iterable[tuple[UUID, counting.ResourceDemand]] = (),
 ) -> Limit:
-    """Let `holder` hold `nominal` units of `scope` (None: of all GPUs) at once; the cluster follows.
+    """Set what `holder` may have of `scope` (None: of all GPUs) at once to `nominal` units; the cluster follows.
 
-    Lowering it below what is held takes nothing away: what is held stays, and nothing more is granted. `uses` are what
-    the holder's allocations draw, which a new limit that is counted here starts with. Raises Invalid.
+    Lowering it below what is held ends nothing: what is held stays, and nothing more is granted. `uses` are the demands
+    of the holder's allocations, with which a new counted limit starts. Raises Invalid.
     """
-    row = Limit(**who(holder), **what(scope), nominal=nominal, borrowing=borrowing, lending=lending)
+    row = Limit(**holder_fields(holder), **scope_fields(scope), nominal=nominal, borrowing=borrowing, lending=lending)
     _check(row)
     with transaction.atomic(), advisory_lock("limits"):
-        known = Limit.objects.select_for_update(of=("self",)).filter(**key(row)).order_by().first()
-        before = None if known is None else {name: getattr(known, name) for name in TERMS}
-        after = {name: getattr(row, name) for name in TERMS}
+        known = Limit.objects.select_for_update(of=("self",)).filter(**lookup_fields(row)).order_by().first()
+        before = None if known is None else {name: getattr(known, name) for name in AMOUNTS}
+        after = {name: getattr(row, name) for name in AMOUNTS}
         if before == after and known is not None:
             return known
         if known is None:
             row.allowance = nominal * FRACTION_BASE
             row.save()
-            if not row.kept_by_kueue:
+            if not row.is_enforced_by_kueue:
                 counting.recount(row, uses)
         else:
-            for name in TERMS:
+            for name in AMOUNTS:
                 setattr(known, name, getattr(row, name))
             known.allowance = max(nominal * FRACTION_BASE, known.used)
-            known.save(update_fields=[*TERMS, "allowance"])
+            known.save(update_fields=[*AMOUNTS, "allowance"])
             row = known
-        team, project = whose(holder)
+        team, project = audit_scope(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
-        if row.kept_by_kueue:
-            workqueue.mark(targets.PLATFORM)
+        if row.pool and row.is_enforced_by_kueue:
+            workqueue.enqueue(targets.platform(row.pool.flavor.cluster_id))
     return row
 
 
 def remove_limit(actor: str, limit: Limit) -> None:
-    """Without it, Kueue gives the holder nothing of its own; what is counted here is then without a bound."""
-    team, project = whose(parties(limit)[0])
+    """Remove a limit: of a Kueue quota the holder has nothing left; a counted limit no longer bounds."""
+    team, project = audit_scope(holder_and_scope(limit)[0])
     with transaction.atomic(), advisory_lock("limits"):
         audit(
             actor,
@@ -76,11 +74,11 @@ def remove_limit(actor: str, limit: Limit) -> None:
             f"{limit.holder}/{limit.scope}",
             team=team,
             project=project,
-            before={name: getattr(limit, name) for name in TERMS},
+            before={name: getattr(limit, name) for name in AMOUNTS},
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
 
 
 def set_policy(
@@ -91,7 +89,7 @@ def set_policy(
     reclaim: str = Reclaim.ANY,
     within: str = Within.NEVER,
 ) -> QueuePolicy:
-    """How `holder` competes for what others lend. Raises Invalid."""
+    """Set how `holder` shares and preempts. Raises Invalid."""
     errors = {}
     if not 0 <= weight <= MAX_UNITS or weight.as_tuple().exponent < -3:  # type: ignore[operator]
         errors["weight"] = [f"Give a number from 0 to {MAX_UNITS} with at most three decimals."]
@@ -105,28 +103,28 @@ def set_policy(
                 errors[name] = [f"A department has a weight alone; set {name} for its teams."]
     if errors:
         raise Invalid(errors)
-    terms: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
+    values: dict[str, Any] = {"weight": weight, "reclaim": reclaim, "within": within}
     with transaction.atomic(), advisory_lock("limits"):
-        known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**who(holder)).first()
-        row = known or QueuePolicy(**who(holder))
-        before = {name: str(getattr(row, name)) for name in terms} if row.pk else None
-        for name, value in terms.items():
+        known = QueuePolicy.objects.select_for_update(of=("self",)).filter(**holder_fields(holder)).first()
+        row = known or QueuePolicy(**holder_fields(holder))
+        before = {name: str(getattr(row, name)) for name in values} if row.pk else None
+        for name, value in values.items():
             setattr(row, name, value)
         row.save()
         audit(
             actor,
             "queue_policy.set",
             holder.slug,
-            team=whose(holder)[0],
+            team=audit_scope(holder)[0],
             before=before,
-            after={name: str(value) for name, value in terms.items()},
+            after={name: str(value) for name, value in values.items()},
         )
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(*targets.platforms())
     return row
 
 
-def who(holder: Holder) -> dict[str, Any]:
-    """Fields that name the holder; a member is a person in a team."""
+def holder_fields(holder: Holder) -> dict[str, Any]:
+    """Return the fields of a limit that name the holder; a member is a person in a team."""
     match holder:
         case Membership():
             return {"team": holder.team, "user": holder.user}
@@ -138,8 +136,8 @@ def who(holder: Holder) -> dict[str, Any]:
             return {"department": holder}
 
 
-def whose(holder: Holder) -> tuple[str, str]:
-    """Slugs of the team and the project that an audit entry about `holder` names; a department's is the platform's."""
+def audit_scope(holder: Holder) -> tuple[str, str]:
+    """Return the slugs of team and project for an audit entry about `holder`; both are empty for a department."""
     match holder:
         case Membership():
             return holder.team.slug, ""
@@ -151,8 +149,8 @@ def whose(holder: Holder) -> tuple[str, str]:
             return "", ""
 
 
-def what(scope: Scope) -> dict[str, Any]:
-    """Fields that name what is limited."""
+def scope_fields(scope: Scope) -> dict[str, Any]:
+    """Return the fields of a limit that name its scope."""
     match scope:
         case Pool():
             return {"pool": scope}
@@ -164,8 +162,8 @@ def what(scope: Scope) -> dict[str, Any]:
             return {}
 
 
-def parties(row: Limit) -> tuple[Holder, Scope]:
-    """Holder and scope of a row, as `set_limit` takes them."""
+def holder_and_scope(row: Limit) -> tuple[Holder, Scope]:
+    """Return holder and scope of a row, as `set_limit` takes them."""
     holder: Holder | None = row.project or row.team or row.department
     if row.user and row.team:
         holder = Membership(user=row.user, team=row.team)
@@ -174,19 +172,19 @@ def parties(row: Limit) -> tuple[Holder, Scope]:
     return holder, row.pool or row.offering or row.flavor
 
 
-def key(row: Limit) -> dict[str, Any]:
-    """Fields by which a limit is found again."""
+def lookup_fields(row: Limit) -> dict[str, Any]:
+    """Return the fields that identify a limit."""
     names = ("department", "team", "project", "user", "pool", "offering", "flavor")
     return {name: getattr(row, name) for name in names}
 
 
 def _check(row: Limit) -> None:
     errors: dict[str, list[str]] = {}
-    for name in TERMS:
+    for name in AMOUNTS:
         value = getattr(row, name)
         if not (value is None and name != "nominal") and not 0 <= value <= MAX_UNITS:
             errors[name] = [f"Give a whole number from 0 to {MAX_UNITS}."]
-    if not row.kept_by_kueue and (row.borrowing, row.lending) != (0, None):
+    if not row.is_enforced_by_kueue and (row.borrowing, row.lending) != (0, None):
         errors["borrowing"] = ["Only departments and teams lend and borrow, and only of a pool."]
     if errors:
         raise Invalid(errors)

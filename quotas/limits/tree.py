@@ -1,4 +1,4 @@
-"""What a queue can have in a tree of cohorts that lend to each other: Kueue's own arithmetic, of one resource. Pure.
+"""Kueue's arithmetic of what a queue can have in a tree of cohorts that lend to each other, for one resource. Pure.
 
 Source: Kueue v0.19, pkg/cache/scheduler/resource_node.go.
 """
@@ -11,8 +11,9 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Quota:
-    """``nominal`` is one's own; ``borrowing`` the most taken of others beside it, ``lending`` the most of it given to
-    others; None: as much as there is."""
+    """``nominal`` is guaranteed; ``borrowing`` the most taken of others beside it, ``lending`` the most of it given to
+    others; None: unlimited.
+    """
 
     nominal: int = 0
     borrowing: int | None = 0
@@ -26,11 +27,11 @@ class Quota:
         )
 
 
-NOTHING = Quota()
+ZERO_QUOTA = Quota()
 
 
 class Tree:
-    """Queues and cohorts by name: the parent of each (None: a root), their quotas, and what each queue uses."""
+    """Queues and cohorts by name: the parent of each (None: a root), their quotas, and the usage of each queue."""
 
     def __init__(
         self, parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage: Mapping[str, int] | None = None
@@ -46,10 +47,10 @@ class Tree:
         self.usage = cache(self._usage)
 
     def quota(self, name: str) -> Quota:
-        return self._quotas.get(name, NOTHING)
+        return self._quotas.get(name, ZERO_QUOTA)
 
     def potential(self, name: str) -> int:
-        """The most that the node could have if nobody used anything."""
+        """Return the most that the node could have if nobody used anything."""
         parent = self._parents[name]
         if parent is None:
             return self.subtree(name)
@@ -58,7 +59,7 @@ class Tree:
         return most if borrowing is None else min(most, self.subtree(name) + borrowing)
 
     def available(self, name: str) -> int:
-        """What it can have now beside all that is used; negative where more is used than there is."""
+        """Return what it can have now beside all usage; negative if more is used than there is."""
         parent = self._parents[name]
         if parent is None:
             return self.subtree(name) - self.usage(name)
@@ -70,15 +71,15 @@ class Tree:
         return max(0, kept - used) + above
 
     def own_left(self, name: str) -> int:
-        """How much of its own quota is not used; what of it others have borrowed is theirs until it is reclaimed."""
+        """Return how much of its own quota is not used, including what others have borrowed until it is reclaimed."""
         return max(0, self.quota(name).nominal - self.usage(name))
 
     def borrowed(self, name: str) -> int:
-        """What the node uses beyond what it brings in itself."""
+        """Return what the node uses beyond its own quota."""
         return max(0, self.usage(name) - self.subtree(name))
 
     def _kept(self, name: str) -> int:
-        """What the node never lends, because of its lending limit."""
+        """Return what the node never lends, because of its lending limit."""
         lending = self.quota(name).lending
         return 0 if lending is None else max(0, self.subtree(name) - lending)
 

@@ -1,4 +1,4 @@
-"""Who held what, and when: the ledger that every cost is computed from."""
+"""The usage ledger: which slices were held by whom and when. Every cost is computed from it."""
 
 from fractions import Fraction
 from typing import ClassVar
@@ -6,21 +6,28 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
+from portal.clusters.models import Cluster
+
 
 class UsageInterval(models.Model):
-    """`[start, end)` in which a holder held `count` slices of an offering; `end` is null while it is held.
+    """The time `[start, end)` in which a holder held `count` slices of an offering; `end` is null while it does.
 
-    Append-only: a row is written once and gets its `end` once (`services`); there is no other way to change
-    it. The texts are what was true at the start, so that a team renamed or moved keeps its past. `slot` is
-    the thing that is held: a device, or, where Kubernetes names none, an allocation's count on a flavor or what
-    one pod of a queued Job asks; `allocation` is then the Job's uid. What such a Job has reserved beyond that is
-    an interval too, `unused`, in a slot of the Job for each flavor and resource.
-    `source_start` and `source_end` say which observation is the evidence; an `estimated` bound is the last
-    sighting, which nobody saw happen.
+    Append-only: a row is written once and gets its `end` once (`services`). Names are copied at the start, so a team
+    that is renamed or moved keeps its past.
+
+    `holder_id` is an allocation's id or a queued Job's uid. The kind of the holder is no column, since filling it in
+    would rewrite the whole ledger: an interval of a Job is one without `member`.
+
+    `slot` is what is held: a device, or where Kubernetes names none, an allocation's count on a flavor or what one pod
+    of a queued Job requests. What a Job has reserved beyond the use of its pods is `unused`, in a slot of the Job for
+    each flavor and resource.
+
+    `source_start` and `source_end` name the observation that is the evidence. An `estimated` bound is the last sighting
+    before an unobserved change.
     """
 
     key = models.UUIDField(primary_key=True, editable=False)
-    allocation = models.UUIDField()
+    holder_id = models.UUIDField()
     slot = models.CharField(max_length=400)
     start = models.DateTimeField()
     end = models.DateTimeField(null=True, blank=True)
@@ -33,7 +40,9 @@ class UsageInterval(models.Model):
     offering = models.CharField(max_length=127)
     flavor = models.CharField(max_length=63)
     kind = models.CharField(max_length=6)
-    cluster = models.CharField(max_length=50)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", db_column="cluster", db_index=False
+    )
     node = models.CharField(max_length=253, blank=True)
     device_uuid = models.CharField(max_length=64, blank=True)
     department = models.CharField(max_length=63)
@@ -63,7 +72,7 @@ class UsageInterval(models.Model):
             models.UniqueConstraint(fields=("slot",), condition=Q(end__isnull=True), name="usage_one_open_per_slot"),
         ]
         indexes: ClassVar = [
-            models.Index(fields=("allocation",), name="usage_allocation"),
+            models.Index(fields=("holder_id",), name="usage_allocation"),
             models.Index(fields=("end", "start"), name="usage_window"),
             models.Index(fields=("team", "start"), name="usage_team_window"),
             models.Index(fields=("slot", "-end"), name="usage_slot_end"),

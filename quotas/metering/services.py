@@ -1,9 +1,8 @@
-"""The only writer of the ledger. Two ways in: an interval opens, and it ends. Both may be said any number
-of times.
+"""Write operations on the usage ledger: open an interval, and close it. Both may be repeated.
 
-Keys are computed from the observed fact (uuid5 of what was seen), so the same observation made twice, by
-two workers or after a restore, is one row. An end that nobody saw is the last sighting of the thing held,
-with `estimated`: the error is then bounded by the time nobody looked, and always in the holder's favour.
+Keys are computed from the observation (uuid5), so the same observation recorded twice, by two workers or after a
+restore, is one row. If nobody observed an end, the last sighting is recorded with `estimated`: the error is at most the
+time between two observations, and always in the holder's favour.
 """
 
 from collections.abc import Mapping
@@ -25,8 +24,8 @@ from quotas.metering.models import UsageInterval
 
 @dataclass(frozen=True)
 class Attribution:
-    """What is held and for whom, copied into the ledger as it is now. `gpu_share` is one slice's part of a
-    GPU; `unused` marks what a queued Job has reserved and none of its pods uses.
+    """Who an interval is charged to and what is held, as it is now. `gpu_share` is one slice's part of a GPU; `unused`
+    marks what a queued Job has reserved and none of its pods uses.
     """
 
     offering: str
@@ -45,17 +44,17 @@ class Attribution:
 
 
 class SlotHeld(Retryable):
-    """Another interval is open on the slot: its end has to be observed first. Try again after that."""
+    """Another interval is open on the slot; retry after its end was observed."""
 
     def __init__(self, slot: str, holder: UUID) -> None:
-        super().__init__(f"{slot} is still held by allocation {holder}; its interval has to end before another opens")
+        super().__init__(f"{slot} is still held by {holder}; its interval has to end before another opens")
         self.slot = slot
         self.holder = holder
 
 
 def open_interval(
     key: UUID,
-    allocation: UUID,
+    holder_id: UUID,
     slot: str,
     at: datetime,
     attribution: Attribution,
@@ -63,11 +62,11 @@ def open_interval(
     evidence: Mapping[str, Any],
     estimated: bool = False,
 ) -> UsageInterval:
-    """`allocation` holds `quantity` slices in `slot` from `at` on.
+    """Open the interval in which `holder_id` holds `quantity` slices in `slot`, from `at` on; return it.
 
-    1. A key that is known is returned as it is, ended or not.
-    2. SlotHeld if another interval is open on the slot.
-    3. A start before the slot's last end is moved to it, so that no second is billed twice.
+    1. An interval with this key is returned as it is, ended or not.
+    2. Raises SlotHeld if another interval is open on the slot.
+    3. A start before the slot's last end is moved to it, so that no second is charged twice.
     """
     with transaction.atomic(), advisory_lock("slot", slot):
         known = UsageInterval.objects.filter(pk=key).first()
@@ -75,13 +74,15 @@ def open_interval(
             return known
         holder = UsageInterval.objects.filter(slot=slot, end=None).first()
         if holder:
-            raise SlotHeld(slot, holder.allocation)
+            raise SlotHeld(slot, holder.holder_id)
         last_end = UsageInterval.objects.filter(slot=slot).aggregate(last=Max("end"))["last"]
         values = asdict(attribution)
         share: Fraction = values.pop("gpu_share")
+        cluster = values.pop("cluster")
         return UsageInterval.objects.create(
             key=key,
-            allocation=allocation,
+            holder_id=holder_id,
+            cluster_id=cluster,
             slot=slot,
             start=max(at, last_end) if last_end else at,
             estimated_start=estimated,
@@ -97,10 +98,10 @@ def open_interval(
 def close_interval(
     target: UUID | str, at: datetime, evidence: Mapping[str, Any], estimated: bool = False
 ) -> UsageInterval | None:
-    """The interval with key `target` (a UUID), or the one open on slot `target` (text), ends at `at`.
+    """End the interval with key `target` (a UUID), or the one open on slot `target` (text), at `at`.
 
-    The first end counts: a later call changes nothing. An end before the start becomes the start. Returns
-    the interval as it now is (for a slot that nobody holds, its last one), or None when there was none.
+    The first end counts: a later call changes nothing. An end before the start becomes the start. Returns the interval
+    as it is now (for a free slot its last one), or None if there was none.
     """
     ends = {"key": target} if isinstance(target, UUID) else {"slot": target}
     with transaction.atomic():

@@ -8,7 +8,7 @@ import yaml
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import transitions
 from allocations.models import Allocation
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from quotas.catalog.models import Flavor
 from tests.support.fleet import allocate, fleet
 from tests.support.people import client, person
@@ -65,7 +65,7 @@ def test_it_says_what_its_pods_may_ask_for_in_all(api):
 
 
 def test_what_is_asked_is_marked_to_be_looked_at(api):
-    assert Due.objects.filter(target=f"allocation:{ask(api).json()['id']}").exists()
+    assert WorkItem.objects.filter(target=f"local/allocation:{ask(api).json()['id']}").exists()
 
 
 def test_eight_hours_one_slice_and_a_made_name_are_the_default(api):
@@ -224,10 +224,10 @@ def test_an_ending_one_cannot_be_extended(api, member, project):
 def test_only_one_that_asks_its_owner_can_be_tried_again(api, member, project):
     row = allocate(member, project)
     assert api.post(f"{URL}/{row.pk}/retry", {}, format="json").json()["reason"] == "wrong_phase"
-    Allocation.objects.filter(pk=row.pk).update(asks_owner=True, start_failures=3)
+    Allocation.objects.filter(pk=row.pk).update(needs_attention=True, start_failures=3)
     assert api.post(f"{URL}/{row.pk}/retry", {}, format="json").status_code == 200
     row.refresh_from_db()
-    assert (row.asks_owner, row.start_failures) == (False, 0)
+    assert (row.needs_attention, row.start_failures) == (False, 0)
 
 
 def test_events_are_told_oldest_first(api, member, project):

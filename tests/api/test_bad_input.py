@@ -30,7 +30,7 @@ def nothing_written(db):
     assert not Transition.objects.exists()
 
 
-@pytest.mark.parametrize("path", ["offerings/%00/claim/vocabulary", "flavors/a%00"])
+@pytest.mark.parametrize("path", ["offerings/%00/claim/device-schema", "flavors/a%00"])
 def test_a_name_that_none_can_have_is_not_there(api, path):
     assert client(person(platform_role="operator")).get(f"/api/v1/{path}").status_code == 404
 

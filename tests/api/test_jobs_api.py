@@ -12,6 +12,7 @@ from allocations.models import LeaseExcess, MirrorObject
 from portal.core import clock
 from portal.tenants import services as tenants
 from quotas.metering import services as metering
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import client, person
 from tests.support.queued import FULL, GPU, job
@@ -31,7 +32,7 @@ def test_a_queued_job_has_its_place_its_reason_and_what_helps(member, project):
     [row] = client(member).get("/api/v1/jobs").json()["results"]
     assert (row["uid"], row["state"], row["reason"], row["gpus"]) == (str(uid), "queued", "WaitingForQuota", 2)
     assert row["queue"] == {"position": 1, "of": 1}
-    assert row["helps"]
+    assert row["hint"]
     assert row["cost"]["to_date"] == "0.0000"
 
 
@@ -63,7 +64,13 @@ def test_a_job_that_the_portal_ended_says_what_it_used_beyond_its_quota(member, 
     said = "The Job train uses 2 nvidia.com/gpu where 1 are reserved."
     numbers = {"resource": GPU, "used": 2, "reserved": 1, "actions": 1, "seen_at": clock.now()}
     LeaseExcess.objects.create(
-        holder_kind="job", holder=str(uid), name="train", namespace=project.namespace, message=said, **numbers
+        cluster_id=LOCAL,
+        holder_kind="job",
+        holder=str(uid),
+        name="train",
+        namespace=project.namespace,
+        message=said,
+        **numbers,
     )
     row = client(member).get(f"/api/v1/jobs/{uid}").json()
     assert (row["state"], row["reason"]) == ("failed", "over_lease")
@@ -149,12 +156,13 @@ def test_a_queue_holds_allocations_and_jobs_in_one_order(member, team, project):
         ("allocation", str(row.pk), None),
         ("job", None, str(uid)),
     ]
-    assert body["pending"][1]["ahead"] == {"count": 1, "asks": {"l40s/whole": 1}}
+    assert body["pending"][1]["ahead"] == {"count": 1, "requests": {"l40s/whole": 1}}
     assert body["ordered_by"] == "portal"
 
 
 def test_what_waits_in_other_teams_is_a_number_and_no_name(member, other_team, project):
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ClusterQueue",
         name="team-language",
         uid="u",
@@ -174,12 +182,13 @@ def test_what_waits_anywhere_in_the_tree_of_departments_may_want_what_is_lent(me
     tenants.create_team(tenants.create_department("sales", "Sales"), "leads", "Leads")
     for name in ("team-arms", "team-leads"):
         seen = {"uid": name, "resource_version": 1, "facts": {"pending": 2}, "seen_at": clock.now()}
-        MirrorObject.objects.create(kind="ClusterQueue", name=name, **seen)
+        MirrorObject.objects.create(cluster_id=LOCAL, kind="ClusterQueue", name=name, **seen)
     assert client(member).get("/api/v1/queues/vision").json()["others_waiting"] == 2
 
 
 def test_a_stopped_queue_tells_why_to_those_who_wait(member, project):
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ClusterQueue",
         name="team-vision",
         uid="u",
@@ -195,7 +204,7 @@ def test_a_stopped_queue_tells_why_to_those_who_wait(member, project):
 def test_the_queues_of_ones_teams_are_told_in_numbers(member, other_team):
     facts = {"pending": 2, "reserving": 3, "admitted": 1, "spec": {}}
     seen = {"uid": "q", "resource_version": 1, "facts": facts, "seen_at": clock.now()}
-    MirrorObject.objects.create(kind="ClusterQueue", name="team-vision", **seen)
+    MirrorObject.objects.create(cluster_id=LOCAL, kind="ClusterQueue", name="team-vision", **seen)
     mine = {"team": "vision", "pending": 2, "reserving": 3, "admitted": 1}
     assert client(member).get("/api/v1/queues").json()["results"] == [mine]
     everybody = client(person(platform_role="operator"))

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole, Project, Team, User
 from quotas.limits.models import Limit, LimitUse
@@ -54,7 +54,7 @@ def test_a_team_sees_its_limits_and_no_others(lead):
         "borrowing": 0,
         "lending": None,
         "used": None,
-        "kept_by": "kueue",
+        "enforced_by": "kueue",
     }
 
 
@@ -67,9 +67,9 @@ def test_another_teams_limit_is_not_there(lead, other_team):
 
 def test_an_operator_lets_a_team_borrow_and_kueue_is_told(operator, team):
     row = Limit.objects.get(team=team, pool__key="l40s/gpu")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     assert put(operator, row.pk, nominal=4, borrowing=None, lending=1).json()["borrowing"] is None
-    assert Due.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
     assert operator.get(f"{URL}/{row.pk}").json()["lending"] == 1
 
 

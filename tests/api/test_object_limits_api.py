@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.core.models import AuditEntry, Due
+from portal.core.models import AuditEntry, WorkItem
 from portal.tenants import services
 from portal.tenants.checks import bound_holds_the_defaults
 from portal.tenants.models import Project
@@ -31,9 +31,9 @@ def test_an_operator_changes_some_kinds_and_others_stay(operator, project):
 
 
 def test_a_change_reaches_the_cluster_and_the_audit_log(operator, project):
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     put(operator, {"object_limits": {"jobs": 900}})
-    assert Due.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
     entry = AuditEntry.objects.filter(action="project.configure").latest("pk")
     assert (entry.before, entry.after) == ({"object_limits": {}}, {"object_limits": {"jobs": 900}})
 

@@ -10,8 +10,8 @@ from allocations.requests.services import extend
 from portal.core import clock
 from portal.tenants import invitations, services
 from portal.tenants.models import User
-from quotas.catalog.models import Cluster
 from tests.support import access_matrix
+from tests.support.clusters import make_cluster
 from tests.support.fleet import allocate
 from tests.support.queued import job
 from tests.support.world import World, world
@@ -39,7 +39,7 @@ def there(team, other_team, project, settings) -> Iterator[World]:
             allocate(made.allocation.requested_by, project, name=name)
             job(name, project.namespace)
             job(name, mine.namespace)
-            Cluster.objects.create(slug=name, name=name)
+            make_cluster(name)
         yield made
 
 

@@ -2,6 +2,7 @@ import pytest
 
 from allocations.models import MirrorObject
 from portal.core import clock
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import client, person
 
@@ -33,6 +34,7 @@ def test_nobody_else_does(member, path):
 def test_a_queue_tells_who_waits_and_how_much_is_taken(member, team, project):
     rows = [allocate(member, project, name=name) for name in ("first", "second")]
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ClusterQueue",
         name="team-vision",
         uid="u",

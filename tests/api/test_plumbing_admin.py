@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import services
 from portal.tenants.models import ApiToken, Membership, Project
 from portal.tenants.tokens import find
@@ -53,7 +53,7 @@ def test_a_project_made_here_is_marked_due_and_keeps_its_slug(operator, team):
     }
     assert operator.post(reverse("admin:tenants_project_add"), values).status_code == 302
     project = Project.objects.get()
-    assert Due.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
     change = reverse("admin:tenants_project_change", args=[project.pk])
     operator.post(change, values | {"slug": "other", "egress": "cluster"})
     project.refresh_from_db()
@@ -71,19 +71,19 @@ def test_a_department_is_renamed_here_and_moved_where_limits_are_counted_anew(op
 
 def test_a_team_is_made_and_renamed_here_and_moved_where_limits_are_counted_anew(operator, team):
     above = services.create_department("science", "Science")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     values = {"slug": "cells", "name": "Cells", "department": above.pk}
     assert operator.post(reverse("admin:tenants_team_add"), values).status_code == 302
     change = reverse("admin:tenants_team_change", args=[team.pk])
     operator.post(change, {"name": "Sight", "department": above.pk})
     team.refresh_from_db()
     assert (team.name, team.department.slug) == ("Sight", "research")
-    assert Due.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
 
 
 def test_a_membership_is_given_changed_and_taken(operator, team, project):
     user = person()
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     values = {"user": user.pk, "team": team.pk, "role": "member"}
     operator.post(reverse("admin:tenants_membership_add"), values)
     membership = Membership.objects.get(user=user)
@@ -91,7 +91,7 @@ def test_a_membership_is_given_changed_and_taken(operator, team, project):
     assert Membership.objects.get(user=user).role == "lead"
     operator.post(reverse("admin:tenants_membership_delete", args=[membership.pk]), {"post": "yes"})
     assert not Membership.objects.filter(user=user).exists()
-    assert set(Due.objects.values_list("target", flat=True)) == {"platform", "project:vision-train"}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/platform", "local/project:vision-train"}
 
 
 def test_tokens_can_be_revoked_but_neither_made_nor_read(operator, team):

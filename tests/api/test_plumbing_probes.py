@@ -10,6 +10,7 @@ from portal.core import clock, heartbeat
 from portal.http import counters
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from tests.support.clusters import LOCAL
 from tests.support.people import client, person
 
 
@@ -61,7 +62,7 @@ def test_readyz_is_503_without_a_database(monkeypatch):
 def test_metrics_tell_how_far_the_work_is_behind(settings):
     settings.METRICS_TOKEN = "scrape-me"
     now = clock.now()
-    workqueue.mark(targets.PLATFORM, at=now - timedelta(seconds=30))
+    workqueue.enqueue(targets.platform(LOCAL), at=now - timedelta(seconds=30))
     heartbeat.beat("worker")
     with clock.frozen(now):
         text = Client().get("/metrics", headers={"Authorization": "Bearer scrape-me"}).content.decode()

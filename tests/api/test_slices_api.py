@@ -6,12 +6,14 @@ import pytest
 from rest_framework.test import APIClient
 
 from allocations.models import Allocation, MirrorObject
+from portal.clusters.models import Cluster
 from portal.core import clock
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Flavor, Pool
+from quotas.catalog.models import Flavor, Pool
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, plugin_node, slices_of
 from tests.support.mig_facts import cut_card, device
 from tests.support.people import client, person
@@ -24,7 +26,7 @@ URL = "/api/v1/allocations"
 @pytest.fixture
 def api(team, project) -> APIClient:
     """A team that may have all of an h100 node of four cards, a time-sliced t4 and an l4 with MPS."""
-    cluster = Cluster.objects.create(slug="local", name="Local")
+    cluster = Cluster.objects.get(slug=LOCAL)
     cut = slices_of("h100-0", *(part for n in range(4) for part in cut_card("h100-0", n)))
     shared = {"gpu__replicas": "4", "gpu__sharing_strategy": "time-slicing"}
     mps = {"gpu__replicas": "4", "gpu__sharing_strategy": "mps"}
@@ -33,7 +35,7 @@ def api(team, project) -> APIClient:
         plugin_node("t4-0", "Tesla-T4", {"nvidia.com/gpu.shared": 8}, "15360", **labels(shared)),
         plugin_node("l4-0", "NVIDIA-L4-SHARED", {"nvidia.com/gpu": 8}, "23034", **labels(mps)),
     ]
-    catalog.sync(cluster, discover(nodes, [cut]), {})
+    catalog.sync(cluster.slug, discover(nodes, [cut]), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for pool in Pool.objects.all():
@@ -55,6 +57,7 @@ def taken(*devices: str) -> None:
     """A claim that has these devices of the h100 node."""
     found = [{"request": "a", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": name} for name in devices]
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ResourceClaim",
         name=f"claim-{devices[0]}",
         uid="u",

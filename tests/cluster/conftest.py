@@ -18,6 +18,7 @@ from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, loca
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
 from tests.support.cluster.jobs import submit  # noqa: F401 (a fixture)
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 if "GPU_PORTAL_TEST_HOME" not in os.environ:
     raise pytest.UsageError("these tests need the whole portal on a cluster: python -m tests.stack tests/cluster")
@@ -54,7 +55,7 @@ def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
-    workqueue.mark(targets.project(slug))
+    workqueue.enqueue(targets.project(LOCAL, slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
     kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")

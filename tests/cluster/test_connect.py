@@ -1,7 +1,8 @@
 """What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from rest_framework.test import APIClient
 
 from allocations.models import Allocation
+from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.models import Project, User
 from tests.support.cluster.asking import ask, held
@@ -87,11 +89,20 @@ def test_a_token_lives_from_ten_minutes_to_an_hour(
     assert abs(expires_at - before - timedelta(seconds=given_s)) < timedelta(seconds=30)
 
 
-def test_people_may_be_given_another_address_of_the_cluster(
-    api: APIClient, member: User, project: Project, settings: Any
-) -> None:
-    settings.KUBERNETES_PUBLIC_URL = "https://kubernetes.example.org"
-    given = connect(api, held(member, project, "l40s/whole"))
+@contextmanager
+def _reached_at(cluster: str, server: str) -> Iterator[None]:
+    rows = Cluster.objects.filter(pk=cluster)
+    before = rows.get().server
+    rows.update(server=server)
+    try:
+        yield
+    finally:
+        rows.update(server=before)
+
+
+def test_people_may_be_given_another_address_of_the_cluster(api: APIClient, member: User, project: Project) -> None:
+    with _reached_at(project.cluster_id, "https://kubernetes.example.org"):
+        given = connect(api, held(member, project, "l40s/whole"))
     cluster = yaml.safe_load(given["kubeconfig"])["clusters"][0]["cluster"]
     assert cluster["server"] == "https://kubernetes.example.org"
 

@@ -13,7 +13,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from tests.support.cluster.asking import ask, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
@@ -114,7 +114,9 @@ def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_
     row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.STARTING)
     deadline = clock.now() + timedelta(seconds=settings.START_DEADLINE_S)
-    failed = Due.objects.filter(target=f"allocation:{row.pk}", error__contains=unread_policy, leased_until=None)
+    failed = WorkItem.objects.filter(
+        target=f"local/allocation:{row.pk}", error__contains=unread_policy, leased_until=None
+    )
     eventually(lambda: failed.filter(updated_at__gt=deadline).exists(), within_s=60)
     row.refresh_from_db()
     assert (row.phase, row.start_failures) == (Phase.STARTING, 0)

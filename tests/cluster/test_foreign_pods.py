@@ -52,7 +52,7 @@ def free_on(key: str, node: str) -> int:
     """Slices of the offering that nobody holds on a node: by device plugin all of them, since no pod runs there."""
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
-        there = flavor_devices.of([offering.flavor])[offering.flavor_id]
+        there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
         return sum(not card.taken for card in there.cards if card.node == node)
     return int(Node.objects.get(name=node).capacity["gpu"])
 

@@ -44,10 +44,12 @@ def lending(vision: Team) -> Iterator[None]:
     """Both teams of the demo may borrow what the other leaves, of every pool."""
     rows = list(Limit.objects.filter(team__isnull=False, user=None, pool__isnull=False).select_related("team", "pool"))
     for row in rows:
-        limits.set_limit("test", *limits.parties(row), row.nominal, borrowing=None)
+        limits.set_limit("test", *limits.holder_and_scope(row), row.nominal, borrowing=None)
     yield
     for row in rows:
-        limits.set_limit("test", *limits.parties(row), row.nominal, borrowing=row.borrowing, lending=row.lending)
+        limits.set_limit(
+            "test", *limits.holder_and_scope(row), row.nominal, borrowing=row.borrowing, lending=row.lending
+        )
 
 
 def test_what_can_be_had_now_is_held_and_one_more_is_not(

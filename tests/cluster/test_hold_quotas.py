@@ -27,6 +27,7 @@ from tests.support.cluster.asking import ask, ended, held, intervals, phase, wai
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, let_in, person_of
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"
@@ -228,11 +229,11 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
         return kubectl("get", "resourcequota", name, *where, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     wait_for(row, Phase.ACTIVE)
     assert [i.end for i in intervals(row)] == [None]
@@ -240,9 +241,9 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
 
 def test_a_class_of_another_value_is_made_again(kubectl: Kubectl) -> None:
     """As after an upgrade: they had value 0, which cannot be changed in place."""
-    name, target = f"{names.HOLD}{uuid4().hex[:8]}", targets.allocation(uuid4())
-    apply(connect(), [Apply(former_hold_class(name), "as before")], target)
-    apply(connect(), [Apply(hold_class(name), "after the upgrade")], target)
+    name, target = f"{names.HOLD}{uuid4().hex[:8]}", targets.allocation(LOCAL, uuid4())
+    apply(connect(LOCAL), [Apply(former_hold_class(name), "as before")], target)
+    apply(connect(LOCAL), [Apply(hold_class(name), "after the upgrade")], target)
     found = kubectl("get", "priorityclass", name, "-o", "jsonpath={.value} {.preemptionPolicy}")
     kubectl("delete", "priorityclass", name)
     assert found == f"{HOLD_PRIORITY} Never"

@@ -32,7 +32,7 @@ def test_a_dra_hold_gets_devices_of_one_node_by_name(project: Project, member: U
 def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "l40s/whole", 2)
     hard = hold_quota(row, kubectl)["status"]["hard"]
-    share = spec_of_row.of(spec_of_row.rows().get(pk=row.pk)).node_share
+    share = spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk)).node_share
     assert {name: amount for name, amount in hard.items() if amount != "0"} == {
         "pods": "32",
         "requests.nvidia.com/gpu": "2",

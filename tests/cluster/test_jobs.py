@@ -28,12 +28,12 @@ def test_the_guides_job_runs_is_billed_for_its_pods_and_finishes(submit: Submit,
     job = become(project, uid, State.RUNNING)
     assert (job.offering, job.gpus) == ("l40s/whole", 2)
     assert become(project, uid, State.FINISHED).message == "It has finished."
-    of_pods = UsageInterval.objects.filter(allocation=uid, end__isnull=False, unused=False)
+    of_pods = UsageInterval.objects.filter(holder_id=uid, end__isnull=False, unused=False)
     eventually(lambda: of_pods.count() == 2)
     assert [(row.count, row.project, row.member, row.estimated_end) for row in of_pods] == [
         (1, project.slug, "", False)
     ] * 2
-    eventually(lambda: not UsageInterval.objects.filter(allocation=uid, end=None).exists())
+    eventually(lambda: not UsageInterval.objects.filter(holder_id=uid, end=None).exists())
     assert_charged_once(uid)
 
 
@@ -56,19 +56,19 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
     page = browser.get(f"/jobs/{uid}").content.decode()
     assert re.search(r"GPU-hours used by its pods</dt><dd[^>]*>0<", page)
     kubectl("delete", "job", "never", "-n", project.namespace)
-    [row] = eventually(lambda: list(UsageInterval.objects.filter(allocation=uid, end__isnull=False)))
+    [row] = eventually(lambda: list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False)))
     assert (row.count, row.unused, row.offering, row.estimated_start, row.estimated_end) == (
         *(2, True, "l40s/whole"),
         *(False, False),
     )
-    assert not UsageInterval.objects.filter(allocation=uid, end=None).exists()
+    assert not UsageInterval.objects.filter(holder_id=uid, end=None).exists()
 
 
 def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, project: Project, vision: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
     before, left = CapacitySnapshot().capacity(offering), Availability([vision]).headroom(vision, offering).can_get_now
     uid = submit("train", pods=2)
-    eventually(lambda: UsageInterval.objects.filter(allocation=uid, end=None, unused=False).count() == 2)
+    eventually(lambda: UsageInterval.objects.filter(holder_id=uid, end=None, unused=False).count() == 2)
 
     def counted() -> tuple[int, int, int]:
         found = CapacitySnapshot().capacity(Offering.objects.get(key="l40s/whole"))
@@ -86,13 +86,13 @@ def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(
     # Kueue orders by creation, which Kubernetes notes to the second.
     eventually(lambda: clock.now() > first.created_at + timedelta(seconds=1))
     waiting = [first, become(project, submit("second"), State.QUEUED, "WaitingForQuota")]
-    assert all(job.helps.startswith("Give back") for job in waiting)
-    eventually(lambda: {job.name: queue.place(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
+    assert all(job.hint.startswith("Give back") for job in waiting)
+    eventually(lambda: {job.name: queue.position(job) for job in waiting} == {"first": (1, 2), "second": (2, 2)})
     body = client(member).get(f"/api/v1/queues/{vision.slug}").json()
     assert body["ordered_by"] == "kueue"
     assert [(row["kind"], row["name"], row["position"], row["ahead"]) for row in body["pending"]] == [
-        ("job", "first", 1, {"count": 0, "asks": {}}),
-        ("job", "second", 2, {"count": 1, "asks": {GPU: 1}}),
+        ("job", "first", 1, {"count": 0, "requests": {}}),
+        ("job", "second", 2, {"count": 1, "requests": {GPU: 1}}),
     ]
     assert [row["kind"] for row in body["holding"]] == ["allocation"]
 
@@ -113,7 +113,7 @@ def test_a_stopped_queue_is_told_with_its_cause(submit: Submit, project: Project
     try:
         job = become(project, submit("stopped"), State.QUEUED, "Suspended")
         assert "stopped" in job.message
-        assert "operator" in job.helps
+        assert "operator" in job.hint
     finally:
         kubectl(*patch, '{"spec":{"stopPolicy":"None"}}')
     become(project, str(job.uid), State.RUNNING)

@@ -48,13 +48,13 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
     eventually(lambda: Pool.objects.get(key="a10/gpu").use.foreign == 0)
 
     kubectl("delete", "job", "by-dra", "-n", project.namespace)
-    eventually(lambda: not UsageInterval.objects.filter(allocation=uid, end=None).exists())
-    assert not UsageInterval.objects.filter(allocation=uid, estimated_end=True).exists()
+    eventually(lambda: not UsageInterval.objects.filter(holder_id=uid, end=None).exists())
+    assert not UsageInterval.objects.filter(holder_id=uid, estimated_end=True).exists()
     eventually(lambda: client(member).get(f"/api/v1/jobs/{uid}").status_code == 404)
     assert_charged_once(uid)
 
 
 def both(uid: str) -> list[UsageInterval] | None:
     """The two devices in use, once nothing that is reserved is left over."""
-    rows = list(UsageInterval.objects.filter(allocation=uid, end=None))
+    rows = list(UsageInterval.objects.filter(holder_id=uid, end=None))
     return rows if len(rows) == 2 and not any(row.unused for row in rows) else None

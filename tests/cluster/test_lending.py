@@ -31,6 +31,7 @@ from tests.support.cluster.asking import ask, ended, held, phase, reason, releas
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import write_lines
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 OFFERING, POOL = "l40s/whole", "l40s/gpu"
@@ -108,7 +109,7 @@ def _crew(department: Department, name: str, tail: str, pool: Pool, kubectl: Kub
     team = tenants.create_team(department, f"{name}-{tail}", name.capitalize())
     limits.set_limit("test", team, pool, NOMINAL[name], borrowing=4, lending=3 if name == "lidar" else None)
     project = tenants.create_project(team, f"{name}-{tail}", name.capitalize())
-    workqueue.mark(targets.project(project.slug))
+    workqueue.enqueue(targets.project(LOCAL, project.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
     eventually(lambda: _is_ready(team))
     user = tenants.create_user(f"{name}-{tail}", uuid4().hex)

@@ -27,6 +27,7 @@ from quotas.limits.projection import PoolShape, cluster_queue, cohort
 from quotas.limits.tree import Quota
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 UNITS = st.integers(0, 20)
@@ -76,10 +77,10 @@ def forget() -> Iterator[Callable[[Department | Team], None]]:
     made: list[Department | Team] = []
     yield made.append
     for holder in reversed(made):
-        Limit.objects.filter(**limits.who(holder)).delete()
-        QueuePolicy.objects.filter(**limits.who(holder)).delete()
+        Limit.objects.filter(**limits.holder_fields(holder)).delete()
+        QueuePolicy.objects.filter(**limits.holder_fields(holder)).delete()
         holder.delete()
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
 
 
 @settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
@@ -89,15 +90,17 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
 ) -> None:
     made = grown(shape, forget)
     note(str(made))
-    client = connect()
+    client = connect(LOCAL)
     reconcile_platform(client)
     seen = {name: read(kubectl, name) for name in made}
     assert all(seen.values())
     before = list(
-        AppliedObject.objects.filter(target="platform").order_by("pk").values_list("name", "resource_version")
+        AppliedObject.objects.filter(target="local/platform").order_by("pk").values_list("name", "resource_version")
     )
     reconcile_platform(client)
-    after = list(AppliedObject.objects.filter(target="platform").order_by("pk").values_list("name", "resource_version"))
+    after = list(
+        AppliedObject.objects.filter(target="local/platform").order_by("pk").values_list("name", "resource_version")
+    )
     assert after == before
     edited = sorted(name for name in made if name.startswith("clusterqueue"))[shape.edit % len(shape.teams)]
     patch = [
@@ -112,7 +115,7 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
 @given(pools=POOLS, quotas=st.lists(QUOTAS, min_size=3, max_size=3))
 def test_whatever_the_flavors_share_kueue_takes_the_groups(pools: list[PoolShape], quotas: list[Quota]) -> None:
     """As it would, by dry run: of a department alone, of one within another, and of a team."""
-    client = connect()
+    client = connect(LOCAL)
     alone = {pool.key: Quota(quotas[0].nominal, None, None) for pool in pools[1:]}
     within = {pool.key: quotas[1] for pool in pools[1:]}
     own = {pool.key: replace(quotas[2], lending=None) for pool in pools[1:]}
@@ -133,7 +136,7 @@ def test_a_queue_that_kueue_refuses_holds_up_no_other(
     QueuePolicy.objects.filter(team=first).update(reclaim="Sometimes")
     limits.set_limit("test", last, Pool.objects.get(key="l40s/gpu"), 3)
     with pytest.raises(ClusterRefused, match="Sometimes"):
-        reconcile_platform(connect())
+        reconcile_platform(connect(LOCAL))
     assert read(kubectl, f"clusterqueue/{names.cluster_queue(last.slug)}")
 
 

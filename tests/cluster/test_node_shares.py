@@ -54,7 +54,7 @@ def every_l40s(vision: Team) -> Iterator[int]:
 
 
 def share_of(row: Allocation) -> NodeShare:
-    return spec_of_row.of(spec_of_row.rows().get(pk=row.pk)).slice_share
+    return spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk)).slice_share
 
 
 def pod(name: str, row: Allocation, asks: dict[str, str], **annotations: str) -> str:

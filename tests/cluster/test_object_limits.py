@@ -18,6 +18,7 @@ from tests.support.cluster.asking import held, release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import person_of, queued_job
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -90,7 +91,7 @@ def pod(name: str, **labels: str) -> str:
 
 
 def test_the_api_server_tells_the_size_of_etcd() -> None:
-    etcd_monitor.read(connect())
-    store = etcd_monitor.current()
+    etcd_monitor.read(connect(LOCAL))
+    store = etcd_monitor.current(LOCAL)
     assert store.size_bytes
     assert store.level is Level.NORMAL

@@ -87,7 +87,7 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
     told = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
     (sentence,) = eventually(lambda: list(told.all()))
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
-    charged = UsageInterval.objects.filter(allocation=row.pk).order_by("start")
+    charged = UsageInterval.objects.filter(holder_id=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
 
 

@@ -11,7 +11,7 @@ from allocations.models import Allocation
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.requests import services
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -21,6 +21,7 @@ from tests.support.cluster.asking import ask, ended, held, intervals, phase, wai
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -57,12 +58,12 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
     selector = flavors.get().node_selector
     flavors.update(node_selector={**selector, "kubernetes.io/os": "linux"})
     try:
-        reconcile_allocation(str(row.pk), connect())
+        reconcile_allocation(str(row.pk), connect(LOCAL))
         assert kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}") == uids
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
-        workqueue.mark(targets.allocation(row.pk))
+        workqueue.enqueue(targets.allocation(LOCAL, row.pk))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -108,7 +109,7 @@ def test_a_quota_that_the_portal_changed_and_does_not_remember_is_put_right(
     live = json.loads(kubectl("get", *quota, "-o", "json"))
     metadata = {key: live["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
     hard = {**live["spec"]["hard"], "requests.nvidia.com/gpu": "7"}
-    connect().apply({**live, "metadata": metadata, "spec": {**live["spec"], "hard": hard}, "status": {}})
+    connect(LOCAL).apply({**live, "metadata": metadata, "spec": {**live["spec"], "hard": hard}, "status": {}})
     shown = ("get", *quota, "-o", "jsonpath={.spec.hard.requests\\.nvidia\\.com/gpu}")
     eventually(lambda: kubectl(*shown) == "0")
 
@@ -181,7 +182,7 @@ def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User)
     limit = limits.set_limit("test", project, row.offering, 2)
     assert limit.units_used == 0
     row.delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=id_).exists())
     again = Allocation.objects.get(pk=id_)
     assert again.recovered
@@ -212,15 +213,15 @@ def test_nothing_is_written_for_what_is_as_it_should_be(project: Project, member
     row = held(member, project, "h100/whole")
     shown = ("get", "workloads,resourceclaims,gpuprojects,resourcequotas", "-n", project.namespace)
     versions = "jsonpath={.items[*].metadata.resourceVersion}"
-    eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
+    eventually(lambda: not due_now(f"local/allocation:{row.pk}", f"local/project:{project.slug}"))
     before = kubectl(*shown, "-o", versions)
-    workqueue.mark(targets.allocation(row.pk), targets.project(project.slug))
-    eventually(lambda: not due_now(f"allocation:{row.pk}", f"project:{project.slug}"))
+    workqueue.enqueue(targets.allocation(LOCAL, row.pk), targets.project(LOCAL, project.slug))
+    eventually(lambda: not due_now(f"local/allocation:{row.pk}", f"local/project:{project.slug}"))
     assert kubectl(*shown, "-o", versions) == before
 
 
 def due_now(*targets: str) -> bool:
-    return Due.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
+    return WorkItem.objects.filter(target__in=targets, due_at__lte=clock.now()).exists()
 
 
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:

@@ -15,7 +15,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation, AppliedObject, Transition
 from deploy.local.runner import Local
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
@@ -27,6 +27,7 @@ from tests.support.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServ
 from tests.support.cluster.asking import ask, ended, held, release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -58,7 +59,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
     created = {r.resource: n for r, n in apiserver.since(before, WRITES, OURS).items() if r.code == "201"}
     own = {"workloads": 1, "resourceclaims": 1, "pods": 1} if offering == "h100/whole" else {"workloads": 1}
     assert created == {**own, "resourcequotas": 1}
-    for kind, name in AppliedObject.objects.filter(target=f"allocation:{row.pk}").values_list("kind", "name"):
+    for kind, name in AppliedObject.objects.filter(target=f"local/allocation:{row.pk}").values_list("kind", "name"):
         if "/" not in kind:
             metadata = json.loads(kubectl("get", kind, name, "-n", project.namespace, "-o", "json"))["metadata"]
             assert metadata.get("generation", 1) == 1, f"{kind} {name} was changed"
@@ -114,7 +115,7 @@ def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]
     eventually(lambda: PoolUse.objects.get(pool=pool).total > 16 * NODES, within_s=60)
     limits.set_limit("test", vision, pool, nominal + MANY)
     projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
-    workqueue.mark(targets.PLATFORM, *(targets.project(p.slug) for p in projects))
+    workqueue.enqueue(targets.platform(LOCAL), *(targets.project(LOCAL, p.slug) for p in projects))
     rows = [ask(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=300, every_s=1)
     until_nothing_is_due(within_s=60)
@@ -130,8 +131,8 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 ) -> None:
     slugs = set(Allocation.objects.filter(pk__in=[row.pk for row in many]).values_list("project__slug", flat=True))
     start, own_writes, own_gets = apiserver.counts(), apiserver.own(OWN_WRITES), apiserver.own(OWN_GETS)
-    kept = [targets.allocation(row.pk) for row in many] + [targets.project(slug) for slug in slugs]
-    workqueue.mark(targets.PLATFORM, targets.INVENTORY, targets.ADOPTION, *kept)
+    kept = [targets.allocation(LOCAL, row.pk) for row in many] + [targets.project(LOCAL, slug) for slug in slugs]
+    workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.adoption(LOCAL), *kept)
     until_nothing_is_due(within_s=120)
     assert apiserver.own(OWN_WRITES) == own_writes
     assert apiserver.own(OWN_GETS) == own_gets
@@ -148,7 +149,7 @@ def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> No
 def until_nothing_is_due(within_s: float = 30.0) -> None:
     """All that was marked has been looked at; what is due later waits for a time of its own, such as an end."""
     soon = clock.now() + timedelta(hours=1)
-    eventually(lambda: not Due.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
+    eventually(lambda: not WorkItem.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
 
 
 def _reconcilers() -> subprocess.Popen[str]:

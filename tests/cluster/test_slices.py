@@ -27,6 +27,7 @@ from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -59,7 +60,7 @@ def test_a_slice_goes_to_the_fuller_card_though_an_empty_one_comes_first(project
     ended(member, first)
     second = held(member, project, "h100/mig-1g.10gb")
     assert parent(second) == parent(small)
-    assert second.steer == {"cards": [parent(small)]}
+    assert second.device_affinity == {"cards": [parent(small)]}
 
 
 def test_slices_of_one_request_fill_one_card(project: Project, member: User) -> None:
@@ -75,13 +76,13 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
         eventually(lambda: clock.now() > starts_at)
-        reconcile_allocation(str(row.pk), connect())
+        reconcile_allocation(str(row.pk), connect(LOCAL))
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
         eventually(lambda: lease.filter(facts__conditions__Admitted__status="True").exists())
-        Allocation.objects.filter(pk=row.pk).update(steer={"cards": [foreign]})
+        Allocation.objects.filter(pk=row.pk).update(device_affinity={"cards": [foreign]})
     wait_for(row, Phase.ACTIVE, within_s=60)
     row.refresh_from_db()
-    assert row.steer == {"given_up": True}
+    assert row.device_affinity == {"given_up": True}
     assert parent(row) != foreign
     claim = json.loads(kubectl("get", "resourceclaim", "late", "-n", project.namespace, "-o", "json"))
     assert "parentUUID" not in json.dumps(claim["spec"])
@@ -92,7 +93,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    there = flavor_devices.of([offering.flavor])[offering.flavor_id]
+    there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
     eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.cards) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
@@ -122,7 +123,8 @@ def test_slices_stand_to_each_other_as_the_request_wants(
     row = held(member, project, offering, count, constraints={constraint: True})
     got = [device.parent_uuid or device.uuid for device in devices(row)]
     roots = {
-        card.uuid: card.pcie_root for card in flavor_devices.of([row.offering.flavor])[row.offering.flavor_id].cards
+        card.uuid: card.pcie_root
+        for card in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].cards
     }
     assert {
         "same_gpu": len(set(got)) == 1,
@@ -172,12 +174,12 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
 def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
     row = held(member, project, "h100/mig-2g.20gb", 2)
     row.refresh_from_db()
-    steer, opened = row.steer, [i.key for i in intervals(row)]
+    device_affinity, opened = row.device_affinity, [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, phase=Phase.ACTIVE.value).exists())
     row = Allocation.objects.get(pk=row.pk)
-    assert row.steer == steer
+    assert row.device_affinity == device_affinity
     assert [i.key for i in intervals(row)] == opened
 
 
@@ -246,8 +248,8 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
 
         (device,) = eventually(given)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
-        eventually(lambda: any(c.taken for c in flavor_devices.of([flavor])[flavor.pk].cards))
-        uuid_of = {card.key: card.uuid for card in flavor_devices.of([flavor])[flavor.pk].cards}
+        eventually(lambda: any(c.taken for c in flavor_devices.of_flavors([flavor])[flavor.pk].cards))
+        uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].cards}
         yield uuid_of[device["pool"], device["device"]]
     finally:
         kubectl("delete", "namespace", name, "--wait=false")

@@ -24,6 +24,7 @@ from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import let_in
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
@@ -114,7 +115,7 @@ def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: K
 def test_a_lost_row_comes_back_with_its_constraint(row: Allocation) -> None:
     opened = [i.key for i in intervals(row)]
     Allocation.objects.filter(pk=row.pk).delete()
-    workqueue.mark(targets.ADOPTION)
+    workqueue.enqueue(targets.adoption(LOCAL))
     eventually(lambda: Allocation.objects.filter(pk=row.pk, recovered=True, constraints={"spread": True}).exists())
     wait_for(row, Phase.ACTIVE)
     assert [i.key for i in intervals(row)] == opened

@@ -25,6 +25,7 @@ from tests.support.cluster.asking import held, intervals, release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, let_in, own_namespace, person_of, queued_job
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 from tests.support.people import client
 
 pytestmark = pytest.mark.cluster
@@ -143,7 +144,7 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     assert over_http(local, operator, project, json.dumps({"confirm": project.slug}))["jobs"] == ["own"]
     assert wait_for(row, Phase.ENDED).outcome == Outcome.RELEASED
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    eventually(lambda: not AppliedObject.objects.filter(target=f"project:{project.slug}").exists())
+    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{project.slug}").exists())
     assert [interval.end is not None for interval in intervals(row)] == [True]
 
 
@@ -212,7 +213,7 @@ def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) 
     yield made
     release_all(made)
     archive.archive(operator, made)
-    eventually(lambda: not AppliedObject.objects.filter(target=f"project:{made.slug}").exists(), within_s=60)
+    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{made.slug}").exists(), within_s=60)
 
 
 def test_an_adopted_namespace_warns_first_and_then_refuses(
@@ -226,7 +227,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
         return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
 
     eventually(warned)
-    waiting = adopt.waiting_for(operator, adopted)
+    waiting = adopt.refused_pods(operator, adopted)
     assert [(pod.name, pod.why) for pod in waiting] == [("before", "asks for 1 nvidia.com/gpu without an allocation")]
 
     adopt.set_guard(operator, adopted, "enforce")
@@ -284,10 +285,10 @@ def test_a_namespace_that_no_admin_opened_is_not_adopted(vision: Team, operator:
 
 
 def test_the_portal_cannot_delete_what_it_adopted(adopted: Project) -> None:
-    uid = (connect().get(Ref("Namespace", "", adopted.namespace)) or {})["metadata"]["uid"]
+    uid = (connect(LOCAL).get(Ref("Namespace", "", adopted.namespace)) or {})["metadata"]["uid"]
     with pytest.raises(ClusterRefused, match="was adopted"):
-        connect().delete(Ref("Namespace", "", adopted.namespace), uid)
+        connect(LOCAL).delete(Ref("Namespace", "", adopted.namespace), uid)
     mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
     mine["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
     with pytest.raises(ClusterRefused, match="an admin's to set"):
-        connect().apply(mine)
+        connect(LOCAL).apply(mine)

@@ -15,6 +15,7 @@ from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile import etcd_monitor
 from portal.core import clock
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -40,7 +41,8 @@ def by_holder(metric: str) -> dict[str, float]:
 
 def excess(kind: HolderKind, holder: str, **moments: Any) -> None:
     what = {"name": "train", "namespace": "vision-train", "resource": "nvidia.com/gpu", "used": 2, "reserved": 1}
-    LeaseExcess.objects.create(holder_kind=kind.value, holder=holder, seen_at=clock.now(), **what, **moments)
+    whose = {"cluster_id": LOCAL, "holder_kind": kind.value, "holder": holder}
+    LeaseExcess.objects.create(**whose, seen_at=clock.now(), **what, **moments)
 
 
 @pytest.fixture
@@ -68,7 +70,8 @@ def test_an_allocation_that_is_held_and_not_charged_is_told(team, project) -> No
     assert by_holder("gpu_portal_unbilled") == {}
     slices = {"slices": {row.name: {"nvidia.com/gpu": 1}}, "shown": True}
     quota = {"kind": "ResourceQuota", "namespace": project.namespace, "name": names.hold_slot(row.number)}
-    MirrorObject.objects.create(**quota, uid="quota", resource_version=7, facts=slices, seen_at=clock.now())
+    seen = {"uid": "quota", "resource_version": 7, "facts": slices, "seen_at": clock.now()}
+    MirrorObject.objects.create(cluster_id=LOCAL, **quota, **seen)
     assert by_holder("gpu_portal_unbilled") == {"allocation": 1}
 
 
@@ -78,7 +81,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def test_every_alert_asks_for_metrics_that_the_portal_exports() -> None:
-    etcd_monitor.record(1)
+    etcd_monitor.record(LOCAL, 1)
     exported = {sample.name for sample in samples()}
     asked = {alert["alert"]: set(OURS.findall(alert["expr"])) for alert in alerts()}
     assert all(asked.values())

@@ -12,7 +12,7 @@ from django.db import connections
 from allocations.cluster import names
 from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.allocation_spec import AllocationRequest
-from allocations.domain.objects import View
+from allocations.domain.objects import Snapshot
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -21,8 +21,10 @@ from allocations.reconcile import recovery
 from allocations.requests import services
 from portal.core import clock
 from portal.core.errors import Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
+from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -127,7 +129,7 @@ def test_a_member_alone_cannot_take_all_numbers(team, project, small) -> None:
 
 
 def test_a_member_has_the_same_limit_in_each_project(team, project, small) -> None:
-    member, other = person(team), Project.objects.create(slug="vision-eval", name="Eval", team=team, namespace="v-eval")
+    member, other = person(team), tenants.create_project(team, "vision-eval", "Eval", namespace="v-eval")
     for _ in range(2):
         allocate(member, project)
     assert allocate(member, other).number == 0
@@ -157,10 +159,10 @@ def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project
     row = started(row)
     why = slot_numbers.assign(row)
     assert (row.number, why.split(";")[0]) == (None, "The project has 250 live allocations")
-    asked, intent = spec_of_row.of(row), replace(spec_of_row.intent(row), number_wait=why)
-    situation = hold.assess(asked, intent, View(), {}, clock.now(), spec_of_row.deadlines(row))
+    asked, intent = spec_of_row.resolved_spec(row), replace(spec_of_row.intent(row), number_wait=why)
+    situation = hold.assess(asked, intent, Snapshot(), {}, clock.now(), spec_of_row.deadlines(row))
     assert not situation.queues
-    assert not hold.wanted(asked, situation, View(), {}).objects
+    assert not hold.desired_state(asked, situation, Snapshot(), {}).objects
     assert hold.wake_at(asked, intent, situation) == situation.facts.now + hold.NUMBER_RETRY
     transitions.record_phase(row, situation)
     row.refresh_from_db()
@@ -183,15 +185,17 @@ def test_the_end_of_a_live_one_has_the_first_of_each_member_that_waits_looked_at
     for row in (first, second, other):
         started(row)
     Allocation.objects.filter(pk=second.pk).update(starts_at=clock.now())
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     Allocation.objects.filter(pk=live.pk).update(desired="released", ending="person")
     row = spec_of_row.rows().get(pk=live.pk)
     situation = hold.assess(
-        spec_of_row.of(row), spec_of_row.intent(row), View(), {}, clock.now(), spec_of_row.deadlines(row)
+        spec_of_row.resolved_spec(row), spec_of_row.intent(row), Snapshot(), {}, clock.now(), spec_of_row.deadlines(row)
     )
     transitions.record_phase(row, situation)
     assert row.phase == Phase.ENDED
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{one.pk}" for one in (first, other)}
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {
+        f"local/allocation:{one.pk}" for one in (first, other)
+    }
 
 
 def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full(team, project, small) -> None:
@@ -202,6 +206,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
     row = started(row)
     row.number = 1
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="Workload",
         namespace=project.namespace,
         name=names.lease(row.name),
@@ -211,7 +216,7 @@ def test_after_a_restore_the_number_that_the_lease_has_is_given_whatever_is_full
         facts={"record": spec_of_row.record(row, spec_of_row.spec(row)).to_text()},
         seen_at=clock.now(),
     )
-    recovery.adopt(project.namespace)
+    recovery.adopt(LOCAL, project.namespace)
     assert list(Allocation.objects.order_by("number").values_list("number", flat=True)) == [0, 1, 2]
     row.refresh_from_db()
     assert row.number == 1

@@ -5,7 +5,7 @@ import pytest
 from allocations.models import Allocation
 from allocations.projects import archive
 from portal.core.errors import Forbidden, Invalid, Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants.models import Project
 from tests.support.fleet import allocate, fleet
 from tests.support.pages import ended, held
@@ -28,13 +28,13 @@ def rows(team, project):
 
 
 def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operator):
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     archive.archive(operator, project)
     assert set(Allocation.objects.values_list("desired", "ending")) == {("released", "person")}
     assert {row.transitions.last().reason for row in rows} == {"project_archived"}
-    assert set(Due.objects.values_list("target", flat=True)) == {
-        "project:vision-train",
-        *(f"allocation:{row.pk}" for row in rows),
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {
+        "local/project:vision-train",
+        *(f"local/allocation:{row.pk}" for row in rows),
     }
 
 

@@ -84,7 +84,7 @@ def test_a_release_is_noted_once(member, project):
 
 def test_a_retry_is_noted(member, project):
     row = allocate(member, project)
-    type(row).objects.filter(pk=row.pk).update(asks_owner=True, start_failures=3)
+    type(row).objects.filter(pk=row.pk).update(needs_attention=True, start_failures=3)
     row.refresh_from_db()
     services.retry(member, row)
     assert last("allocation.retry").before == {"start_failures": 3}
@@ -242,7 +242,7 @@ def test_entries_cannot_be_written_in_the_admin(team):
 
 
 def test_the_way_in_is_known_only_during_the_work(db):
-    with context.came_by("command", command="seed"):
+    with context.channel("command", command="seed"):
         audit("system", "test.write", "x")
     audit("system", "test.write", "y")
     assert AuditEntry.objects.get(target="x").source == {"way": "command", "command": "seed"}

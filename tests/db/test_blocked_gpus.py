@@ -17,12 +17,14 @@ from allocations.models import MirrorObject
 from allocations.reconcile import inventory, mirror
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_observations
-from portal.core.models import Due
+from portal.clusters.models import Cluster
+from portal.core.models import WorkItem
 from portal.tenants.models import Project, Team
 from quotas.catalog import services as catalog
-from quotas.catalog.models import Cluster, Flavor, Node, Offering, PoolUse
+from quotas.catalog.models import Flavor, Node, Offering, PoolUse
 from quotas.catalog.node_shares import NodeShare
 from tests.support.claims import facts
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, plugin_node
 
 pytestmark = pytest.mark.django_db
@@ -35,17 +37,19 @@ TOLERATES = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 @pytest.fixture(autouse=True)
 def inventory_of_both_paths(team: Team) -> None:
     """Two l40s nodes of four cards, and an h100 node of eight that are cut on demand."""
-    Cluster.objects.create(slug="local", name="Local")
+    Cluster.objects.get(slug=LOCAL)
     nodes = [replace(plugin_node(f"l40s-{n}"), gives=L40S) for n in range(2)] + [replace(dra_node(), gives=H100)]
-    record_observations([seen(node(one)) for one in nodes])
+    record_observations(LOCAL, [seen(node(one)) for one in nodes])
     MirrorObject.objects.bulk_create(
-        MirrorObject(kind="ResourceSlice", name=f"s-{n}", uid=f"{n}", resource_version=1, facts=one, seen_at=T0)
+        MirrorObject(
+            cluster_id=LOCAL, kind="ResourceSlice", name=f"s-{n}", uid=f"{n}", resource_version=1, facts=one, seen_at=T0
+        )
         for n, one in enumerate(facts("h100", 1))
     )
-    reconcile_inventory()
+    reconcile_inventory(LOCAL)
     for flavor in Flavor.objects.all():
         catalog.accept_flavor("test", flavor)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
 
 
 def node(fact: Any) -> dict[str, Any]:
@@ -81,8 +85,8 @@ def seen(body: dict[str, Any], *, gone: bool = False) -> Observation:
 
 
 def watch(*bodies: dict[str, Any], gone: bool = False) -> datetime | None:
-    record_observations([seen(body, gone=gone) for body in bodies])
-    return reconcile_inventory()
+    record_observations(LOCAL, [seen(body, gone=gone) for body in bodies])
+    return reconcile_inventory(LOCAL)
 
 
 def free(*offerings: str) -> list[int]:
@@ -91,8 +95,8 @@ def free(*offerings: str) -> list[int]:
 
 def due() -> set[str]:
     """What is due since it was last asked."""
-    marked = set(Due.objects.values_list("target", flat=True))
-    Due.objects.all().delete()
+    marked = set(WorkItem.objects.values_list("target", flat=True))
+    WorkItem.objects.all().delete()
     return marked
 
 
@@ -119,7 +123,7 @@ def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> Non
 def test_by_states_as_much_fits_as_card_by_card() -> None:
     watch(pod("h100-0", 150))
     flavor = Flavor.objects.get(name="h100")
-    there = flavor_devices.of([flavor])[flavor.pk]
+    there = flavor_devices.of_flavors([flavor])[flavor.pk]
     each = type(there)(there.cards, there.geometry)
     shapes = [
         flavor_devices.slice_shape(offering)
@@ -145,31 +149,31 @@ def test_a_smaller_share_that_operators_decided_blocks_less() -> None:
 def test_it_is_looked_at_again_while_something_is_blocked() -> None:
     looked_at = watch(pod("l40s-0", 40))
     assert looked_at is not None
-    assert timedelta(0) < looked_at - datetime.now(UTC) <= inventory.LOOK_AGAIN
+    assert timedelta(0) < looked_at - datetime.now(UTC) <= inventory.RECHECK_AFTER
     assert watch(pod("l40s-0", 40), gone=True) is None
 
 
 def test_what_a_daemon_takes_makes_the_inventory_due_and_nothing_else(project: Project) -> None:
     due()
-    record_observations([seen(pod("l40s-0", 1, namespace=project.namespace))])
-    assert due() == {"inventory"}
-    record_observations([seen(pod("l40s-0", 1, namespace=project.namespace, revision=11, phase="Pending"))])
+    record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace))])
+    assert due() == {"local/inventory"}
+    record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace, revision=11, phase="Pending"))])
     assert due() == set()
-    record_observations([seen(pod("l40s-0", 1, namespace=project.namespace, revision=12, phase="Succeeded"))])
-    assert due() == {"inventory"}
+    record_observations(LOCAL, [seen(pod("l40s-0", 1, namespace=project.namespace, revision=12, phase="Succeeded"))])
+    assert due() == {"local/inventory"}
 
 
 def test_pods_of_other_nodes_are_not_read() -> None:
-    record_observations([seen(pod("cpu-0", 1, name="far")), seen(pod("l40s-0", 1))])
-    assert [one.ref.name for one in mirror.of_nodes().of("Pod")] == ["big"]
+    record_observations(LOCAL, [seen(pod("cpu-0", 1, name="far")), seen(pod("l40s-0", 1))])
+    assert [one.ref.name for one in mirror.of_nodes(LOCAL).of_kind("Pod")] == ["big"]
 
 
 def test_queries_do_not_grow_with_pods() -> None:
     def queries(bodies: Iterable[dict[str, Any]]) -> int:
-        record_observations([seen(body) for body in bodies])
-        reconcile_inventory()
+        record_observations(LOCAL, [seen(body) for body in bodies])
+        reconcile_inventory(LOCAL)
         with CaptureQueriesContext(connection) as captured:
-            reconcile_inventory()
+            reconcile_inventory(LOCAL)
         return len(captured)
 
     few = queries([pod("l40s-0", 20)])

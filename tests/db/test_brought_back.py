@@ -9,6 +9,7 @@ from allocations.cluster.kinds import KINDS
 from allocations.reconcile import mirror
 from allocations.reconcile.mirror_writer import record_observations
 from allocations.reconcile.teardown import _brought_back
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.django_db
 T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -26,11 +27,11 @@ def see(project, kind, name, created="2026-11-01T08:00:00Z", **labels):
     where = {"namespace": project.namespace} if KINDS[kind].namespaced else {"creationTimestamp": created}
     found = kinds.observe(KINDS[kind], {"kind": kind, "metadata": metadata | where}, at=T0, live=False)
     assert found is not None
-    record_observations([found])
+    record_observations(LOCAL, [found])
 
 
 def brought_back(project):
-    return {(ref.kind, ref.name) for ref in _brought_back(project, mirror.of_project(project.namespace))}
+    return {(ref.kind, ref.name) for ref in _brought_back(project, mirror.of_project(LOCAL, project.namespace))}
 
 
 def test_all_that_the_portal_kept_there_is_taken_down_again(archived):

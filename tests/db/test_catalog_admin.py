@@ -10,11 +10,11 @@ from quotas.catalog.models import Flavor, Offering, Pool
 from quotas.costs import seeds
 from quotas.costs.models import Price
 from quotas.limits.models import Limit
-from quotas.limits.seeds import halve
+from quotas.limits.seeds import seed_half_quotas
 from tests.support.quotas import cluster, hour, used
 
 pytestmark = pytest.mark.django_db
-APPS = ("catalog", "limits", "metering", "costs")
+APPS = ("clusters", "catalog", "limits", "metering", "costs")
 MODELS = [model for model in admin.site._registry if model._meta.app_label in APPS]
 WRITABLE = {"Flavor", "Offering", "Limit", "QueuePolicy"}
 ADDABLE = {"Limit", "Price", "QueuePolicy"}
@@ -29,7 +29,7 @@ def operator(db: None, client: Client) -> Client:
 @pytest.fixture
 def rows(team) -> None:
     cluster()
-    halve()
+    seed_half_quotas()
     seeds.price()
     used(hour(0), hour(1))
 

@@ -188,7 +188,7 @@ def test_only_the_teams_one_may_see_and_what_one_asks_for(flavor):
     assert names(teams=[]) == []
     assert names(where={"project": ["language-dev", "other"]}) == ["language"]
     assert names(where={"team": ["language"]}, teams=["vision"]) == []
-    allocation = str(UsageInterval.objects.get(team="vision").allocation)
+    allocation = str(UsageInterval.objects.get(team="vision").holder_id)
     assert names(where={"allocation": [allocation]}) == ["vision"]
 
 

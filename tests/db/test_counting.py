@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from allocations.capacity.recount import recount_those_of
+from allocations.capacity.recount import recount_limits_on
 from allocations.limits import services as limit_services
 from allocations.projects import transfer
 from portal.tenants import services as tenants
@@ -41,18 +41,18 @@ def used(limit: Limit) -> Fraction:
 
 def test_what_is_taken_counts_until_it_is_given_back(limit, whole):
     allocation = uuid4()
-    counting.take(allocation, [limit], counting.demand(whole, 2))
+    counting.grant(allocation, [limit], counting.demand(whole, 2))
     assert used(limit) == 2
-    counting.give_back(allocation)
-    counting.give_back(allocation)
+    counting.release(allocation)
+    counting.release(allocation)
     assert used(limit) == 0
-    assert list(LimitUse.objects.values_list("taken", "given")) == [(1, 2)]
+    assert list(LimitUse.objects.values_list("granted_seq", "released_seq")) == [(1, 2)]
 
 
 def test_one_too_many_counts_against_nothing(limit, whole, team):
     mine = services.set_limit("lead", team, whole, 9)
-    with pytest.raises(counting.NoRoom) as caught:
-        counting.take(uuid4(), [mine, limit], counting.demand(whole, 4))
+    with pytest.raises(counting.LimitReached) as caught:
+        counting.grant(uuid4(), [mine, limit], counting.demand(whole, 4))
     assert caught.value.limit == limit
     assert used(limit) == used(mine) == 0
     assert not LimitUse.objects.exists()
@@ -63,21 +63,21 @@ def test_a_seventh_of_a_card_is_counted_exactly(project):
     slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
     limit = services.set_limit("lead", project, None, 1)
     for _ in range(7):
-        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
+        counting.grant(uuid4(), [limit], counting.demand(slice_, 1))
     assert used(limit) == 7 * slice_.gpu_share <= 1
-    with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.demand(slice_, 1))
+    with pytest.raises(counting.LimitReached):
+        counting.grant(uuid4(), [limit], counting.demand(slice_, 1))
 
 
 def test_a_limit_below_what_is_in_use_takes_nothing_and_grants_nothing(limit, whole, project):
     first, second = uuid4(), uuid4()
-    counting.take(first, [limit], counting.demand(whole, 2))
-    counting.take(second, [limit], counting.demand(whole, 1))
+    counting.grant(first, [limit], counting.demand(whole, 2))
+    counting.grant(second, [limit], counting.demand(whole, 1))
     services.set_limit("lead", project, whole.flavor, 1)
     assert used(limit) == 3
-    with pytest.raises(counting.NoRoom):
-        counting.take(uuid4(), [limit], counting.demand(whole, 1))
-    counting.give_back(first)
+    with pytest.raises(counting.LimitReached):
+        counting.grant(uuid4(), [limit], counting.demand(whole, 1))
+    counting.release(first)
     limit.refresh_from_db()
     assert (limit.units_used, limit.allowance) == (1, FRACTION_BASE)
 
@@ -98,7 +98,7 @@ def test_only_limits_of_the_person_the_project_and_what_is_above_bind(team, othe
     services.set_limit("operator", other_team, whole.flavor, 6)
     services.set_limit("operator", team, whole.pool, 6)
     above = services.set_limit("operator", team.department, None, 9)
-    found = counting.applying([team], {team.department_id}, ada, project)
+    found = counting.applicable_limits([team], {team.department_id}, ada, project)
     assert list(found) == sorted([mine, of_project, of_team, above], key=lambda one: one.pk)
 
 
@@ -112,9 +112,9 @@ def test_of_many_who_ask_at_once_as_many_get_as_the_limit_has(limit, whole):
             for _ in range(5):
                 allocation: UUID = uuid4()
                 try:
-                    counting.take(allocation, [limit], counting.demand(whole, 1))
+                    counting.grant(allocation, [limit], counting.demand(whole, 1))
                     got.append(allocation)
-                except counting.NoRoom:
+                except counting.LimitReached:
                     pass
         finally:
             connection.close()
@@ -150,8 +150,8 @@ def test_what_is_there_without_having_been_asked_for_counts_too(team, project, w
     limit = services.set_limit("lead", project, None, 9)
     services.set_limit("operator", team, whole.pool, 4)
     row = asked(person(team), project, count=2)
-    counting.give_back(row.pk)  # as a database of before it was asked for
-    recount_those_of(row)
+    counting.release(row.pk)  # as a database of before it was asked for
+    recount_limits_on(row)
     assert used(limit) == 2
 
 

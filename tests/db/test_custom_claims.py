@@ -40,8 +40,8 @@ def claim_request(*requests, **parts) -> AllocationRequest:
 
 def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
     row = services.request(member, claim_request({"device": "gpu", "count": 2}))
-    assert custom_claims.asked(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
-    asked = spec_of_row.of(spec_of_row.rows().get(pk=row.pk))
+    assert custom_claims.requested_document(row.claim) == {"requests": [{"device": "gpu", "count": 2}]}
+    asked = spec_of_row.resolved_spec(spec_of_row.rows().get(pk=row.pk))
     assert asked.requests == {COMPUTE: 14, MEMORY: 16}
     assert asked.claim_spec is not None
     assert asked.claim_spec["devices"]["requests"][0]["exactly"]["count"] == 2
@@ -148,17 +148,17 @@ def test_without_published_devices_it_says_so(fleet, member, project):
         services.preview(member, claim_request({"count": 1}))
 
 
-def test_the_vocabulary_is_served(fleet, member):
-    answer = client(member).get("/api/v1/offerings/h100/claim/vocabulary")
+def test_the_device_schema_is_served(fleet, member):
+    answer = client(member).get("/api/v1/offerings/h100/claim/device-schema")
     assert answer.status_code == 200
     words = answer.json()
     assert words["devices"] == ["gpu", "mig"]
     assert {"name": "architecture", "type": "string", "values": ["Hopper"], "devices": ["gpu", "mig"]} in words[
         "attributes"
     ]
-    assert client(member).get("/api/v1/offerings/h100%2Fclaim/vocabulary").status_code == 200
+    assert client(member).get("/api/v1/offerings/h100%2Fclaim/device-schema").status_code == 200
     for nothing in ("h100/whole", "x/claim"):
-        assert client(member).get(f"/api/v1/offerings/{nothing}/vocabulary").status_code == 404
+        assert client(member).get(f"/api/v1/offerings/{nothing}/device-schema").status_code == 404
 
 
 def test_the_rest_answer_names_the_field(fleet, member, project):

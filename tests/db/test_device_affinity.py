@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.domain.observed import Deadlines
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
@@ -15,6 +15,7 @@ from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import device_affinity
 from allocations.reconcile.mirror import MirrorStale
 from portal.tenants.models import Project, Team, User
+from tests.support.clusters import LOCAL
 from tests.support.divisible_fleet import NOW, member_of
 from tests.support.fleet import allocate
 from tests.support.mig_facts import device
@@ -36,6 +37,7 @@ def asked(member: User, project: Project, profile: str, count: int = 1, **fields
 def taken(node: str, *devices: str) -> None:
     """Claims of somebody that have these devices."""
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ResourceClaim",
         namespace="elsewhere",
         name=f"{node}-{len(devices)}-{devices[0]}",
@@ -46,76 +48,82 @@ def taken(node: str, *devices: str) -> None:
     )
 
 
-def settle(row: Allocation, *seen: Seen, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
-    """The row's steer after one look at these objects beside its lease."""
-    view = View([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
-    wanted = spec_of_row.of(row)
+def update_affinity(row: Allocation, *seen: ObservedObject, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
+    """The row's affinity after one reconcile with these objects beside its lease."""
+    view = Snapshot([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
+    wanted = spec_of_row.resolved_spec(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)
-    changed = device_affinity.settle(row, wanted, view, situation)
-    before, row = row.steer, spec_of_row.rows().get(pk=row.pk)
-    assert before == row.steer
-    assert changed or not device_affinity.settle(row, spec_of_row.of(row), view, situation)
-    return row.steer
+    changed = device_affinity.update_affinity(row, wanted, view, situation)
+    before, row = row.device_affinity, spec_of_row.rows().get(pk=row.pk)
+    assert before == row.device_affinity
+    assert changed or not device_affinity.update_affinity(row, spec_of_row.resolved_spec(row), view, situation)
+    return row.device_affinity
 
 
-def lease(row: Allocation) -> Seen:
+def lease(row: Allocation) -> ObservedObject:
     facts = {
         "conditions": {"Admitted": {"status": "True", "at": NOW.isoformat()}},
         "cluster_queue": "team-vision",
     }
-    return Seen(Ref("Workload", row.project.namespace, f"{row.name}-lease"), "l", 7, allocation=row.name, facts=facts)
+    return ObservedObject(
+        Ref("Workload", row.project.namespace, f"{row.name}-lease"), "l", 7, allocation=row.name, facts=facts
+    )
 
 
-def claim(row: Allocation, cards: Sequence[str], devices: Sequence[str] = ()) -> Seen:
+def claim(row: Allocation, cards: Sequence[str], devices: Sequence[str] = ()) -> ObservedObject:
     facts = {"cards": list(cards), "devices": [{"pool": "h100-0", "device": d} for d in devices]}
-    return Seen(Ref("ResourceClaim", row.project.namespace, row.name), "c", 9, allocation=row.name, facts=facts)
+    return ObservedObject(
+        Ref("ResourceClaim", row.project.namespace, row.name), "c", 9, allocation=row.name, facts=facts
+    )
 
 
-def holder(row: Allocation, **facts: Any) -> Seen:
-    return Seen(Ref("Pod", row.project.namespace, f"{row.name}-holder"), "h", 10, allocation=row.name, facts=facts)
+def holder(row: Allocation, **facts: Any) -> ObservedObject:
+    return ObservedObject(
+        Ref("Pod", row.project.namespace, f"{row.name}-holder"), "h", 10, allocation=row.name, facts=facts
+    )
 
 
 def test_nothing_is_chosen_before_it_is_admitted(member, project):
-    assert settle(asked(member, project, "1g.10gb"), admitted=False) == {}
+    assert update_affinity(asked(member, project, "1g.10gb"), admitted=False) == {}
 
 
 def test_the_card_that_loses_least_is_chosen_once(member, project, django_assert_max_num_queries):
     taken("h100-1", device("gpu-1", "1g.10gb", 0))
     row = asked(member, project, "1g.10gb", 3)
     with django_assert_max_num_queries(12):
-        assert settle(row) == {"cards": ["GPU-h100-1-1"] * 3}
+        assert update_affinity(row) == {"cards": ["GPU-h100-1-1"] * 3}
     taken("h100-1", device("gpu-1", "4g.40gb", 0))
-    assert settle(row) == {"cards": ["GPU-h100-1-1"] * 3}
+    assert update_affinity(row) == {"cards": ["GPU-h100-1-1"] * 3}
 
 
 def test_what_is_under_way_counts_and_what_it_got_counts_once(member, project):
     first, second = asked(member, project, "4g.40gb"), asked(member, project, "4g.40gb")
-    assert settle(first) == {"cards": ["GPU-h100-0-0"]}
-    assert settle(second) == {"cards": ["GPU-h100-0-1"]}
+    assert update_affinity(first) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(second) == {"cards": ["GPU-h100-0-1"]}
     taken("h100-0", device("gpu-0", "4g.40gb", 0))
     MirrorObject.objects.update(namespace=project.namespace, allocation=first.name)
-    assert settle(asked(member, project, "3g.40gb")) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(asked(member, project, "3g.40gb")) == {"cards": ["GPU-h100-0-0"]}
 
 
 def test_where_nothing_fits_the_scheduler_decides(member, project):
     for node in ("h100-0", "h100-1"):
         taken(node, "gpu-0", "gpu-1")
-    assert settle(asked(member, project, "7g.80gb")) == {"given_up": True}
+    assert update_affinity(asked(member, project, "7g.80gb")) == {"given_up": True}
 
 
 def test_a_holder_that_finds_no_device_gives_the_card_up(member, project):
     row = asked(member, project, "1g.10gb")
-    card = settle(row)["cards"]
-    assert settle(row, claim(row, card), holder(row, phase="Pending")) == {"cards": card}
+    card = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, card), holder(row, phase="Pending")) == {"cards": card}
     waiting = holder(row, phase="Pending", unschedulable="0/2 nodes are available: cannot allocate all claims")
-    assert settle(row, claim(row, card), waiting) == {"given_up": True}
+    assert update_affinity(row, claim(row, card), waiting) == {"given_up": True}
 
 
 def test_once_taken_back_the_next_start_chooses_anew(member, project):
     row = asked(member, project, "1g.10gb")
-    card = settle(row)["cards"]
-    assert settle(row, claim(row, card), admitted=False) == {"cards": card}
-    assert settle(row, admitted=False) == {}
+    card = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, card), admitted=False) == {"cards": card}
+    assert update_affinity(row, admitted=False) == {}
 
 
 def test_a_row_that_was_lost_learns_from_its_claims(member, project):
@@ -124,25 +132,26 @@ def test_a_row_that_was_lost_learns_from_its_claims(member, project):
     row.refresh_from_db(fields=["recovered"])
     held = claim(row, ["GPU-h100-1-1"], [device("gpu-1", "1g.10gb", 0)])
     with pytest.raises(MirrorStale):
-        settle(row)
-    assert settle(row, held) == {"cards": ["GPU-h100-1-1"]}
+        update_affinity(row)
+    assert update_affinity(row, held) == {"cards": ["GPU-h100-1-1"]}
 
 
 def test_a_row_that_was_lost_and_has_no_claim_chooses(member, project):
     row = asked(member, project, "1g.10gb")
     Allocation.objects.filter(pk=row.pk).update(recovered=True)
     row.refresh_from_db(fields=["recovered"])
-    assert settle(row, synced=7) == {"cards": ["GPU-h100-0-0"]}
+    assert update_affinity(row, synced=7) == {"cards": ["GPU-h100-0-0"]}
 
 
 def test_whole_gpus_are_not_steered(member, project):
     row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole").pk)
-    assert settle(row) == {}
+    assert update_affinity(row) == {}
 
 
 def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
     for node, clique in (("h100-0", "d.1"), ("h100-1", "d.2")):
         MirrorObject.objects.create(
+            cluster_id=LOCAL,
             kind="Node",
             name=node,
             uid="n",
@@ -152,5 +161,5 @@ def test_slices_of_one_clique_are_held_on_its_nodes(member, project):
         )
     taken("h100-0", "gpu-0")
     row = spec_of_row.rows().get(pk=allocate(member, project, "h100/whole", 2, constraints={"same_clique": True}).pk)
-    assert settle(row) == {"clique": "d.2"}
+    assert update_affinity(row) == {"clique": "d.2"}
     assert Allocation.objects.get(pk=row.pk).phase == Phase.QUEUED

@@ -13,6 +13,7 @@ from allocations.reconcile import recovery
 from portal.core import clock
 from portal.core.models import AuditEntry
 from tests.support.claim_rows import h100_node
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate
 from tests.support.people import client, person
 
@@ -44,6 +45,7 @@ def test_an_allocation_made_again_from_its_lease_is_asked_to_be_the_same(row, pr
     left_out = [each.name for each in fields_of(AllocationSpec) if getattr(spec, each.name) == each.default]
     assert left_out == ["mode", "claim"]
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="Workload",
         namespace=project.namespace,
         name=names.lease(row.name),
@@ -54,7 +56,7 @@ def test_an_allocation_made_again_from_its_lease_is_asked_to_be_the_same(row, pr
         seen_at=clock.now(),
     )
     Allocation.objects.all().delete()
-    recovery.adopt(project.namespace)
+    recovery.adopt(LOCAL, project.namespace)
     again = spec_of_row.rows().get(pk=row.pk)
     assert (spec_of_row.spec(again), again.created_at, again.recovered) == (spec, row.created_at, True)
 

@@ -26,7 +26,7 @@ def flavor(team: Team) -> Flavor:
 
 @pytest.mark.parametrize("empty", [False, True])
 def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
-    there = flavor_devices.of([flavor])[flavor.pk]
+    there = flavor_devices.of_flavors([flavor])[flavor.pk]
     each = FlavorDevices(there.cards, there.geometry)
     shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]
     by_states = [there.total(shape, empty=empty) for shape in shapes]
@@ -38,5 +38,5 @@ def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) 
 def test_how_much_fits_is_one_query(flavor: Flavor, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]
     with django_assert_num_queries(1):
-        there = flavor_devices.of([flavor])[flavor.pk]
+        there = flavor_devices.of_flavors([flavor])[flavor.pk]
         assert [there.total(shape) for shape in shapes] == [there.total(shape) for shape in shapes]

@@ -53,14 +53,14 @@ def open_interval(name: str, share: Fraction) -> UsageInterval:
 
 def test_a_slice_is_worth_what_its_offering_says(member, project):
     row = asked(member, project, "mig-3g.40gb")
-    assert gpu_fraction.of([(row, held(device("gpu-0", "3g.40gb", 4)))]) == [Fraction(1, 2)]
+    assert gpu_fraction.gpu_fractions([(row, held(device("gpu-0", "3g.40gb", 4)))]) == [Fraction(1, 2)]
 
 
 def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):
     row_of = {profile.name: asked(member, project, f"mig-{profile.name}") for profile in H100.profiles}
     for layout in maximal_layouts(H100):
         begins = [(row_of[one.profile], held(device("gpu-0", one.profile, one.start))) for one in placed(layout)]
-        parts = gpu_fraction.of(begins)
+        parts = gpu_fraction.gpu_fractions(begins)
         assert len(parts) == sum(layout.values())
         assert sum(parts) <= 1
         assert all(0 < part <= row.offering.gpu_share for part, (row, _) in zip(parts, begins, strict=True))
@@ -70,7 +70,7 @@ def test_what_is_left_of_a_card_is_what_the_last_one_is_worth(member, project):
     open_interval(device("gpu-0", "4g.40gb", 0), Fraction(4, 7))
     row = asked(member, project, "mig-3g.40gb")
     begins = [(row, held(device("gpu-0", "3g.40gb", 4))), (row, held(device("gpu-1", "3g.40gb", 4)))]
-    assert gpu_fraction.of(begins) == [Fraction(3, 7), Fraction(1, 2)]
+    assert gpu_fraction.gpu_fractions(begins) == [Fraction(3, 7), Fraction(1, 2)]
 
 
 @pytest.mark.parametrize("other", ["gpu-0", device("gpu-0", "4g.40gb", 0)])
@@ -78,8 +78,8 @@ def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project
     open_interval(other, Fraction(1, 2))
     row = asked(member, project, "mig-1g.10gb")
     with pytest.raises(SlotHeld):
-        gpu_fraction.of([(row, held(device("gpu-0", "1g.10gb", 3)))])
-    assert gpu_fraction.of([(row, held(device("gpu-1", "1g.10gb", 3)))]) == [Fraction(1, 7)]
+        gpu_fraction.gpu_fractions([(row, held(device("gpu-0", "1g.10gb", 3)))])
+    assert gpu_fraction.gpu_fractions([(row, held(device("gpu-1", "1g.10gb", 3)))]) == [Fraction(1, 7)]
 
 
 @pytest.mark.parametrize(
@@ -87,27 +87,27 @@ def test_a_device_that_overlaps_has_to_be_seen_gone_first(other, member, project
     [("gpu-0", 1), (device("gpu-0", "1g.10gb", 3), Fraction(1, 7)), (device("gpu-0", "3g.40gb", 4), Fraction(1, 2))],
 )
 def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, share, member, project):
-    assert gpu_fraction.of([(claimed(member, project), held(name))]) == [share]
+    assert gpu_fraction.gpu_fractions([(claimed(member, project), held(name))]) == [share]
 
 
 def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):
     """Node by node a driver is upgraded; what one names otherwise must not stop the ledger of all."""
     open_interval(device("gpu-0", "1g.10gb", 0), Fraction(1, 7))
-    assert gpu_fraction.of([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
+    assert gpu_fraction.gpu_fractions([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
 
 
 def test_an_ended_interval_holds_nothing(member, project):
     open_interval("gpu-0", Fraction(1))
     UsageInterval.objects.update(end=F("start"), source_end={"kind": "test"})
     row = asked(member, project, "whole")
-    assert gpu_fraction.of([(row, held("gpu-0"))]) == [1]
+    assert gpu_fraction.gpu_fractions([(row, held("gpu-0"))]) == [1]
 
 
 def test_many_are_priced_by_one_query(member, project, django_assert_num_queries):
     row = asked(member, project, "mig-1g.10gb")
     begins = [(row, held(device("gpu-0", "1g.10gb", start))) for start in range(7)]
     with django_assert_num_queries(1):
-        gpu_fraction.of(begins)
+        gpu_fraction.gpu_fractions(begins)
 
 
 def placed(layout: Mapping[str, int]) -> Iterable[Any]:

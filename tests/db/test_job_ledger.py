@@ -17,9 +17,10 @@ from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
 from portal.tenants.models import Team
-from quotas.catalog.facts import NodeFact
 from quotas.catalog.models import Offering, PoolUse
+from quotas.catalog.types import NodeFact
 from quotas.metering.models import UsageInterval
+from tests.support.clusters import LOCAL
 from tests.support.fleet import fleet
 from tests.support.gpu_facts import plugin_node
 
@@ -124,60 +125,60 @@ def bill(seconds: float) -> int:
 
 
 def test_a_job_is_billed_from_the_binding_of_its_pod_until_that_is_finished() -> None:
-    record_observations([seen(workload(), 0), seen(pod(node="", phase="Pending"), 1)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod(node="", phase="Pending"), 1)])
     assert intervals() == []
-    record_observations([seen(pod(revision=11), 2)])
-    record_observations([seen(pod(phase="Succeeded", revision=12), 60)])
+    record_observations(LOCAL, [seen(pod(revision=11), 2)])
+    record_observations(LOCAL, [seen(pod(phase="Succeeded", revision=12), 60)])
     assert intervals() == [(at(2), at(60), False, False)]
 
 
 def test_a_job_whose_pods_are_never_bound_is_charged_from_its_admission_until_it_is_gone() -> None:
-    record_observations([seen(workload(admitted=False, revision=4), 0), seen(pod(node="", phase="Pending"), 1)])
+    record_observations(LOCAL, [seen(workload(admitted=False, revision=4), 0), seen(pod(node="", phase="Pending"), 1)])
     assert unused() == []
-    record_observations([seen(workload(), 5)])
+    record_observations(LOCAL, [seen(workload(), 5)])
     row = UsageInterval.objects.get()
-    assert (row.allocation, row.count, row.offering, row.unused) == (UUID(JOB), 2, "l40s/whole", True)
+    assert (row.holder_id, row.count, row.offering, row.unused) == (UUID(JOB), 2, "l40s/whole", True)
     assert (row.team, row.project, row.member, row.node, row.device) == ("vision", "vision-train", "", "", "")
     assert (row.slot, row.source_start["kind"]) == (f"local/job:{JOB}/l40s/nvidia.com/gpu", "Workload")
-    record_observations([seen(workload(revision=9), 90, gone=True)])
+    record_observations(LOCAL, [seen(workload(revision=9), 90, gone=True)])
     assert unused() == [(at(5), at(90), 2)]
 
 
 def test_pods_that_crash_at_once_leave_no_second_uncharged() -> None:
-    record_observations([seen(workload(), 0)])
+    record_observations(LOCAL, [seen(workload(), 0)])
     for number in range(3):
         name, start = f"train-{number}", 10 * (number + 1)
-        record_observations([seen(pod(name, revision=20 + number), start)])
-        record_observations([seen(pod(name, phase="Failed", revision=30 + number), start + 1)])
-    record_observations([seen(workload(revision=50), 60, gone=True)])
+        record_observations(LOCAL, [seen(pod(name, revision=20 + number), start)])
+        record_observations(LOCAL, [seen(pod(name, phase="Failed", revision=30 + number), start + 1)])
+    record_observations(LOCAL, [seen(workload(revision=50), 60, gone=True)])
     assert {bill(second / 2) for second in range(120)} == {2}
     assert bill(60) == 0
     assert [(start, end) for start, end, _, _ in intervals()] == [(at(n), at(n + 1)) for n in (10, 20, 30)]
 
 
 def test_what_a_finished_pod_had_is_charged_until_kueue_gives_it_back() -> None:
-    record_observations([seen(workload(pods=2), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
-    record_observations([seen(pod("train-a", phase="Succeeded", revision=20), 30)])
+    record_observations(LOCAL, [seen(workload(pods=2), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
+    record_observations(LOCAL, [seen(pod("train-a", phase="Succeeded", revision=20), 30)])
     assert unused() == [(at(0), at(2), 4), (at(2), at(3), 2), (at(30), None, 2)]
-    record_observations([seen(workload(pods=2, done=1, revision=21), 31)])
+    record_observations(LOCAL, [seen(workload(pods=2, done=1, revision=21), 31)])
     assert unused()[-1] == (at(30), at(31), 2)
     assert [bill(second) for second in (1, 2.5, 10, 30.5, 31)] == [4, 4, 4, 4, 2]
 
 
 def test_pods_that_end_after_their_quota_went_back_are_charged_until_they_are_gone() -> None:
-    record_observations([seen(workload(), 0), seen(pod(), 2)])
-    record_observations([seen(workload(admitted=False, revision=20), 30)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod(), 2)])
+    record_observations(LOCAL, [seen(workload(admitted=False, revision=20), 30)])
     assert (unused(), bill(35)) == ([(at(0), at(2), 2)], 2)
-    record_observations([seen(pod(revision=21), 40, gone=True)])
+    record_observations(LOCAL, [seen(pod(revision=21), 40, gone=True)])
     assert (intervals(), bill(40)) == ([(at(2), at(40), False, False)], 0)
 
 
 def test_a_job_admitted_again_while_its_old_pod_ends_is_charged_for_the_larger_of_both() -> None:
-    record_observations([seen(workload(), 0), seen(pod("train-old"), 2)])
-    record_observations([seen(workload(admitted=False, revision=20), 30), seen(workload(revision=22), 35)])
-    record_observations([seen(pod("train-new", "l40s-1", revision=23), 36)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod("train-old"), 2)])
+    record_observations(LOCAL, [seen(workload(admitted=False, revision=20), 30), seen(workload(revision=22), 35)])
+    record_observations(LOCAL, [seen(pod("train-new", "l40s-1", revision=23), 36)])
     assert [bill(second) for second in (32, 35.5, 36)] == [2, 2, 4]
-    record_observations([seen(pod("train-old", revision=24), 40, gone=True)])
+    record_observations(LOCAL, [seen(pod("train-old", revision=24), 40, gone=True)])
     assert bill(40) == 2
 
 
@@ -186,72 +187,72 @@ def test_what_is_reserved_is_counted_in_a_fixed_number_of_queries_however_many_p
         UsageInterval.objects.all().delete()
         MirrorObject.objects.all().delete()
         found = [seen(pod(f"train-{n}"), 2) for n in range(pods)]
-        record_observations([seen(workload(pods=pods + 1), 0), *found])
+        record_observations(LOCAL, [seen(workload(pods=pods + 1), 0), *found])
         with CaptureQueriesContext(connection) as queries:
-            record_observations([seen(pod("train-last", revision=40), 9)])
+            record_observations(LOCAL, [seen(pod("train-last", revision=40), 9)])
         return len(queries)
 
     assert asked(2) == asked(20)
 
 
 def test_what_is_billed_says_whose_it_is_and_on_which_node() -> None:
-    record_observations([seen(workload(), 0), seen(pod(), 2)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod(), 2)])
     row = UsageInterval.objects.get(unused=False)
-    assert (row.allocation, row.count, row.offering, row.node) == (UUID(JOB), 2, "l40s/whole", "l40s-0")
+    assert (row.holder_id, row.count, row.offering, row.node) == (UUID(JOB), 2, "l40s/whole", "l40s-0")
     assert (row.team, row.project, row.member, row.device) == ("vision", "vision-train", "", "")
     assert row.source_start["job"] == "train"
 
 
 def test_a_pod_that_was_deleted_is_billed_until_it_is_gone() -> None:
-    record_observations([seen(workload(), 0), seen(pod(), 2)])
-    record_observations([seen(pod(revision=20), 30, gone=True)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod(), 2)])
+    record_observations(LOCAL, [seen(pod(revision=20), 30, gone=True)])
     assert intervals() == [(at(2), at(30), False, False)]
 
 
 def test_a_pod_that_is_bound_after_its_jobs_workload_is_gone_is_billed_all_the_same() -> None:
     """The Job was deleted while the Job controller made its pods, and they take their time to end."""
-    record_observations([seen(workload(), 0), seen(workload(revision=6), 1, gone=True), seen(pod(), 2)])
-    record_observations([seen(pod(revision=20), 30, gone=True)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(workload(revision=6), 1, gone=True), seen(pod(), 2)])
+    record_observations(LOCAL, [seen(pod(revision=20), 30, gone=True)])
     assert (at(2), at(30), False, False) in intervals()
 
 
 def test_pods_seen_before_their_workload_are_billed_from_when_the_cluster_says() -> None:
-    record_observations([seen(pod(), 2)])
+    record_observations(LOCAL, [seen(pod(), 2)])
     assert intervals() == []
-    record_observations([seen(workload(), 3)])
+    record_observations(LOCAL, [seen(workload(), 3)])
     assert intervals() == [(T0 - timedelta(minutes=1), None, True, False)]
 
 
 def test_an_end_that_nobody_saw_is_the_last_sighting() -> None:
-    record_list(KINDS["Workload"], [seen(workload(), 0)], 12, at(0))
-    record_list(KINDS["Pod"], [seen(pod(), 0)], 12, at(5))
-    record_list(KINDS["Pod"], [], 90, at(600))
+    record_list(LOCAL, KINDS["Workload"], [seen(workload(), 0)], 12, at(0))
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0)], 12, at(5))
+    record_list(LOCAL, KINDS["Pod"], [], 90, at(600))
     assert [(end, estimated) for _, end, _, estimated in intervals()] == [(at(5), True)]
 
 
 def test_what_is_seen_again_is_billed_once() -> None:
     batch = [seen(workload(), 0), seen(pod(), 2)]
-    record_observations(batch)
-    record_observations([*batch, seen(workload(revision=6), 9), seen(pod(revision=13), 10)])
+    record_observations(LOCAL, batch)
+    record_observations(LOCAL, [*batch, seen(workload(revision=6), 9), seen(pod(revision=13), 10)])
     assert intervals() == [(at(2), None, False, False)]
 
 
 def test_a_reservation_that_was_seen_again_is_charged_once() -> None:
     batch = [seen(workload(pods=2), 0), seen(pod(), 2)]
-    record_observations(batch)
-    record_observations([*batch, seen(workload(pods=2, revision=6), 9), seen(pod(revision=13), 10)])
-    record_list(KINDS["Workload"], [seen(workload(pods=2, revision=6), 20, live=False)], 30, at(20))
-    reconcile_inventory()
+    record_observations(LOCAL, batch)
+    record_observations(LOCAL, [*batch, seen(workload(pods=2, revision=6), 9), seen(pod(revision=13), 10)])
+    record_list(LOCAL, KINDS["Workload"], [seen(workload(pods=2, revision=6), 20, live=False)], 30, at(20))
+    reconcile_inventory(LOCAL)
     assert unused() == [(at(0), at(2), 4), (at(2), None, 2)]
 
 
 def test_an_admission_that_nobody_watched_is_charged_from_when_the_cluster_says() -> None:
     """Two pods were bound since, the second a minute ago."""
-    record_list(KINDS["Workload"], [], 1, at(-600))
-    record_list(KINDS["Pod"], [], 1, at(-600))
+    record_list(LOCAL, KINDS["Workload"], [], 1, at(-600))
+    record_list(LOCAL, KINDS["Pod"], [], 1, at(-600))
     reserved = workload(pods=2, since="2026-11-02T11:55:00Z")
-    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
-    record_list(KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
     assert unused() == [(at(-300), at(-60), 4), (at(-60), None, 2)]
     assert intervals() == [(at(-60), None, True, False)]
     assert all(row.estimated_start for row in UsageInterval.objects.all())
@@ -259,51 +260,51 @@ def test_an_admission_that_nobody_watched_is_charged_from_when_the_cluster_says(
 
 def test_a_job_that_vanished_unseen_is_charged_until_the_last_sighting() -> None:
     reserved = workload(pods=2, since="2026-11-02T11:58:00Z")
-    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
-    record_list(KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
-    record_list(KINDS["Pod"], [], 90, at(600))
-    record_list(KINDS["Workload"], [], 90, at(600))
+    record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Pod"], [], 90, at(600))
+    record_list(LOCAL, KINDS["Workload"], [], 90, at(600))
     assert [bill(second) for second in (-90, -30, 0)] == [4, 4, 0]
     assert not UsageInterval.objects.filter(end=None).exists()
 
 
 def test_a_job_admitted_anew_while_nobody_watched_owes_nothing_for_the_time_between() -> None:
-    record_list(KINDS["Workload"], [seen(workload(since="2026-11-02T11:58:00Z"), 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Workload"], [seen(workload(since="2026-11-02T11:58:00Z"), 0, live=False)], 12, at(0))
     again = workload(since="2026-11-02T12:05:00Z", revision=40)
-    record_list(KINDS["Workload"], [seen(again, 600, live=False)], 90, at(600))
+    record_list(LOCAL, KINDS["Workload"], [seen(again, 600, live=False)], 90, at(600))
     assert unused() == [(at(-120), at(0), 2), (at(300), None, 2)]
 
 
 def test_a_job_that_a_backup_brought_back_is_charged_from_when_it_is_found() -> None:
     reserved, finished = workload(since="2026-11-02T11:58:00Z"), workload(admitted=False, revision=40)
-    record_list(KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
-    record_observations([seen(finished, 60)])
-    start_anew()
+    record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_observations(LOCAL, [seen(finished, 60)])
+    start_anew(LOCAL)
     with clock.frozen(at(3600)):
-        record_list(KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
+        record_list(LOCAL, KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
     assert unused() == [(at(-120), at(60), 2), (at(3600), None, 2)]
 
 
 def test_what_nobody_recorded_is_repaired_from_the_mirror() -> None:
     """As after an upgrade from a portal that charged pods only, or a restored ledger."""
-    record_observations([*nodes(), seen(workload(pods=2, since="2026-11-02T11:58:00Z"), 0), seen(pod(), 2)])
+    record_observations(LOCAL, [*nodes(), seen(workload(pods=2, since="2026-11-02T11:58:00Z"), 0), seen(pod(), 2)])
     UsageInterval.objects.all().delete()
-    reconcile_inventory()
+    reconcile_inventory(LOCAL)
     assert unused() == [(at(-120), at(-60), 4), (at(-60), None, 2)]
     assert intervals() == [(at(-60), None, True, False)]
     MirrorObject.objects.exclude(kind="Node").delete()
-    reconcile_inventory()
+    reconcile_inventory(LOCAL)
     assert not UsageInterval.objects.filter(end=None).exists()
 
 
 def test_a_reservation_of_what_is_not_offered_yet_is_charged_once_it_is() -> None:
-    record_observations([*nodes(), seen(workload(flavor="t4", since="2026-11-02T11:58:00Z"), 0)])
-    reconcile_inventory()
+    record_observations(LOCAL, [*nodes(), seen(workload(flavor="t4", since="2026-11-02T11:58:00Z"), 0)])
+    reconcile_inventory(LOCAL)
     assert unused() == []
     node = plugin_node("t4-0", "Tesla-T4", {GPU: 4}, "15360")
-    record_observations([seen(_node(node), 30)])
-    reconcile_inventory()
-    reconcile_inventory()
+    record_observations(LOCAL, [seen(_node(node), 30)])
+    reconcile_inventory(LOCAL)
+    reconcile_inventory(LOCAL)
     assert unused() == [(at(-120), None, 2)]
 
 
@@ -332,92 +333,98 @@ def given() -> list[tuple[str, str, datetime, datetime | None]]:
 
 
 def test_a_job_by_dra_is_charged_for_each_device_that_its_pod_was_given() -> None:
-    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1), seen(made_claim(revision=11), 2)])
+    record_observations(
+        LOCAL, [seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1), seen(made_claim(revision=11), 2)]
+    )
     assert unused() == [(at(0), None, 2)]
-    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)])
+    record_observations(
+        LOCAL, [seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)]
+    )
     slots = [("local/h100-0/gpu-1", "GPU-1"), ("local/h100-0/gpu-2", "GPU-2")]
     assert given() == [(*slot, at(3), None) for slot in slots]
     assert unused() == [(at(0), at(3), 2)]
     row = UsageInterval.objects.filter(unused=False)[0]
-    assert (row.allocation, row.offering, row.estimated_start) == (UUID(JOB), "h100/whole", False)
-    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=20), 30, gone=True)])
+    assert (row.holder_id, row.offering, row.estimated_start) == (UUID(JOB), "h100/whole", False)
+    record_observations(LOCAL, [seen(made_claim("gpu-1", "gpu-2", revision=20), 30, gone=True)])
     assert given() == [(*slot, at(3), at(30)) for slot in slots]
     assert unused() == [(at(0), at(3), 2), (at(30), None, 2)]
 
 
 def test_devices_of_a_jobs_pod_are_charged_once_however_often_they_are_seen() -> None:
     batch = [made_claim("gpu-1", "gpu-2", revision=12), dra_pod(13, "h100-0", "Running"), workload(flavor="h100")]
-    record_observations([seen(each, 3) for each in batch])
-    record_observations([seen(each, 9) for each in batch])
-    record_list(KINDS["ResourceClaim"], [seen(batch[0], 20, live=False)], 30, at(20))
-    reconcile_inventory()
+    record_observations(LOCAL, [seen(each, 3) for each in batch])
+    record_observations(LOCAL, [seen(each, 9) for each in batch])
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(batch[0], 20, live=False)], 30, at(20))
+    reconcile_inventory(LOCAL)
     assert [(start, end) for *_, start, end in given()] == [(at(-60), None)] * 2
     assert bill(25) == 2
 
 
 def test_devices_of_a_claim_that_vanished_unseen_are_charged_until_the_last_sighting() -> None:
-    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1)])
-    record_list(KINDS["ResourceClaim"], [seen(made_claim("gpu-1", "gpu-2", revision=12), 5)], 12, at(5))
-    record_list(KINDS["ResourceClaim"], [], 90, at(600))
+    record_observations(LOCAL, [seen(workload(flavor="h100"), 0), seen(dra_pod(10), 1)])
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(made_claim("gpu-1", "gpu-2", revision=12), 5)], 12, at(5))
+    record_list(LOCAL, KINDS["ResourceClaim"], [], 90, at(600))
     assert [(end, bill(4.9), bill(5)) for *_, end in given()] == [(at(5), 2, 2)] * 2
     assert unused()[-1] == (at(5), None, 2)
 
 
 def test_a_claim_that_a_pod_does_not_name_is_not_its_jobs() -> None:
-    record_observations([seen(workload(flavor="h100"), 0), seen(dra_pod(10, "h100-0", "Running"), 1)])
-    record_observations([seen(made_claim("gpu-3", revision=12, name="another"), 2)])
+    record_observations(LOCAL, [seen(workload(flavor="h100"), 0), seen(dra_pod(10, "h100-0", "Running"), 1)])
+    record_observations(LOCAL, [seen(made_claim("gpu-3", revision=12, name="another"), 2)])
     assert given() == []
 
 
 def test_what_nobody_recorded_of_devices_is_repaired_from_the_mirror() -> None:
-    record_observations([seen(workload(flavor="h100", since="2026-11-02T11:58:00Z"), 0), seen(dra_pod(10), 1)])
-    record_observations([seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)])
+    record_observations(LOCAL, [seen(workload(flavor="h100", since="2026-11-02T11:58:00Z"), 0), seen(dra_pod(10), 1)])
+    record_observations(
+        LOCAL, [seen(made_claim("gpu-1", "gpu-2", revision=12), 3), seen(dra_pod(13, "h100-0", "Running"), 4)]
+    )
     UsageInterval.objects.all().delete()
-    reconcile_inventory()
+    reconcile_inventory(LOCAL)
     assert [(start, end) for *_, start, end in given()] == [(at(-60), None)] * 2
     assert unused() == [(at(-120), at(-60), 2)]
     MirrorObject.objects.all().delete()
-    reconcile_inventory()
+    reconcile_inventory(LOCAL)
     assert not UsageInterval.objects.filter(end=None).exists()
 
 
 def test_each_pod_of_a_job_is_billed_for_itself() -> None:
-    record_observations([seen(workload(), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
-    record_observations([seen(pod("train-a", phase="Failed", revision=20), 9)])
+    record_observations(LOCAL, [seen(workload(), 0), seen(pod("train-a"), 2), seen(pod("train-b", "l40s-1"), 3)])
+    record_observations(LOCAL, [seen(pod("train-a", phase="Failed", revision=20), 9)])
     assert intervals() == [(at(2), at(9), False, False), (at(3), None, False, False)]
 
 
 def test_a_job_that_no_queue_admitted_is_foreign_use_and_billed_to_nobody() -> None:
-    record_observations([seen(pod(), 2)])
+    record_observations(LOCAL, [seen(pod(), 2)])
     assert intervals() == []
 
 
 def test_a_job_outside_all_projects_is_billed_to_nobody() -> None:
     stranger = pod()
     stranger["metadata"]["namespace"] = "elsewhere"
-    record_observations([seen(workload("elsewhere"), 0), seen(stranger, 2)])
+    record_observations(LOCAL, [seen(workload("elsewhere"), 0), seen(stranger, 2)])
     assert intervals() == []
 
 
 def test_a_pod_on_a_node_that_is_not_known_yet_is_billed_once_it_is() -> None:
     """A node joins, and its first pod is bound before anybody has looked at what the node gives."""
-    record_observations([*nodes(), seen(workload(), -90), seen(pod(node="l40s-2"), 2)])
-    reconcile_inventory()
+    record_observations(LOCAL, [*nodes(), seen(workload(), -90), seen(pod(node="l40s-2"), 2)])
+    reconcile_inventory(LOCAL)
     assert (intervals(), unused()) == ([], [(at(-90), None, 2)])
-    record_observations([seen(_node(plugin_node("l40s-2")), 30)])
-    reconcile_inventory()
+    record_observations(LOCAL, [seen(_node(plugin_node("l40s-2")), 30)])
+    reconcile_inventory(LOCAL)
     assert (intervals(), unused()) == ([(at(-60), None, True, False)], [(at(-90), at(-60), 2)])
     assert PoolUse.objects.get(pool__key="l40s/gpu").foreign == 0
-    record_observations([seen(pod(node="l40s-2", phase="Succeeded", revision=40), 60)])
-    reconcile_inventory()
+    record_observations(LOCAL, [seen(pod(node="l40s-2", phase="Succeeded", revision=40), 60)])
+    reconcile_inventory(LOCAL)
     assert (intervals(), unused()[-1]) == ([(at(-60), at(60), True, False)], (at(60), None, 2))
 
 
 def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() -> None:
     pods = [seen(pod(f"train-{n}"), 2) for n in range(20)]
-    record_observations([seen(workload(), 0), *pods])
+    record_observations(LOCAL, [seen(workload(), 0), *pods])
     with CaptureQueriesContext(connection) as asked:
-        record_observations([seen(workload(revision=6), 9)])
+        record_observations(LOCAL, [seen(workload(revision=6), 9)])
     assert len(intervals()) == 20
     assert not unused()[1:]
     assert not [query for query in asked.captured_queries if "advisory" in query["sql"] and "slot" in query["sql"]]
@@ -425,24 +432,24 @@ def test_a_repeated_change_of_a_jobs_workload_asks_no_more_for_what_is_billed() 
 
 def test_gpus_of_a_job_are_counted_once_as_held() -> None:
     before = capacity()
-    record_observations([*nodes(), seen(workload(), 0), seen(pod(), 2)])
-    reconcile_inventory()
+    record_observations(LOCAL, [*nodes(), seen(workload(), 0), seen(pod(), 2)])
+    reconcile_inventory(LOCAL)
     after = capacity()
     assert (after.total, after.held, after.free) == (before.total, 2, before.free - 2)
 
 
 def test_gpus_that_a_job_has_reserved_are_no_longer_free_before_its_pods_use_them() -> None:
     before = capacity()
-    record_observations([*nodes(), seen(workload(pods=2), 0), seen(pod(), 2)])
-    reconcile_inventory()
+    record_observations(LOCAL, [*nodes(), seen(workload(pods=2), 0), seen(pod(), 2)])
+    reconcile_inventory(LOCAL)
     after = capacity()
     assert (after.total, after.held, after.free) == (before.total, 4, before.free - 4)
 
 
 def test_gpus_of_a_pod_that_nobody_queued_are_no_part_of_what_is_offered() -> None:
     before = capacity()
-    record_observations([*nodes(), seen(pod(), 2)])
-    reconcile_inventory()
+    record_observations(LOCAL, [*nodes(), seen(pod(), 2)])
+    reconcile_inventory(LOCAL)
     after = capacity()
     assert (after.total, after.held, after.free) == (before.total - 2, 0, before.free - 2)
 
@@ -450,5 +457,5 @@ def test_gpus_of_a_pod_that_nobody_queued_are_no_part_of_what_is_offered() -> No
 def test_a_jobs_use_of_the_teams_quota_leaves_less_to_get(team: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
     before = Availability([team]).headroom(team, offering).can_get_now
-    record_observations([seen(workload(), 0)])
+    record_observations(LOCAL, [seen(workload(), 0)])
     assert Availability([team]).headroom(team, offering).can_get_now == before - 2

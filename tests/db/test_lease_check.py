@@ -17,8 +17,9 @@ from allocations.reconcile.enforcement.lease_check import WATCHED, check_leases
 from allocations.reconcile.metering import ledger
 from allocations.reconcile.mirror import MirrorStale
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from quotas.metering.models import UsageInterval
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -30,17 +31,18 @@ class NoCluster(Client):
     """Whoever asks the API server fails: nothing may be ended by what the mirror alone says."""
 
     def __init__(self) -> None:
-        pass
+        self.cluster = LOCAL
 
 
 @pytest.fixture(autouse=True)
 def seen_now() -> None:
     for kind in WATCHED:
-        WatchState.objects.create(kind=kind, resource_version=100, synced_at=clock.now())
+        WatchState.objects.create(cluster_id=LOCAL, kind=kind, resource_version=100, synced_at=clock.now())
 
 
 def mirrored(kind: str, row: Allocation, name: str, **facts: Any) -> None:
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind=kind,
         namespace=row.project.namespace,
         name=name,
@@ -78,16 +80,16 @@ def spread(team, project, *, holders: int, devices: int = 1) -> Allocation:
 def charged(row: Allocation) -> Allocation:
     """The allocation, entered in the ledger as the mirror shows it."""
     rows = list(spec_of_row.rows().filter(pk=row.pk))
-    ledger.open_held(rows, mirror.of_allocations(row.project.namespace, rows), at=clock.now())
+    ledger.open_held(rows, mirror.of_allocations(LOCAL, row.project.namespace, rows), at=clock.now())
     return row
 
 
 def marked(phase: Phase) -> list[str]:
     """What a check marks to be looked at while allocations are in ``phase``."""
     Allocation.objects.update(phase=phase)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     check_leases(NoCluster())
-    return list(Due.objects.values_list("target", flat=True))
+    return list(WorkItem.objects.values_list("target", flat=True))
 
 
 def test_use_within_the_lease_is_noted_nowhere(team, project) -> None:
@@ -148,20 +150,20 @@ def test_pods_of_namespaces_that_are_no_project_are_nobodys_business_here(team, 
 def test_an_allocation_that_is_held_and_not_charged_is_looked_at(team, project, phase: Phase) -> None:
     fleet(team)
     row = hold(team, project, "train", 1)
-    assert marked(phase) == [f"allocation:{row.pk}"]
+    assert marked(phase) == [f"local/allocation:{row.pk}"]
 
 
 def test_one_that_releases_while_its_claims_are_held_is_looked_at(team, project) -> None:
     fleet(team)
     row = spread(team, project, holders=2)
     MirrorObject.objects.filter(kind="GpuProject").update(facts={"allocations": []})
-    assert marked(Phase.RELEASING) == [f"allocation:{row.pk}"]
+    assert marked(Phase.RELEASING) == [f"local/allocation:{row.pk}"]
 
 
 def test_one_that_starts_again_while_the_guard_lets_pods_in_is_looked_at(team, project) -> None:
     fleet(team)
     row = spread(team, project, holders=1)
-    assert marked(Phase.STARTING) == [f"allocation:{row.pk}"]
+    assert marked(Phase.STARTING) == [f"local/allocation:{row.pk}"]
 
 
 def test_one_that_starts_and_is_in_no_guard_is_not_charged_yet(team, project) -> None:
@@ -181,7 +183,7 @@ def test_one_of_two_slices_that_is_charged_does_not_hide_the_other(team, project
     fleet(team)
     row = charged(spread(team, project, holders=2))
     UsageInterval.objects.filter(slot__endswith="gpu-1").delete()
-    assert marked(Phase.ACTIVE) == [f"allocation:{row.pk}"]
+    assert marked(Phase.ACTIVE) == [f"local/allocation:{row.pk}"]
 
 
 def test_what_is_charged_for_all_its_slices_is_not_looked_at(team, project) -> None:

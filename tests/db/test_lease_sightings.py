@@ -8,13 +8,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from allocations.cluster import names
-from allocations.domain.objects import View
+from allocations.domain.objects import Snapshot
 from allocations.lifecycle.lease_excess import DEVICES
 from allocations.models import Allocation, LeaseExcess, MirrorObject
 from allocations.reconcile.enforcement.holds import holds
-from allocations.reconcile.enforcement.lease_check import sight
+from allocations.reconcile.enforcement.lease_check import record_sightings
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -31,7 +32,7 @@ def member(team: Team, project: Project) -> User:
 
 def seen(kind: str, name: str, project: Project, allocation: str, **facts: Any) -> None:
     where = {"namespace": project.namespace, "allocation": allocation, "resource_version": 1, "seen_at": NOW}
-    MirrorObject.objects.create(kind=kind, name=name, uid=f"u-{name}", facts=facts, **where)
+    MirrorObject.objects.create(cluster_id=LOCAL, kind=kind, name=name, uid=f"u-{name}", facts=facts, **where)
 
 
 def held(project: Project, allocation: str) -> None:
@@ -44,7 +45,7 @@ def held(project: Project, allocation: str) -> None:
 
 
 def found() -> set[tuple[str, str, int, int]]:
-    sight(NOW)
+    record_sightings(LOCAL, NOW)
     return set(LeaseExcess.objects.values_list("holder_kind", "resource", "used", "reserved"))
 
 
@@ -67,7 +68,7 @@ def test_looking_at_one_namespace_asks_nothing_of_the_holds_of_others(
 ) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:
-            assert holds(View(), NOW, project__namespace=project.namespace) == []
+            assert holds(LOCAL, Snapshot(), NOW, project__namespace=project.namespace) == []
         return len(asked)
 
     before = queries()

@@ -3,7 +3,7 @@
 import pytest
 
 from portal.core.errors import Invalid
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from quotas.catalog.models import Pool
 from quotas.limits import seeds, selectors, services
 from quotas.limits.models import Limit
@@ -20,19 +20,19 @@ def pool(db: None) -> Pool:
 
 def test_a_limit_is_set_changed_and_remembered(team, pool):
     services.set_limit("operator", team, pool, 4)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.set_limit("operator", team, pool, 6)
     assert list(Limit.objects.values_list("team__slug", "pool__key", "nominal")) == [("vision", "l40s/gpu", 6)]
     assert list(Limit.history.order_by("history_id").values_list("nominal", flat=True)) == [4, 6]
-    assert Due.objects.filter(target="platform").exists()
+    assert WorkItem.objects.filter(target="local/platform").exists()
 
 
 def test_the_same_limit_again_changes_nothing(team, pool):
     services.set_limit("operator", team, pool, 4)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.set_limit("operator", team, pool, 4)
     assert Limit.history.count() == 1
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 @pytest.mark.parametrize("nominal", [-1, 1_000_001])
@@ -45,8 +45,8 @@ def test_a_limit_out_of_range_is_refused(team, pool, nominal):
 
 def test_each_team_gets_half_of_every_pool_once(team, other_team, pool):
     services.set_limit("operator", team, pool, 1)
-    assert seeds.halve() == 5
-    assert seeds.halve() == 0
+    assert seeds.seed_half_quotas() == 5
+    assert seeds.seed_half_quotas() == 0
     assert list(Limit.objects.values_list("team__slug", "pool__key", "nominal")) == [
         ("language", "a100/mig-1g.10gb", 8),
         ("language", "a100/mig-3g.40gb", 4),
@@ -61,7 +61,7 @@ def test_manifests_of_a_cluster_in_constant_queries(team, other_team, django_ass
     local = cluster(*l40s_nodes())
     services.set_limit("operator", team, Pool.objects.get(), 5)
     with django_assert_num_queries(6):
-        made = selectors.manifests(local)
+        made = selectors.manifests(local.slug)
     assert [(manifest["kind"], manifest["metadata"]["name"]) for manifest in made] == [
         ("Cohort", "dept-research"),
         ("ResourceFlavor", "l40s"),

@@ -46,7 +46,7 @@ def test_an_interval_carries_who_held_what_and_the_evidence():
     row = UsageInterval.objects.values().get()
     assert row == {
         "key": KEY,
-        "allocation": ALLOCATION,
+        "holder_id": ALLOCATION,
         "slot": "slot",
         "start": hour(1),
         "end": None,
@@ -59,7 +59,7 @@ def test_an_interval_carries_who_held_what_and_the_evidence():
         "offering": "l40s/whole",
         "flavor": "l40s",
         "kind": "whole",
-        "cluster": "local",
+        "cluster_id": "local",
         "node": "a100-0",
         "device_uuid": "GPU-1",
         "department": "research",
@@ -114,7 +114,7 @@ def test_an_end_before_the_start_is_the_start():
 @pytest.mark.django_db
 def test_a_held_slot_is_refused_with_who_holds_it():
     opened()
-    with pytest.raises(SlotHeld, match=f"held by allocation {ALLOCATION}"):
+    with pytest.raises(SlotHeld, match=f"held by {ALLOCATION}"):
         opened(UUID(int=9))
     assert UsageInterval.objects.count() == 1
 

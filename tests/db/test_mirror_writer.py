@@ -1,15 +1,14 @@
 """What the watcher brings becomes mirror, ledger and due list in one step: repeated, late or listed, one result."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from allocations.cluster import kinds, names
 from allocations.cluster.errors import StoreRestored
-from allocations.cluster.kinds import KINDS, Observation
-from allocations.domain.actions import Action, Delete, Wanted, digest
+from allocations.cluster.kinds import KINDS
+from allocations.domain.actions import Action, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import mirror
@@ -17,62 +16,23 @@ from allocations.reconcile.engine.apply import applied
 from allocations.reconcile.engine.plan import DELETED, plan, why_apply
 from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.workqueue.targets import Target
 from quotas.metering.models import UsageInterval
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
+from tests.support.observed import DEVICES, T0, at, claim, hold, holder, raw, seen
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
-
-T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
-DEVICES = [{"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-1"}]
-
-
-def at(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
 
 
 @pytest.fixture
 def row(team, project) -> Allocation:
     fleet(team)
     made = allocate(person(team), project, "h100/whole", name="train")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     return made
-
-
-def raw(kind: str, row: Allocation, name: str, revision: int, **body: Any) -> dict[str, Any]:
-    metadata = {
-        "name": name,
-        "namespace": row.project.namespace,
-        "uid": f"{kind}-{row.name}",
-        "resourceVersion": str(revision),
-        "labels": {names.MANAGED: "true", names.ALLOCATION: row.name, names.PROJECT: row.project.slug},
-    }
-    return {"kind": kind, "metadata": metadata, **body}
-
-
-def seen(body: Mapping[str, Any], seconds: float, *, live: bool = True, gone: bool = False) -> Observation:
-    observation = kinds.observe(KINDS[body["kind"]], body, at=at(seconds), live=live, gone=gone)
-    assert observation is not None
-    return observation
-
-
-def claim(row: Allocation, revision: int, devices: list[dict[str, str]]) -> dict[str, Any]:
-    allocation = {"devices": {"results": devices}, "allocationTimestamp": "2026-11-02T11:59:00Z"} if devices else {}
-    return raw("ResourceClaim", row, row.name, revision, status={"allocation": allocation})
-
-
-def holder(row: Allocation, revision: int) -> dict[str, Any]:
-    spec = {"nodeName": "h100-0", "containers": [], "resourceClaims": [{"name": "g", "resourceClaimName": row.name}]}
-    return raw("Pod", row, names.holder(row.name), revision, spec=spec, status={"phase": "Running"})
-
-
-def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool = True) -> list[Observation]:
-    return [
-        seen(claim(row, revision, DEVICES), seconds, live=live),
-        seen(holder(row, revision + 1), seconds, live=live),
-    ]
 
 
 def intervals() -> list[tuple[str, datetime, datetime | None, bool, bool]]:
@@ -82,47 +42,47 @@ def intervals() -> list[tuple[str, datetime, datetime | None, bool, bool]]:
 
 def test_a_hold_begins_when_claim_and_holder_both_show_it(row: Allocation) -> None:
     first, second = hold(row, 5)
-    record_observations([first])
+    record_observations(LOCAL, [first])
     assert intervals() == []
-    record_observations([second])
+    record_observations(LOCAL, [second])
     assert intervals() == [("local/h100-0/gpu-1", at(5), None, False, False)]
 
 
 def test_what_is_seen_again_changes_nothing(row: Allocation) -> None:
     batch = hold(row)
-    record_observations(batch)
-    Due.objects.all().delete()
-    assert record_observations(batch) == 0
+    record_observations(LOCAL, batch)
+    WorkItem.objects.all().delete()
+    assert record_observations(LOCAL, batch) == 0
     assert len(intervals()) == 1
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 def test_what_is_older_than_the_mirror_changes_nothing(row: Allocation) -> None:
-    record_observations(hold(row, revision=10))
-    assert record_observations([seen(claim(row, 9, []), 60)]) == 0
+    record_observations(LOCAL, hold(row, revision=10))
+    assert record_observations(LOCAL, [seen(claim(row, 9, []), 60)]) == 0
     assert intervals()[0][2] is None
 
 
 def test_a_hold_ends_when_its_claim_is_no_longer_allocated_not_when_its_holder_goes(row: Allocation) -> None:
-    record_observations(hold(row))
-    record_observations([seen(holder(row, 20), 30, gone=True)])
+    record_observations(LOCAL, hold(row))
+    record_observations(LOCAL, [seen(holder(row, 20), 30, gone=True)])
     assert intervals()[0][2] is None
-    record_observations([seen(claim(row, 21, []), 31)])
+    record_observations(LOCAL, [seen(claim(row, 21, []), 31)])
     assert intervals()[0][2:] == (at(31), False, False)
 
 
 def test_an_end_that_nobody_saw_is_the_last_sighting(row: Allocation) -> None:
-    record_list(KINDS["ResourceClaim"], [seen(claim(row, 10, DEVICES), 0)], 12, at(0))
-    record_list(KINDS["Pod"], [seen(holder(row, 11), 0)], 12, at(0))
-    record_list(KINDS["ResourceClaim"], [], 90, at(600))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 10, DEVICES), 0)], 12, at(0))
+    record_list(LOCAL, KINDS["Pod"], [seen(holder(row, 11), 0)], 12, at(0))
+    record_list(LOCAL, KINDS["ResourceClaim"], [], 90, at(600))
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
 
 
 @pytest.fixture
 def listed(row: Allocation) -> Allocation:
     """Held, as lists at revisions 1000 and 1002 have it."""
-    record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
-    record_list(KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
+    record_list(LOCAL, KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
     return row
 
 
@@ -130,55 +90,57 @@ def listed(row: Allocation) -> Allocation:
 def test_a_list_that_is_older_than_the_mirror_is_not_recorded(listed: Allocation, revision: int, of_list: int) -> None:
     """In its revision, or, where etcd's revisions go on above all former ones, in one object."""
     with pytest.raises(StoreRestored):
-        record_list(KINDS["ResourceClaim"], [seen(claim(listed, revision, []), 60, live=False)], of_list, at(60))
+        record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, revision, []), 60, live=False)], of_list, at(60))
     assert MirrorObject.objects.get(kind="ResourceClaim").resource_version == 1000
     assert intervals()[0][2] is None
 
 
 def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(listed: Allocation) -> None:
-    start_anew()
-    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, []), 60, live=False)], 510, at(60))
-    record_list(KINDS["Pod"], [], 511, at(60))
+    start_anew(LOCAL)
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, []), 60, live=False)], 510, at(60))
+    record_list(LOCAL, KINDS["Pod"], [], 511, at(60))
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
     assert list(MirrorObject.objects.values_list("kind", "resource_version")) == [("ResourceClaim", 500)]
-    record_observations(hold(listed, 70, revision=520))
+    record_observations(LOCAL, hold(listed, 70, revision=520))
     assert intervals()[1][1:3] == (at(70), None)
 
 
 def test_when_etcd_came_back_from_a_backup_what_is_still_held_is_charged_on(listed: Allocation) -> None:
-    start_anew()
-    record_list(KINDS["Pod"], [seen(holder(listed, 501), 60, live=False)], 511, at(60))
-    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    start_anew(LOCAL)
+    record_list(LOCAL, KINDS["Pod"], [seen(holder(listed, 501), 60, live=False)], 511, at(60))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert intervals() == [("local/h100-0/gpu-1", at(0), None, False, False)]
 
 
 def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found(row: Allocation) -> None:
-    record_observations(hold(row, 0, revision=1000))
-    record_observations([seen(claim(row, 1100, []), 30, gone=True), seen(holder(row, 1101), 30, gone=True)])
-    start_anew()
+    record_observations(LOCAL, hold(row, 0, revision=1000))
+    record_observations(LOCAL, [seen(claim(row, 1100, []), 30, gone=True), seen(holder(row, 1101), 30, gone=True)])
+    start_anew(LOCAL)
     found = at(3600)
     with clock.frozen(found):
-        record_list(KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1050, found)
-        record_list(KINDS["Pod"], [seen(holder(row, 1001), 3600, live=False)], 1050, found)
+        record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1050, found)
+        record_list(LOCAL, KINDS["Pod"], [seen(holder(row, 1001), 3600, live=False)], 1050, found)
     assert [times for _, *times in intervals()] == [[at(0), at(30), False, False], [found, None, True, False]]
 
 
 def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(listed: Allocation) -> None:
     ref = Ref("ResourceClaim", listed.project.namespace, listed.name)
     there = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": f"ResourceClaim-{listed.name}"}
-    AppliedObject.objects.create(target="t", **there, intent="i", digest="d", resource_version=1000, applied_at=T0)
+    AppliedObject.objects.create(
+        cluster_id=LOCAL, target="t", **there, intent="i", digest="d", resource_version=1000, applied_at=T0
+    )
     wanted = {"kind": ref.kind, "metadata": {"namespace": ref.namespace, "name": ref.name}}
     AppliedObject.objects.update(intent=digest(wanted))
 
     def why() -> str:
-        return why_apply(wanted, mirror.of_allocations(ref.namespace, [listed]), applied(Target("t"))[ref])
+        return why_apply(wanted, mirror.of_allocations(LOCAL, ref.namespace, [listed]), applied(Target("t"))[ref])
 
     assert why() == "edited"
-    start_anew()
+    start_anew(LOCAL)
     assert why() == ""
-    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert why() == "edited"
-    record_list(KINDS["ResourceClaim"], [], 520, at(70))
+    record_list(LOCAL, KINDS["ResourceClaim"], [], 520, at(70))
     assert why() == "deleted"
 
 
@@ -186,50 +148,52 @@ def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed
     ref = Ref("ResourceClaim", listed.project.namespace, listed.name)
     uid = f"ResourceClaim-{listed.name}"
     there = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": uid}
-    AppliedObject.objects.create(target="t", **there, intent=DELETED, digest="d", resource_version=1000, applied_at=T0)
+    AppliedObject.objects.create(
+        cluster_id=LOCAL, target="t", **there, intent=DELETED, digest="d", resource_version=1000, applied_at=T0
+    )
 
     def actions() -> list[Action]:
-        view = mirror.of_allocations(ref.namespace, [listed])
-        return plan(Wanted(unwanted=[[ref]]), view, applied(Target("t")))
+        view = mirror.of_allocations(LOCAL, ref.namespace, [listed])
+        return plan(DesiredState(unwanted=[[ref]]), view, applied(Target("t")))
 
     assert actions() == []
-    start_anew()
-    record_list(KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
+    start_anew(LOCAL)
+    record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert actions() == [Delete(ref, uid)]
 
 
 def test_a_beginning_that_nobody_saw_is_what_the_cluster_says(row: Allocation) -> None:
-    record_observations(hold(row, 300, live=False))
+    record_observations(LOCAL, hold(row, 300, live=False))
     assert intervals() == [("local/h100-0/gpu-1", T0 - timedelta(minutes=1), None, True, False)]
 
 
 def test_a_device_that_changes_hands_is_never_billed_twice(row: Allocation, team, project) -> None:
     other = allocate(person(team), project, "h100/whole", name="next")
-    record_observations(hold(row))
-    record_observations([seen(claim(row, 20, []), 40), *hold(other, 40.5, revision=21)])
+    record_observations(LOCAL, hold(row))
+    record_observations(LOCAL, [seen(claim(row, 20, []), 40), *hold(other, 40.5, revision=21)])
     assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40.5), None)]
 
 
 def test_a_hold_whose_label_was_taken_off_and_put_back_is_billed_on(row: Allocation) -> None:
-    record_observations(hold(row))
+    record_observations(LOCAL, hold(row))
     bare = claim(row, 20, DEVICES)
     bare["metadata"]["labels"] = {}
-    record_observations([seen(bare, 40)])
-    record_observations([seen(claim(row, 21, DEVICES), 41)])
-    record_observations([seen(claim(row, 22, DEVICES), 42)])
+    record_observations(LOCAL, [seen(bare, 40)])
+    record_observations(LOCAL, [seen(claim(row, 21, DEVICES), 41)])
+    record_observations(LOCAL, [seen(claim(row, 22, DEVICES), 42)])
     assert [(start, end) for _, start, end, _, _ in intervals()] == [(at(0), at(40)), (at(40), None)]
 
 
 def test_an_event_about_an_allocation_has_it_looked_at(row: Allocation) -> None:
-    record_observations([seen(claim(row, 10, []), 0)])
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
+    record_observations(LOCAL, [seen(claim(row, 10, []), 0)])
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"local/allocation:{row.pk}"}
 
 
 def test_a_lease_without_a_row_has_adoption_looked_at(row: Allocation) -> None:
     lease = raw("Workload", row, names.lease("lost"), 5, spec={}, status={})
     lease["metadata"]["labels"][names.ALLOCATION] = "lost"
-    record_observations([seen(lease, 0)])
-    assert set(Due.objects.values_list("target", flat=True)) == {"adoption"}
+    record_observations(LOCAL, [seen(lease, 0)])
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/adoption"}
 
 
 def test_pods_without_gpus_are_not_remembered(row: Allocation) -> None:
@@ -252,17 +216,18 @@ def test_queries_of_a_batch_without_news_do_not_grow(row: Allocation, django_ass
         }
         for n in range(50)
     ]
-    record_observations([seen(node, 0) for node in nodes])
+    record_observations(LOCAL, [seen(node, 0) for node in nodes])
     later = [{**node, "metadata": {**node["metadata"], "resourceVersion": "6"}} for node in nodes]
     with django_assert_max_num_queries(4):
-        record_observations([seen(node, 1) for node in later])
+        record_observations(LOCAL, [seen(node, 1) for node in later])
 
 
 def test_who_keeps_an_object_hears_that_it_came_and_went_in_one_batch(row: Allocation) -> None:
     walls = raw("NetworkPolicy", row, "gpu-portal", 30)
     del walls["metadata"]["labels"][names.ALLOCATION]
     AppliedObject.objects.create(
-        target="project:vision-train",
+        cluster_id=LOCAL,
+        target="local/project:vision-train",
         kind="NetworkPolicy",
         namespace=row.project.namespace,
         name="gpu-portal",
@@ -271,23 +236,24 @@ def test_who_keeps_an_object_hears_that_it_came_and_went_in_one_batch(row: Alloc
         applied_at=T0,
     )
     later = {**walls, "metadata": {**walls["metadata"], "resourceVersion": "31"}}
-    record_observations([seen(walls, 0), seen(later, 0.1, gone=True)])
-    assert set(Due.objects.values_list("target", flat=True)) == {"project:vision-train"}
+    record_observations(LOCAL, [seen(walls, 0), seen(later, 0.1, gone=True)])
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/project:vision-train"}
 
 
 def test_the_catalogue_hears_of_foreign_use_that_a_list_no_longer_has(row: Allocation) -> None:
     pod = raw("Pod", row, "stranger", 5, status={"phase": "Running"})
     pod["metadata"]["labels"] = {}
     pod["spec"] = {"nodeName": "l40s-0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
-    record_observations([seen(pod, 0)])
-    Due.objects.all().delete()
-    record_list(KINDS["Pod"], [], 9, at(1))
-    assert set(Due.objects.values_list("target", flat=True)) == {"inventory"}
+    record_observations(LOCAL, [seen(pod, 0)])
+    WorkItem.objects.all().delete()
+    record_list(LOCAL, KINDS["Pod"], [], 9, at(1))
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {"local/inventory"}
 
 
 def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocation) -> None:
     AppliedObject.objects.create(
-        target=f"allocation:{row.pk}",
+        cluster_id=LOCAL,
+        target=f"local/allocation:{row.pk}",
         kind="Workload",
         namespace=row.project.namespace,
         name="train-lease",
@@ -295,7 +261,7 @@ def test_who_keeps_an_object_hears_from_a_list_that_it_went_unseen(row: Allocati
         resource_version=30,
         applied_at=T0,
     )
-    record_list(KINDS["Workload"], [], 29, at(0))
-    assert not Due.objects.exists()
-    record_list(KINDS["Workload"], [], 31, at(1))
-    assert set(Due.objects.values_list("target", flat=True)) == {f"allocation:{row.pk}"}
+    record_list(LOCAL, KINDS["Workload"], [], 29, at(0))
+    assert not WorkItem.objects.exists()
+    record_list(LOCAL, KINDS["Workload"], [], 31, at(1))
+    assert set(WorkItem.objects.values_list("target", flat=True)) == {f"local/allocation:{row.pk}"}

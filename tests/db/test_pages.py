@@ -127,7 +127,7 @@ def test_the_request_form_needs_the_same_queries_for_one_offering_and_for_many(
     with django_assert_max_num_queries(24) as first:
         browser.get("/request")
     more = [plugin_node(f"x{n}-0", f"NVIDIA-X{n}00") for n in range(1, 6)]
-    catalog.sync(local, found(*l40s_nodes(1), *more), {})
+    catalog.sync(local.slug, found(*l40s_nodes(1), *more), {})
     with django_assert_max_num_queries(len(first)):
         browser.get("/request")
 
@@ -248,7 +248,7 @@ def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, br
 
 
 def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
-    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", asks_owner=True)
+    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", needs_attention=True)
     assert "Try again" in text(browser.get("/"))
     assert "queues again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
     assert browser.post(f"/allocations/{row.pk}/retry").status_code == 409

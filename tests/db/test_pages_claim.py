@@ -1,4 +1,4 @@
-"""The fields of an own claim on the request form: of the flavor's vocabulary, without a script, by the same rules."""
+"""The fields of a custom claim on the request form: from a flavor's device schema, without a script."""
 
 import pytest
 

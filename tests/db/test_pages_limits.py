@@ -11,10 +11,11 @@ from django.urls import reverse
 from allocations.models import MirrorObject
 from portal.tenants import services as tenants
 from portal.tenants.models import PlatformRole
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Pool
 from quotas.limits import selectors
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
+from tests.support.clusters import LOCAL
 from tests.support.pages import browser_of, text
 from tests.support.people import person
 from tests.support.quotas import cluster
@@ -83,7 +84,7 @@ def test_the_page_takes_as_many_queries_for_many_teams(pool, team, django_assert
 
 
 def test_kueue_is_shown_beside_what_it_should_be(pool, team):
-    wanted = {one["metadata"]["name"]: one for one in selectors.manifests(Cluster.objects.get())}
+    wanted = {one["metadata"]["name"]: one for one in selectors.manifests(LOCAL)}
     for name in ("dept-research", "team-vision", "team-language"):
         facts = {"spec": {**wanted[name]["spec"], "stopPolicy": "None"}}
         if name == "team-vision":
@@ -97,7 +98,7 @@ def test_kueue_is_shown_beside_what_it_should_be(pool, team):
 
 def mirrored(kind: str, name: str, facts: dict) -> None:
     MirrorObject.objects.create(
-        kind=kind, name=name, uid=name, resource_version=1, facts=facts, seen_at=datetime.now(UTC)
+        cluster_id=LOCAL, kind=kind, name=name, uid=name, resource_version=1, facts=facts, seen_at=datetime.now(UTC)
     )
 
 

@@ -3,10 +3,11 @@
 import pytest
 
 from allocations.models import Allocation
+from portal.clusters.models import Cluster
 from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Flavor, Pool
+from quotas.catalog.models import Flavor, Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
@@ -226,7 +227,7 @@ def cut_on_demand(team, fleet):
     """Two cards that DRA cuts on demand, all of them the team's."""
     made = Cluster.objects.get()
     slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
-    catalog.sync(made, discover([dra_node()], slices), {})
+    catalog.sync(made.slug, discover([dra_node()], slices), {})
     catalog.accept_flavor("operator", made.flavors.get(name="h100"))
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
 

@@ -4,10 +4,11 @@ import pytest
 
 from allocations.models import WatchState
 from allocations.reconcile import pool_names
+from portal.clusters.models import Cluster
 from portal.core import clock
 from quotas.catalog.discovery import Discovered, discover
-from quotas.catalog.facts import ClassFact
-from quotas.catalog.models import Cluster
+from quotas.catalog.types import ClassFact
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.gpu_facts import card, dra_node, slices_of
 from tests.support.people import person
@@ -20,7 +21,7 @@ BEFORE, AFTER = {"nvidia.com/gpu": 1}, {"gpu-portal.io/gpus": 1}
 @pytest.fixture
 def there(team) -> Cluster:
     """A fleet that was found while the class gave its cards a resource."""
-    WatchState.objects.create(kind="DeviceClass", resource_version=1, synced_at=clock.now())
+    WatchState.objects.create(cluster_id=LOCAL, kind="DeviceClass", resource_version=1, synced_at=clock.now())
     return fleet(team)
 
 
@@ -30,7 +31,7 @@ def found() -> Discovered:
 
 
 def counted(cluster: Cluster) -> tuple[list[dict], list[dict], str]:
-    kept = pool_names.kept(cluster, found())
+    kept = pool_names.with_kept_names(cluster.slug, found())
     whole = [dict(one.requests) for one in kept.offerings if one.kind == "whole"]
     return [dict(pool.resources) for pool in kept.pools], whole, kept.nodes[0].problem
 

@@ -79,7 +79,7 @@ def test_the_pages_together_are_the_whole_queue_in_its_order(client, wait):
         seen += page["pending"]
     assert [one["position"] for one in seen] == list(range(1, MANY + 1))
     assert [one["name"] for one in seen] == [f"{'own' if n % 2 else 'waits'}-{n}" for n in range(MANY)]
-    assert seen[-1]["ahead"] == {"count": 499, "asks": {"l40s/whole": 250, "nvidia.com/gpu": 498}}
+    assert seen[-1]["ahead"] == {"count": 499, "requests": {"l40s/whole": 250, "nvidia.com/gpu": 498}}
 
 
 def test_the_place_of_one_far_back_is_exact_everywhere(client, wait):

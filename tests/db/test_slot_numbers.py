@@ -6,6 +6,7 @@ from allocations.cluster import names
 from allocations.lifecycle import slot_numbers
 from allocations.models import Allocation, MirrorObject
 from portal.core import clock
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 
@@ -26,6 +27,7 @@ def test_an_adopted_allocation_has_its_number_unless_the_quota_of_it_is_anothers
     restored = allocate(person(team), project, name="restored")
     if listed:
         MirrorObject.objects.create(
+            cluster_id=LOCAL,
             kind="ResourceQuota",
             namespace=project.namespace,
             name=names.hold_slot(restored.number),

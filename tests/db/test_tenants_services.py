@@ -1,7 +1,7 @@
 import pytest
 
 from portal.core.errors import Invalid, Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import seeds, services
 from portal.tenants.models import Membership, Project, User
 from tests.support.people import person
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 def test_a_project_is_marked_due_and_named_as_its_namespace(team):
     project = services.create_project(team, "vision-dev", "Vision development")
     assert project.namespace == "vision-dev"
-    assert Due.objects.filter(target="project:vision-dev").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-dev").exists()
 
 
 @pytest.mark.parametrize("slug", ["", "Vision", "-vision", "vision-", "vi_sion", "1vision", "v" * 41])
@@ -32,17 +32,17 @@ def test_a_taken_name_is_refused_with_a_way_on(project):
 
 def test_a_member_has_one_role_in_a_team(team, project):
     user = person(team, "member")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.add_member(team, user, "lead")
     assert Membership.objects.get(user=user).role == "lead"
-    assert Due.objects.filter(target="project:vision-train").exists()
+    assert WorkItem.objects.filter(target="local/project:vision-train").exists()
 
 
 def test_the_same_role_again_changes_nothing(team, project):
     user = person(team, "member")
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
     services.add_member(team, user, "member")
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 def test_an_unknown_role_is_refused(team):

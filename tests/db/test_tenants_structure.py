@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from portal.core.errors import Invalid, Refused
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.tenants import access, services, structure
 from portal.tenants.models import Department, Project
 from tests.support.people import person
@@ -15,8 +15,8 @@ OPERATOR = "operator"
 
 def due() -> set[str]:
     """What was marked since, which is then forgotten."""
-    found = set(Due.objects.values_list("target", flat=True))
-    Due.objects.all().delete()
+    found = set(WorkItem.objects.values_list("target", flat=True))
+    WorkItem.objects.all().delete()
     return found
 
 
@@ -54,7 +54,7 @@ def test_what_is_below_a_department_counts_when_it_moves():
     with pytest.raises(Invalid, match="at most 4 deep"):
         structure.set_parent(top, lower, actor=OPERATOR)
     structure.set_parent(middle, lower, actor=OPERATOR)
-    assert due() >= {"platform"}
+    assert due() >= {"local/platform"}
 
 
 def test_a_department_is_never_within_itself():
@@ -84,7 +84,7 @@ def test_a_team_that_moves_takes_its_projects_along(team, project):
     other = services.create_department("other", "Other")
     due()
     structure.move_team(team, other, actor=OPERATOR)
-    assert due() == {"platform", "project:vision-train"}
+    assert due() == {"local/platform", "local/project:vision-train"}
 
 
 def test_changing_nothing_marks_nothing(team, project):

@@ -11,6 +11,7 @@ from allocations.reconcile import watch_epoch
 from portal.core import clock
 from portal.core.locks import lock_id
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,15 +32,15 @@ def _given_back() -> Iterator[None]:
 
 def begin() -> int:
     """Begin an epoch; PostgreSQL frees the lock of a closed connection only when its process has ended."""
-    epoch = eventually(watch_epoch.begin)
+    epoch = eventually(lambda: watch_epoch.begin(LOCAL))
     assert epoch is not None
     return epoch
 
 
 def test_a_second_watcher_gets_no_epoch_until_the_first_ones_connection_is_closed(other: BaseDatabaseWrapper) -> None:
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [lock_id("watcher")])
-    assert watch_epoch.begin() is None
+        cursor.execute("SELECT pg_advisory_lock(%s)", [lock_id("watcher", LOCAL)])
+    assert watch_epoch.begin(LOCAL) is None
     other.close()
     assert begin() == 1
 
@@ -53,21 +54,21 @@ def test_each_epoch_has_the_next_number() -> None:
 def test_a_watcher_whose_epoch_is_over_writes_nothing() -> None:
     epoch = begin()
     WatchEpoch.objects.update(number=epoch + 1)
-    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(epoch):
-        WatchState.objects.create(kind="Pod", synced_at=clock.now())
+    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(LOCAL, epoch):
+        WatchState.objects.create(cluster_id=LOCAL, kind="Pod", synced_at=clock.now())
     assert not WatchState.objects.exists()
 
 
 def test_a_database_from_a_backup_ends_the_epoch() -> None:
     epoch = begin()
     WatchEpoch.objects.update(number=epoch - 1)
-    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(epoch):
+    with pytest.raises(watch_epoch.EpochOver), watch_epoch.writing(LOCAL, epoch):
         pass
 
 
 def test_a_new_epoch_begins_when_what_the_former_one_writes_is_written(other: BaseDatabaseWrapper) -> None:
     epoch = begin()
-    with transaction.atomic(), watch_epoch.writing(epoch), other.cursor() as cursor:
+    with transaction.atomic(), watch_epoch.writing(LOCAL, epoch), other.cursor() as cursor:
         cursor.execute("SET lock_timeout = '200ms'")
         with pytest.raises(Exception, match="lock timeout"):
             cursor.execute("UPDATE allocations_watchepoch SET number = number + 1")

@@ -2,10 +2,11 @@
 
 import pytest
 
-from allocations.management.commands.watch import mark_everything
+from allocations.management.commands.watch import enqueue_everything
 from allocations.models import MirrorObject
 from portal.core import clock
-from portal.core.models import Due
+from portal.core.models import WorkItem
+from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
 from tests.support.pages import ended, held
 from tests.support.people import person
@@ -14,27 +15,33 @@ pytestmark = pytest.mark.django_db
 
 
 def marked() -> set[str]:
-    mark_everything()
-    return set(Due.objects.values_list("target", flat=True))
+    enqueue_everything(LOCAL)
+    return set(WorkItem.objects.values_list("target", flat=True))
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_due(team, project):
     fleet(team)
-    Due.objects.all().delete()
+    WorkItem.objects.all().delete()
 
 
 def test_what_lives_is_looked_at_and_what_has_ended_is_not(team, project):
     live, over = allocate(person(team), project), ended(held(allocate(person(team), project)))
-    Due.objects.all().delete()
-    assert marked() == {"platform", "inventory", "adoption", "project:vision-train", f"allocation:{live.pk}"}
+    WorkItem.objects.all().delete()
+    assert marked() == {
+        "local/platform",
+        "local/inventory",
+        "local/adoption",
+        "local/project:vision-train",
+        f"local/allocation:{live.pk}",
+    }
     assert over.pk != live.pk
 
 
 def test_of_archived_projects_those_are_looked_at_whose_namespace_is_there(project):
     project.archived_at = clock.now()
     project.save()
-    assert "project:vision-train" not in marked()
+    assert "local/project:vision-train" not in marked()
     there = {"kind": "Namespace", "name": project.namespace, "uid": "1", "resource_version": 1}
-    MirrorObject.objects.create(**there, seen_at=clock.now())
-    assert "project:vision-train" in marked()
+    MirrorObject.objects.create(cluster_id=LOCAL, **there, seen_at=clock.now())
+    assert "local/project:vision-train" in marked()

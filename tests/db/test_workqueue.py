@@ -8,9 +8,10 @@ from kombu.exceptions import OperationalError
 
 from portal.core import clock
 from portal.core.errors import Retryable
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets, wakeups
+from tests.support.clusters import LOCAL
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
@@ -40,23 +41,23 @@ def later(minutes):
 
 
 def test_a_mark_never_moves_a_look_further_away():
-    workqueue.mark(targets.PLATFORM, at=later(5))
-    workqueue.mark(targets.PLATFORM, at=later(9))
-    assert Due.objects.get().due_at == later(5)
-    workqueue.mark(targets.PLATFORM, at=later(2))
-    assert Due.objects.get().due_at == later(2)
+    workqueue.enqueue(targets.platform(LOCAL), at=later(5))
+    workqueue.enqueue(targets.platform(LOCAL), at=later(9))
+    assert WorkItem.objects.get().due_at == later(5)
+    workqueue.enqueue(targets.platform(LOCAL), at=later(2))
+    assert WorkItem.objects.get().due_at == later(2)
 
 
 def test_the_hint_is_sent_after_the_commit_and_once_for_each_target(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM, targets.INVENTORY, targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL), targets.platform(LOCAL))
         assert sent == []
-    assert sent == [("allocations.reconcile", "inventory"), ("allocations.reconcile", "platform")]
+    assert sent == [("allocations.reconcile", "local/inventory"), ("allocations.reconcile", "local/platform")]
 
 
 def test_what_is_due_later_sends_no_hint(sent, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM, at=later(1))
+        workqueue.enqueue(targets.platform(LOCAL), at=later(1))
     assert sent == []
 
 
@@ -70,56 +71,56 @@ def test_without_a_broker_the_mark_stands_and_the_next_hints_do_not_wait(
         raise OperationalError("no broker")
 
     monkeypatch.setattr(current_app, "send_task", refuse)
-    for target in (targets.PLATFORM, targets.INVENTORY):
+    for target in (targets.platform(LOCAL), targets.inventory(LOCAL)):
         with django_capture_on_commit_callbacks(execute=True):
-            workqueue.mark(target)
+            workqueue.enqueue(target)
     assert len(tries) == 1
-    assert Due.objects.count() == 2
+    assert WorkItem.objects.count() == 2
 
 
 def test_only_one_worker_gets_a_target():
-    workqueue.mark(targets.PLATFORM)
-    assert workqueue.take("platform") is not None
-    assert workqueue.take("platform") is None
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert workqueue.lease("local/platform") is not None
+    assert workqueue.lease("local/platform") is None
 
 
 def test_a_target_that_is_not_due_is_not_taken():
-    workqueue.mark(targets.PLATFORM, at=later(1))
-    assert workqueue.take("platform") is None
-    assert workqueue.take("inventory") is None
+    workqueue.enqueue(targets.platform(LOCAL), at=later(1))
+    assert workqueue.lease("local/platform") is None
+    assert workqueue.lease("local/inventory") is None
 
 
 def test_a_lease_runs_out_when_its_worker_dies(settings):
-    workqueue.mark(targets.PLATFORM)
-    workqueue.take("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.lease("local/platform")
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        assert workqueue.take("platform") is not None
+        assert workqueue.lease("local/platform") is not None
 
 
 def test_who_comes_back_after_its_lease_ran_out_takes_nothing_from_who_has_it_now(settings):
-    workqueue.mark(targets.PLATFORM)
-    late = workqueue.take("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    late = workqueue.lease("local/platform")
     assert late is not None
     with clock.frozen(NOON + timedelta(seconds=settings.LEASE_S)):
-        taken = workqueue.take("platform")
+        taken = workqueue.lease("local/platform")
         assert taken is not None
         assert workqueue.finish(taken)
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL))
         assert workqueue.finish(late)
         workqueue.fail(late, Retryable("too late"))
-        assert workqueue.take("platform") is not None
+        assert workqueue.lease("local/platform") is not None
 
 
 def test_a_finished_look_leaves_nothing():
-    workqueue.mark(targets.PLATFORM)
-    assert workqueue.work("platform", lambda target: None)
-    assert not Due.objects.exists()
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert workqueue.process("local/platform", lambda target: None)
+    assert not WorkItem.objects.exists()
 
 
 def test_a_finished_look_may_name_the_next_one():
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", lambda target: later(30))
-    assert Due.objects.get().due_at == later(30)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", lambda target: later(30))
+    assert WorkItem.objects.get().due_at == later(30)
 
 
 @pytest.mark.parametrize("at", [None, NOON + timedelta(hours=8)])
@@ -129,12 +130,12 @@ def test_a_mark_made_during_the_look_brings_another_look_at_once(at):
     def look(target):
         looks.append(target)
         if len(looks) == 1:
-            workqueue.mark(target, at=at)
+            workqueue.enqueue(target, at=at)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", look)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look)
     assert len(looks) == 2
-    assert not Due.objects.exists()
+    assert not WorkItem.objects.exists()
 
 
 def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent):
@@ -142,26 +143,26 @@ def test_a_target_that_is_marked_in_every_look_leaves_the_worker_to_others(sent)
 
     def look(target):
         looks.append(target)
-        workqueue.mark(target)
+        workqueue.enqueue(target)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", look)
-    assert len(looks) == workqueue.LOOKS_IN_A_ROW
-    assert sent == [("allocations.reconcile", "platform")]
-    assert workqueue.take("platform") is not None
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look)
+    assert len(looks) == workqueue.MAX_CONSECUTIVE_RUNS
+    assert sent == [("allocations.reconcile", "local/platform")]
+    assert workqueue.lease("local/platform") is not None
 
 
 def test_a_mark_made_during_the_look_waits_for_its_end_without_a_hint(sent, django_capture_on_commit_callbacks):
-    workqueue.mark(targets.PLATFORM)
-    taken = workqueue.take("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    taken = workqueue.lease("local/platform")
     assert taken is not None
     with django_capture_on_commit_callbacks(execute=True):
-        workqueue.mark(targets.PLATFORM)
+        workqueue.enqueue(targets.platform(LOCAL))
     assert sent == []
-    assert workqueue.take("platform") is None
+    assert workqueue.lease("local/platform") is None
     assert workqueue.sweep() == 0
     assert not workqueue.finish(taken)
-    assert workqueue.take("platform") is not None
+    assert workqueue.lease("local/platform") is not None
 
 
 def fails(target):
@@ -170,11 +171,11 @@ def fails(target):
 
 def test_a_failed_look_comes_back_later_and_later(settings):
     at, waits = NOON, []
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     for _ in range(12):
         with clock.frozen(at):
-            workqueue.work("platform", fails)
-            row = Due.objects.get()
+            workqueue.process("local/platform", fails)
+            row = WorkItem.objects.get()
         waits.append((row.due_at - at).total_seconds())
         at = row.due_at
     assert row.attempts == 12
@@ -184,48 +185,48 @@ def test_a_failed_look_comes_back_later_and_later(settings):
 
 
 def test_a_failure_may_say_when_to_try_again():
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
 
     def asked(target):
         raise Retryable("busy", after_s=7)
 
-    workqueue.work("platform", asked)
-    assert Due.objects.get().due_at == NOON + timedelta(seconds=7)
+    workqueue.process("local/platform", asked)
+    assert WorkItem.objects.get().due_at == NOON + timedelta(seconds=7)
 
 
 def test_an_unforeseen_error_is_kept_on_the_row_and_ends_there():
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
 
     def look(target):
         return 1 / 0
 
-    workqueue.work("platform", look)
-    assert Due.objects.get().error == "division by zero"
+    workqueue.process("local/platform", look)
+    assert WorkItem.objects.get().error == "division by zero"
 
 
 def test_a_mark_made_during_a_failing_look_shortens_the_wait(settings):
-    workqueue.mark(targets.PLATFORM)
-    Due.objects.update(attempts=10)
+    workqueue.enqueue(targets.platform(LOCAL))
+    WorkItem.objects.update(attempts=10)
 
     def look(target):
-        workqueue.mark(target)
+        workqueue.enqueue(target)
         raise Retryable("not yet")
 
-    workqueue.work("platform", look)
-    assert Due.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
+    workqueue.process("local/platform", look)
+    assert WorkItem.objects.get().due_at == NOON + timedelta(seconds=settings.RETRY_FIRST_S)
 
 
 def test_a_success_forgets_failures():
-    workqueue.mark(targets.PLATFORM)
-    Due.objects.update(attempts=3, error="once upon a time")
-    workqueue.work("platform", lambda target: later(1))
-    assert (Due.objects.get().attempts, Due.objects.get().error) == (0, "")
+    workqueue.enqueue(targets.platform(LOCAL))
+    WorkItem.objects.update(attempts=3, error="once upon a time")
+    workqueue.process("local/platform", lambda target: later(1))
+    assert (WorkItem.objects.get().attempts, WorkItem.objects.get().error) == (0, "")
 
 
 def test_the_sweep_hints_at_what_is_due_longest_first(sent):
-    workqueue.mark(targets.PLATFORM, at=NOON - timedelta(minutes=1))
-    workqueue.mark(targets.INVENTORY, at=NOON - timedelta(minutes=2))
-    workqueue.mark(targets.project("later"), at=later(1))
+    workqueue.enqueue(targets.platform(LOCAL), at=NOON - timedelta(minutes=1))
+    workqueue.enqueue(targets.inventory(LOCAL), at=NOON - timedelta(minutes=2))
+    workqueue.enqueue(targets.project(LOCAL, "later"), at=later(1))
     assert workqueue.sweep() == 2
-    assert [target for _, target in sent] == ["inventory", "platform"]
+    assert [target for _, target in sent] == ["local/inventory", "local/platform"]
     assert workqueue.lag_s() == 120

@@ -7,9 +7,10 @@ from django.db import connection
 
 from portal.core import clock
 from portal.core.errors import Retryable
-from portal.core.models import Due
+from portal.core.models import WorkItem
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from tests.support.clusters import LOCAL
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=20)
@@ -34,28 +35,28 @@ def near(at: datetime, other: datetime) -> bool:
 
 
 def test_a_mark_is_due_now_wherever_it_is_made(wrong_clock):
-    workqueue.mark(targets.PLATFORM)
-    assert near(Due.objects.get().due_at, database_now())
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert near(WorkItem.objects.get().due_at, database_now())
     assert workqueue.lag_s() < SOON.total_seconds()
-    assert [row.target for row in workqueue.waiting()] == ["platform"]
-    assert workqueue.take("platform") is not None
+    assert [row.target for row in workqueue.overdue()] == ["local/platform"]
+    assert workqueue.lease("local/platform") is not None
 
 
 def test_a_lease_lasts_as_long_on_every_machine(wrong_clock, settings):
-    workqueue.mark(targets.PLATFORM)
-    taken = workqueue.take("platform")
+    workqueue.enqueue(targets.platform(LOCAL))
+    taken = workqueue.lease("local/platform")
     assert taken is not None
     assert near(taken.until, database_now() + timedelta(seconds=settings.LEASE_S))
-    assert workqueue.take("platform") is None
+    assert workqueue.lease("local/platform") is None
 
 
 def test_a_failed_look_comes_back_when_it_should(wrong_clock, settings):
     def fails(target):
         raise Retryable("busy", after_s=600)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", fails)
-    assert near(Due.objects.get().due_at, database_now() + timedelta(seconds=600))
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", fails)
+    assert near(WorkItem.objects.get().due_at, database_now() + timedelta(seconds=600))
 
 
 def test_a_look_sees_the_databases_time_and_is_not_repeated(wrong_clock):
@@ -65,11 +66,11 @@ def test_a_look_sees_the_databases_time_and_is_not_repeated(wrong_clock):
         seen.append(clock.now())
         return clock.now() + timedelta(minutes=5)
 
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", look)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", look)
     assert len(seen) == 1
     assert near(seen[0], database_now())
-    assert near(Due.objects.get().due_at, database_now() + timedelta(minutes=5))
+    assert near(WorkItem.objects.get().due_at, database_now() + timedelta(minutes=5))
 
 
 def test_a_look_for_a_time_is_never_made_before_it(wrong_clock):
@@ -80,14 +81,14 @@ def test_a_look_for_a_time_is_never_made_before_it(wrong_clock):
         seen.append(clock.now() >= begins)
         return None if seen[-1] else begins
 
-    workqueue.mark(targets.PLATFORM, at=begins)
-    workqueue.work("platform", look)
+    workqueue.enqueue(targets.platform(LOCAL), at=begins)
+    workqueue.process("local/platform", look)
     assert seen == [True]
 
 
 def test_after_the_look_the_machine_has_its_own_clock_again(wrong_clock):
-    workqueue.mark(targets.PLATFORM)
-    workqueue.work("platform", lambda target: None)
+    workqueue.enqueue(targets.platform(LOCAL))
+    workqueue.process("local/platform", lambda target: None)
     assert near(clock.now(), datetime.now(UTC) + wrong_clock)
 
 
@@ -95,15 +96,15 @@ def test_a_mark_in_a_long_transaction_is_due_from_its_statement_on(transactional
     began = database_now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.2)")
-    workqueue.mark(targets.PLATFORM)
-    assert Due.objects.get().due_at >= began + timedelta(seconds=0.2)
+    workqueue.enqueue(targets.platform(LOCAL))
+    assert WorkItem.objects.get().due_at >= began + timedelta(seconds=0.2)
 
 
 def test_each_step_is_one_statement(django_assert_num_queries):
     with django_assert_num_queries(1):
-        workqueue.mark(targets.PLATFORM, targets.INVENTORY)
+        workqueue.enqueue(targets.platform(LOCAL), targets.inventory(LOCAL))
     with django_assert_num_queries(1):
-        taken = workqueue.take("platform")
+        taken = workqueue.lease("local/platform")
     assert taken is not None
     with django_assert_num_queries(1):
         workqueue.fail(taken, Retryable("busy"))

@@ -9,6 +9,7 @@ from portal.core.errors import Retryable
 from portal.core.locks import advisory_lock, lock_id
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
+from tests.support.clusters import LOCAL
 
 
 @pytest.fixture
@@ -79,12 +80,12 @@ def held_locks():
 
 
 def test_of_eight_workers_one_gets_the_target(transactional_db):
-    workqueue.mark(targets.PLATFORM)
+    workqueue.enqueue(targets.platform(LOCAL))
     start, taken = threading.Barrier(8), []
 
     def work():
         start.wait(10)
-        taken.append(workqueue.take("platform"))
+        taken.append(workqueue.lease("local/platform"))
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(8)]

@@ -10,6 +10,7 @@ from celery import current_app
 
 from portal.workqueue import queue, targets, wakeups
 from tests import services
+from tests.support.clusters import LOCAL
 
 
 @pytest.fixture
@@ -64,10 +65,10 @@ def test_hints_flow_again_when_the_broker_is_back(broker, tmp_path, monkeypatch)
 def test_what_one_person_does_goes_before_what_concerns_every_project(broker, tmp_path):
     with services.redis(tmp_path) as url:
         broker(url)
-        queue.mark(*(targets.project(f"p-{number}") for number in range(queue.MANY)))
-        queue.mark(targets.project("new"))
+        queue.enqueue(*(targets.project(LOCAL, f"p-{number}") for number in range(queue.MANY)))
+        queue.enqueue(targets.project(LOCAL, "new"))
         with current_app.connection_for_read(url) as connection:
             task = connection.SimpleQueue("celery")
             first, second = (task.get(timeout=5).payload[0][0] for _ in range(2))
             task.close()
-    assert (first, second[:10]) == ("project:new", "project:p-")
+    assert (first, second[:16]) == ("local/project:new", "local/project:p-")

@@ -17,6 +17,7 @@ from portal.workqueue import targets
 from tests.support.cluster.asking import release_all
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 from tests.support.faults import judge
 from tests.support.faults.crowd import Crowd
 from tests.support.faults.fault import IN_FLIGHT, Fault
@@ -33,7 +34,7 @@ def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
     for slug in ("vision", "language", "vision", "language"):
         project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
         people.append((User.objects.get(username=f"{slug}-member"), project))
-    workqueue.mark(*(targets.project(project.slug) for _, project in people))
+    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for _, project in people))
     for _, project in people:
         roles = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(roles, AssertionError)

@@ -35,6 +35,7 @@ from portal.workqueue import targets
 from tests.support.cluster.asking import intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 from tests.support.faults import control_plane, etcd
 from tests.support.faults.crowd import Crowd
 from tests.support.faults.etcd import Etcd
@@ -55,7 +56,7 @@ FILLER_BYTES = 900_000
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
     """A project of its own, its namespace ready, to archive after the backup."""
     made = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
-    workqueue.mark(targets.project(made.slug))
+    workqueue.enqueue(targets.project(LOCAL, made.slug))
     eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
     yield made
 
@@ -141,13 +142,13 @@ def _pod_of(row: Allocation) -> tuple[str, ...]:
 
 
 def _is_taken_down(kubectl: Kubectl, project: Project) -> bool:
-    kept = AppliedObject.objects.filter(target=f"project:{project.slug}")
+    kept = AppliedObject.objects.filter(target=f"local/project:{project.slug}")
     return not kept.exists() and not kubectl("get", "namespace", project.namespace, "--ignore-not-found")
 
 
 def _is_mirrored(kind: Kind) -> bool:
     """Whether the mirror has of the kind what the API server has, as far as the portal reads it."""
-    found, _ = connect().list(kind, partial(observe, kind, at=clock.now(), live=False))
+    found, _ = connect(LOCAL).list(kind, partial(observe, kind, at=clock.now(), live=False))
     listed = {(o.ref.namespace, o.ref.name, o.uid, o.allocation, o.deleting, o.digest) for o in found if o}
     rows = MirrorObject.objects.filter(kind=kind.name)
     return listed == set(rows.values_list("namespace", "name", "uid", "allocation", "deleting", "digest"))
@@ -204,7 +205,8 @@ def _is_told(local: Local, quota_bytes: int) -> bool:
     assert told["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
     token = {"Authorization": f"Bearer {local.home.secret('metrics')}"}
     metrics = requests.get(f"{local.home.url}/metrics", headers=token, timeout=10).text
-    assert float(metrics.partition("\ngpu_portal_cluster_store_refused_writes ")[2].split()[0]) >= SINCE
+    refused = 'gpu_portal_cluster_store_refused_writes{cluster="local"} '
+    assert float(metrics.partition(f"\n{refused}")[2].split()[0]) >= SINCE
     env = {**os.environ, **local.env(), "ETCD_QUOTA_BYTES": str(quota_bytes)}
     command = [sys.executable, "-m", "manage", "preflight", "--output", "json"]
     examined = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)

@@ -3,14 +3,16 @@
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.inventory import slice_fact
+from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.models import Team
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Pool
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.claims import facts
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node
 
 
@@ -18,13 +20,19 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     """Of which the team may hold so many GPUs."""
     rows = [
         MirrorObject(
-            kind="ResourceSlice", name=f"slice-{n}", uid=f"{n}", resource_version=1, facts=one, seen_at=clock.now()
+            cluster_id=LOCAL,
+            kind="ResourceSlice",
+            name=f"slice-{n}",
+            uid=f"{n}",
+            resource_version=1,
+            facts=one,
+            seen_at=clock.now(),
         )
         for n, one in enumerate(facts("h100", 1))
     ]
     MirrorObject.objects.bulk_create(rows)
-    cluster = Cluster.objects.create(slug="local", name="Local")
-    catalog.sync(cluster, discover([dra_node("h100-0")], [slice_fact(mirror.seen(row)) for row in rows]), {})
+    cluster = Cluster.objects.get(slug=LOCAL)
+    catalog.sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.seen(row)) for row in rows]), {})
     catalog.accept_flavor("system", cluster.flavors.get())
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
     prices.price()
@@ -34,6 +42,7 @@ def take(*devices: str) -> None:
     """Somebody's claim has these devices of the node."""
     had = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="ResourceClaim",
         namespace="others",
         name="-".join(devices)[:200],

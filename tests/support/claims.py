@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from allocations.claims import published, vocabulary
+from allocations.claims import device_schema, published
 from allocations.claims.fit import Fleet
 from allocations.claims.model import Claim
 from allocations.claims.parse import parse
@@ -33,8 +33,8 @@ def fleet(kind: str = "h100", *taken: str) -> Fleet:
 
 
 @functools.cache
-def words(kind: str = "h100") -> vocabulary.Vocabulary:
-    return vocabulary.of(fleet(kind).devices)
+def words(kind: str = "h100") -> device_schema.DeviceSchema:
+    return device_schema.of_devices(fleet(kind).devices)
 
 
 def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:

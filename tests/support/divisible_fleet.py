@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+from portal.clusters.models import Cluster
 from portal.tenants.models import Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
-from quotas.catalog.models import Cluster, Pool
+from quotas.catalog.models import Pool
 from quotas.limits import services as limits
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, slices_of
 from tests.support.mig_facts import cut_card
 from tests.support.people import person
@@ -16,10 +18,10 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 def member_of(team: Team) -> User:
     """Return somebody of the team, which may then have all of two nodes of two cards each."""
-    cluster = Cluster.objects.create(slug="local", name="Local")
+    cluster = Cluster.objects.get(slug=LOCAL)
     nodes = ("h100-0", "h100-1")
     slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]
-    catalog.sync(cluster, discover([dra_node(node) for node in nodes], slices), {})
+    catalog.sync(cluster.slug, discover([dra_node(node) for node in nodes], slices), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for pool in Pool.objects.all():

@@ -7,30 +7,33 @@ from typing import Any
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.models import Allocation
 from allocations.requests import services
+from portal.clusters.models import Cluster
 from portal.tenants.models import Project, Team, User
+from quotas.catalog import selectors
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import ClassFact, discover
-from quotas.catalog.models import Cluster, Flavor, Pool
+from quotas.catalog.models import Flavor, Pool
 from quotas.costs import services as costs
 from quotas.limits import services as limits
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import card, dra_node, plugin_node, slices_of
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
-def fleet(*teams: Team, extra_nodes: int = 0) -> Cluster:
-    """Two l40s nodes of four cards and one h100 node of four, each team with half of it."""
-    cluster = Cluster.objects.create(slug="local", name="Local")
+def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
+    """In a cluster two l40s nodes of four cards and one h100 node of four, each team with half of it."""
+    cluster = Cluster.objects.get(slug=slug)
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(card(n) for n in range(4)))]
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
-    catalog.sync(cluster, discover(nodes, slices, classes=classes), {})
+    catalog.sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for team in teams:
-        for pool in Pool.objects.all():
-            limits.set_limit("test", team, pool, 4 if pool.flavor.name == "l40s" else 2)
+        for pool in Pool.objects.filter(flavor__cluster=slug):
+            limits.set_limit("test", team, pool, 4 if pool.flavor.name.startswith("l40s") else 2)
     for flavor in Flavor.objects.filter(name__in=PRICES):
         costs.set_price("test", flavor, Decimal(PRICES[flavor.name]), "EUR", SINCE, "test")
     return cluster

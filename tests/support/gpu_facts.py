@@ -1,7 +1,7 @@
 """Nodes and ResourceSlices as plain facts, for tests."""
 
 from quotas.catalog.discovery import DeviceFact, NodeFact, SliceFact
-from quotas.catalog.facts import Discovered
+from quotas.catalog.types import Discovered
 
 TAINT = (("nvidia.com/gpu", "present", "NoSchedule"),)
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from allocations.domain.objects import Ref, Seen
+from allocations.domain.objects import ObservedObject, Ref
 from allocations.domain.observed import Deadlines
 from tests.support.request_specs import NOW
 
@@ -16,7 +16,7 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool = True) -> Seen:
+def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool = True) -> ObservedObject:
     conditions: dict[str, dict[str, str]] = {}
     if admitted:
         conditions["Admitted"] = {"status": "True", "at": NOW.isoformat()}
@@ -33,4 +33,4 @@ def lease(*, admitted: bool = True, evicted_s: float | None = None, ready: bool 
         "conditions": conditions,
         "cluster_queue": "team-vision" if admitted else "",
     }
-    return Seen(LEASE, "u-lease", 10, allocation="train", facts=facts)
+    return ObservedObject(LEASE, "u-lease", 10, allocation="train", facts=facts)

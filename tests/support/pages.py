@@ -79,7 +79,7 @@ def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: f
 
 def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by a person.") -> Allocation:
     now = clock.now()
-    for interval in UsageInterval.objects.filter(allocation=row.pk, end=None):
+    for interval in UsageInterval.objects.filter(holder_id=row.pk, end=None):
         metering.close_interval(interval.key, now, {"kind": "test"})
     return in_phase(
         row,

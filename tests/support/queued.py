@@ -8,6 +8,7 @@ from allocations.models import Allocation, MirrorObject
 from portal.core import clock
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Offering
+from tests.support.clusters import LOCAL
 
 GPU = "nvidia.com/gpu"
 FULL = {"status": "False", "reason": "WaitingForQuota", "message": "1 more needed", "at": ""}
@@ -27,6 +28,7 @@ def job(name: str, namespace: str, **facts: Any) -> UUID:
         "record": "",
     }
     MirrorObject.objects.create(
+        cluster_id=LOCAL,
         kind="Workload",
         namespace=namespace,
         name=f"job-{name}",
@@ -87,6 +89,7 @@ def _facts(name: str, uid: UUID, at: datetime) -> dict[str, Any]:
 
 def _workload(name: str, namespace: str, facts: dict[str, Any], allocation: str = "") -> MirrorObject:
     return MirrorObject(
+        cluster_id=LOCAL,
         kind="Workload",
         namespace=namespace,
         name=name,

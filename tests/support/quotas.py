@@ -6,12 +6,13 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID, uuid4
 
+from portal.clusters.models import Cluster
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import Discovered, NodeFact, discover
-from quotas.catalog.models import Cluster
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
+from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import plugin_node
 
 T0 = datetime(2026, 11, 2, tzinfo=UTC)
@@ -32,8 +33,8 @@ def mig_node(name: str = "a100-0") -> NodeFact:
 
 def cluster(*nodes: NodeFact) -> Cluster:
     """A cluster whose inventory has these nodes (two l40s and one a100 if none are given)."""
-    made = Cluster.objects.create(slug="local", name="Local")
-    catalog.sync(made, found(*nodes), {})
+    made = Cluster.objects.get(slug=LOCAL)
+    catalog.sync(made.slug, found(*nodes), {})
     for flavor in made.flavors.all():
         catalog.accept_flavor("system", flavor)
     return made

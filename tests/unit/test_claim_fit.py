@@ -14,7 +14,7 @@ ROOT = "resource.kubernetes.io/pcieRoot"
 
 
 def most(*requests, **parts) -> tuple[int, int]:
-    demanded = units.most(claim(*requests, **parts), fleet("h100").devices, demands()).amounts
+    demanded = units.max_demand(claim(*requests, **parts), fleet("h100").devices, demands()).amounts
     return demanded.get(COMPUTE, 0), demanded.get(MEMORY, 0)
 
 
@@ -47,13 +47,13 @@ def test_counts_the_most_that_it_can_take(requests, amounts):
 
 
 def test_counts_the_price_of_the_dearest_too():
-    assert units.most(claim({"device": "gpu", "count": 2}), fleet("h100").devices, demands()).share == 2
+    assert units.max_demand(claim({"device": "gpu", "count": 2}), fleet("h100").devices, demands()).share == 2
 
 
 def test_counts_shares():
     asked = claim({"device": "gpu", "count": 2, "capacity": {"shares": "3"}}, kind="l40s-shares")
     shared = DeviceDemands(share=DeviceDemand({"gpu-portal.io/gpu-shares": 1}, Fraction(1, 4)))
-    found = units.most(asked, fleet("l40s-shares").devices, shared)
+    found = units.max_demand(asked, fleet("l40s-shares").devices, shared)
     assert found == DeviceDemand({"gpu-portal.io/gpu-shares": 6}, Fraction(3, 2))
 
 
@@ -67,7 +67,7 @@ def test_tells_what_was_given_beyond_what_is_counted():
 
 def test_says_what_it_cannot_count():
     with pytest.raises(units.Uncountable) as caught:
-        units.most(claim({"device": "mig"}), fleet("h100").devices, DeviceDemands(whole=DeviceDemand({"x": 1})))
+        units.max_demand(claim({"device": "mig"}), fleet("h100").devices, DeviceDemands(whole=DeviceDemand({"x": 1})))
     assert caught.value.path == "claim.requests[0]"
     assert "in no pool" in caught.value.detail
 

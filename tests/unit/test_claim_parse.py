@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from allocations.claims import spec, vocabulary
+from allocations.claims import device_schema, spec
 from tests.support.claims import claim, fleet, words, wrong
 
 WHOLE = {"name": "gpu", "device": "gpu", "count": 2}
 
 
-def test_the_vocabulary_is_what_devices_publish_with_types():
+def test_the_device_schema_is_what_devices_publish_with_types():
     found = words("h100")
     assert found.attributes["gpu.nvidia.com/cudaComputeCapability"].type == "version"
     assert found.attributes["gpu.nvidia.com/architecture"].values == ("Hopper",)
@@ -18,7 +18,7 @@ def test_the_vocabulary_is_what_devices_publish_with_types():
     assert found.attributes["gpu.nvidia.com/profile"].devices == ("mig",)
     assert found.capacities["gpu.nvidia.com/memory"].type == "quantity"
     assert "1g.10gb" in found.profiles
-    assert max(len(word.values) for word in found.attributes.values()) <= vocabulary.MAX_VALUES
+    assert max(len(word.values) for word in found.attributes.values()) <= device_schema.MAX_VALUES
     named = {word["name"] for word in found.document()["attributes"]}
     assert {"productName", "resource.kubernetes.io/pcieRoot"} <= named
 

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from quotas.catalog.claim_parts import CardFact, card_part
-from quotas.catalog.node_shares import LEAST, NodeShare, of_claim
+from quotas.catalog.node_shares import MIN_SHARE, NodeShare, of_claim
 
 H100 = CardFact("NVIDIA-H100-80GB-HBM3", 81559)
 CUT = CardFact("NVIDIA-H100-80GB-HBM3", 81559, memory_slices=8)
@@ -32,4 +32,4 @@ def test_the_pod_that_holds_a_claim_is_left_out_of_its_pods():
 
 
 def test_a_claim_that_takes_nothing_of_a_card_has_the_least():
-    assert of_claim(CARD, Fraction(0)) == LEAST
+    assert of_claim(CARD, Fraction(0)) == MIN_SHARE

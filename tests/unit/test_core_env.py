@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_an_error_that_names_the_variable(monkeypatch, re
 
 def test_words_are_split_at_commas(monkeypatch):
     monkeypatch.setenv("THING", "a, b,,c")
-    assert env.words("THING", []) == ["a", "b", "c"]
+    assert env.strings("THING", []) == ["a", "b", "c"]
 
 
 def test_a_database_url_is_read_whole():

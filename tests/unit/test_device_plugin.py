@@ -7,24 +7,24 @@ from typing import Any
 from allocations.cluster.backends import device_plugin
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import hold_quota
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support.request_specs import L40S
 
 GPU = "nvidia.com/gpu"
 SLOT = replace(L40S, number=7)
 
 
-def pod(uid: str, gpus: int, **facts: Any) -> Seen:
+def pod(uid: str, gpus: int, **facts: Any) -> ObservedObject:
     known = {"class": "gpu-portal-hold-slot.7", "gpus": {GPU: gpus}, "phase": "Running", "node": "l40s-0", **facts}
-    return Seen(Ref("Pod", SLOT.namespace, uid), uid, 15, allocation=SLOT.name, facts=known)
+    return ObservedObject(Ref("Pod", SLOT.namespace, uid), uid, 15, allocation=SLOT.name, facts=known)
 
 
-def held(pods: Iterable[Seen]) -> list[tuple[str, int]]:
+def held(pods: Iterable[ObservedObject]) -> list[tuple[str, int]]:
     """Slots and counts of all that is held beside these pods."""
-    body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, View()), [GPU])
+    body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, Snapshot()), [GPU])
     facts = KINDS["ResourceQuota"].project({**body, "status": {"hard": body["spec"]["hard"]}})
-    quota = Seen(Ref.of(body), "u-quota", 14, facts=facts or {})
-    slices = device_plugin.held(SLOT, View([quota, *pods]))
+    quota = ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
+    slices = device_plugin.held(SLOT, Snapshot([quota, *pods]))
     return [(one.slot.removeprefix(f"{SLOT.id}"), one.count) for one in slices]
 
 
@@ -50,4 +50,4 @@ def test_a_pod_of_its_class_without_its_label_counts() -> None:
 
 
 def test_nothing_is_held_once_no_quota_lists_it() -> None:
-    assert device_plugin.occupied(SLOT, View([pod("a", 2)])) == ()
+    assert device_plugin.occupied(SLOT, Snapshot([pod("a", 2)])) == ()

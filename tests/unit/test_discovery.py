@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
-from quotas.catalog.facts import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
+from quotas.catalog.types import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
 from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, problems, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quotas.catalog.facts import Identity
 from quotas.catalog.shortnames import assign, short_name
+from quotas.catalog.types import Identity
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from allocations.cluster.backends import dra
 from allocations.connect import sample_pod
 from allocations.domain.allocation_spec import Constraints
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support import request_specs
 
 WHOLE = replace(
@@ -46,16 +46,16 @@ def claim(name: str, *slices: int) -> dict[str, Any]:
     }
 
 
-def seen(kind: str, name: str, *, deleting: bool = False, **facts: Any) -> Seen:
-    return Seen(Ref(kind, "vision-train", name), f"uid-{name}", 1, "", "train", deleting, facts)
+def seen(kind: str, name: str, *, deleting: bool = False, **facts: Any) -> ObservedObject:
+    return ObservedObject(Ref(kind, "vision-train", name), f"uid-{name}", 1, "", "train", deleting, facts)
 
 
-def allocated(name: str, node: str, device: str, *, deleting: bool = False) -> Seen:
+def allocated(name: str, node: str, device: str, *, deleting: bool = False) -> ObservedObject:
     at = "2026-03-01T00:00:00+00:00"
     return seen("ResourceClaim", name, deleting=deleting, devices=[{"pool": node, "device": device}], allocated_at=at)
 
 
-def holder(name: str, phase: str = "Running", **facts: Any) -> Seen:
+def holder(name: str, phase: str = "Running", **facts: Any) -> ObservedObject:
     return seen("Pod", name, phase=phase, **facts)
 
 
@@ -68,13 +68,13 @@ ALL_SPREAD = (
 
 
 def test_slices_on_one_node_are_requests_of_one_claim():
-    made = dra.objects(WHOLE, View())
+    made = dra.objects(WHOLE, Snapshot())
     assert made[0] == claim("train", 0, 1)
     assert [m["metadata"]["name"] for m in made] == ["train", "train-holder"]
 
 
 def test_spread_slices_are_a_claim_each():
-    made = dra.objects(SPREAD, View())
+    made = dra.objects(SPREAD, Snapshot())
     assert made[0::2] == [claim("train.0", 0), claim("train.1", 1)]
     assert [m["metadata"]["name"] for m in made[1::2]] == ["train.0-holder", "train.1-holder"]
 
@@ -82,19 +82,19 @@ def test_spread_slices_are_a_claim_each():
 @pytest.mark.parametrize("clique", ["7f1c.3", ""])
 def test_what_is_to_share_an_nvlink_clique_starts_in_it_or_nowhere(clique: str):
     together = replace(SPREAD, constraints=Constraints(spread=True, same_clique=True), clique=clique)
-    selectors = [made["spec"]["nodeSelector"] for made in dra.objects(together, View())[1::2]]
+    selectors = [made["spec"]["nodeSelector"] for made in dra.objects(together, Snapshot())[1::2]]
     assert [selector["nvidia.com/gpu.clique"] for selector in selectors] == [clique, clique]
 
 
 def test_each_holder_uses_its_own_claim():
-    holders = dra.objects(SPREAD, View())[1::2]
+    holders = dra.objects(SPREAD, Snapshot())[1::2]
     assert [h["spec"]["resourceClaims"] for h in holders] == [
         [{"name": "gpu-portal", "resourceClaimName": f"train.{n}"}] for n in range(2)
     ]
 
 
 def test_spread_slices_are_held_once_all_are():
-    assert [(s.node, s.device) for s in dra.held(SPREAD, View(ALL_SPREAD))] == [
+    assert [(s.node, s.device) for s in dra.held(SPREAD, Snapshot(ALL_SPREAD))] == [
         ("h100-0", "gpu-3"),
         ("h100-1", "gpu-0"),
     ]
@@ -102,23 +102,23 @@ def test_spread_slices_are_held_once_all_are():
 
 def test_all_began_when_the_last_was_ready():
     late = holder("train.1-holder", ready_at="2026-03-01T00:00:09+00:00")
-    held = dra.held(SPREAD, View([*ALL_SPREAD[:3], late]))
+    held = dra.held(SPREAD, Snapshot([*ALL_SPREAD[:3], late]))
     assert {s.since for s in held} == {datetime(2026, 3, 1, 0, 0, 9, tzinfo=UTC)}
 
 
 @pytest.mark.parametrize("missing", range(4))
 def test_spread_slices_are_not_held_while_one_thing_is_missing(missing):
     there = [found for n, found in enumerate(ALL_SPREAD) if n != missing]
-    assert dra.held(SPREAD, View(there)) == ()
+    assert dra.held(SPREAD, Snapshot(there)) == ()
 
 
 def test_what_is_occupied_counts_by_claim():
-    (one,) = dra.occupied(SPREAD, View(ALL_SPREAD[1:]))
+    (one,) = dra.occupied(SPREAD, Snapshot(ALL_SPREAD[1:]))
     assert (one.slot, one.evidence) == ("h100-1/gpu-0", Ref("ResourceClaim", "vision-train", "train.1"))
 
 
 def test_a_deleted_claim_takes_its_own_holder_along_and_no_other():
-    view = View([allocated("train.0", "h100-0", "gpu-3", deleting=True), *ALL_SPREAD[1:]])
+    view = Snapshot([allocated("train.0", "h100-0", "gpu-3", deleting=True), *ALL_SPREAD[1:]])
     assert dra.is_claim_deleted(SPREAD, view)
     names = [m["metadata"]["name"] for m in dra.objects(SPREAD, view)]
     assert names == ["train.0", "train.1", "train.1-holder"]
@@ -131,14 +131,14 @@ def test_holders_go_before_claims():
 
 def test_what_blocks_one_holder_blocks_all():
     waiting = holder("train.1-holder", "Pending", unschedulable="0/14 nodes are available")
-    assert dra.blocked_by(SPREAD, View([*ALL_SPREAD[:3], waiting])) == "0/14 nodes are available"
+    assert dra.blocked_by(SPREAD, Snapshot([*ALL_SPREAD[:3], waiting])) == "0/14 nodes are available"
 
 
 def test_the_guard_is_told_the_claims():
-    assert dra.guard(WHOLE)["claim"] == "train"
-    assert dra.guard(SPREAD)["claims"] == ["train.0", "train.1"]
-    assert "claims" not in dra.guard(WHOLE)
-    assert "claim" not in dra.guard(SPREAD)
+    assert dra.guard_entry(WHOLE)["claim"] == "train"
+    assert dra.guard_entry(SPREAD)["claims"] == ["train.0", "train.1"]
+    assert "claims" not in dra.guard_entry(WHOLE)
+    assert "claim" not in dra.guard_entry(SPREAD)
 
 
 def test_the_pod_to_begin_with_names_a_slice_where_there_are_several_claims():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.reconcile.node_usage import foreign_use
 from quotas.catalog.discovery import discover
 from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
@@ -13,14 +13,14 @@ from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node,
 GPU = "nvidia.com/gpu"
 
 
-def pod(node: str, gpus: int = 1) -> Seen:
+def pod(node: str, gpus: int = 1) -> ObservedObject:
     facts = {"phase": "Running", "node": node, "gpus": {GPU: gpus}}
-    return Seen(Ref("Pod", "elsewhere", f"pod-{node}"), f"pod-{node}", 1, facts=facts)
+    return ObservedObject(Ref("Pod", "elsewhere", f"pod-{node}"), f"pod-{node}", 1, facts=facts)
 
 
-def claim(node: str, device: str, driver: str = "gpu.nvidia.com", **more: Any) -> Seen:
+def claim(node: str, device: str, driver: str = "gpu.nvidia.com", **more: Any) -> ObservedObject:
     facts = {"devices": [{"request": "r", "driver": driver, "pool": node, "device": device, **more}]}
-    return Seen(Ref("ResourceClaim", "elsewhere", f"claim-{device}"), f"claim-{device}", 1, facts=facts)
+    return ObservedObject(Ref("ResourceClaim", "elsewhere", f"claim-{device}"), f"claim-{device}", 1, facts=facts)
 
 
 PLAIN = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
@@ -28,26 +28,26 @@ DIVISIBLE = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *div
 
 
 def test_a_claim_uses_the_device_it_was_given() -> None:
-    assert foreign_use(View([claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
+    assert foreign_use(Snapshot([claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
 
 
 def test_a_part_uses_its_whole_card_once() -> None:
     parts = [claim("h100-0", f"gpu-0-mig-1g10gb-19-{place}") for place in range(2)]
-    assert foreign_use(View(parts), DIVISIBLE, ()) == {"h100/slices": 1}
+    assert foreign_use(Snapshot(parts), DIVISIBLE, ()) == {"h100/slices": 1}
 
 
 @pytest.mark.parametrize("found", [PLAIN, DIVISIBLE], ids=["plain", "divisible"])
 def test_devices_of_other_drivers_are_no_gpus(found: Any) -> None:
-    assert foreign_use(View([claim("h100-0", "channel-0", "compute-domain.nvidia.com")]), found, ()) == {}
+    assert foreign_use(Snapshot([claim("h100-0", "channel-0", "compute-domain.nvidia.com")]), found, ()) == {}
 
 
 def test_a_gpu_that_a_pod_asked_as_a_resource_and_got_by_a_claim_is_one() -> None:
     """Kubernetes makes the claim of a DeviceClass with an extendedResourceName."""
-    assert foreign_use(View([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
+    assert foreign_use(Snapshot([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
 
 
 def test_what_the_ledger_has_of_a_claim_is_no_foreign_use() -> None:
-    view = View([claim("h100-0", "gpu-0"), claim("h100-0", "gpu-1")])
+    view = Snapshot([claim("h100-0", "gpu-0"), claim("h100-0", "gpu-1")])
     assert foreign_use(view, PLAIN, {"claim-gpu-0"}) == {"h100/gpu": 1}
 
 
@@ -55,11 +55,11 @@ def test_what_runs_where_nothing_is_offered_now_takes_nothing_from_what_is() -> 
     nodes = [plugin_node("l40s-0"), replace(plugin_node("l40s-1"), unschedulable=True)]
     found = discover(nodes, [])
     assert found.pools[0].total == 4
-    assert foreign_use(View([pod("l40s-0", 1), pod("l40s-1", 4)]), found, ()) == {"l40s/gpu": 1}
+    assert foreign_use(Snapshot([pod("l40s-0", 1), pod("l40s-1", 4)]), found, ()) == {"l40s/gpu": 1}
 
 
 def test_a_sick_device_that_somebody_has_takes_nothing_from_the_healthy_ones() -> None:
     sick = card(1, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),))
     found = discover([dra_node()], [slices_of("h100-0", card(0), sick)])
     assert found.pools[0].total == 1
-    assert foreign_use(View([claim("h100-0", "gpu-1")]), found, ()) == {}
+    assert foreign_use(Snapshot([claim("h100-0", "gpu-1")]), found, ()) == {}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted
+from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady
 from allocations.domain.allocation_spec import Constraints
-from allocations.domain.objects import Ref, ResolvedSpec, Seen, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.objects import ObservedObject, Ref, ResolvedSpec, Snapshot
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.domain.phases import Phase, derive
 from allocations.lifecycle.modes import hold
 from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
@@ -20,29 +20,31 @@ QUOTA = Ref("ResourceQuota", "vision-train", "gpu-portal-hold-slot.0")
 GUARD = Ref("GpuProject", "vision-train", "gpu-portal")
 
 
-def claim(*, devices: int = 1, deleting: bool = False) -> Seen:
+def claim(*, devices: int = 1, deleting: bool = False) -> ObservedObject:
     found = [{"pool": "h100-0", "device": f"gpu-{n}"} for n in range(devices)]
     facts = {"devices": found, "allocated_at": NOW.isoformat()}
-    return Seen(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
+    return ObservedObject(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
 
 
-def holder(phase: str = "Running") -> Seen:
-    return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": phase, "ready_at": at(4).isoformat()})
+def holder(phase: str = "Running") -> ObservedObject:
+    return ObservedObject(
+        HOLDER, "u-holder", 12, allocation="train", facts={"phase": phase, "ready_at": at(4).isoformat()}
+    )
 
 
-def pod() -> Seen:
-    return Seen(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
+def pod() -> ObservedObject:
+    return ObservedObject(POD, "u-pod", 13, allocation="train", facts={"phase": "Running"})
 
 
 def look(
-    seen: Sequence[Seen], now_s: float, *, request: ResolvedSpec = WHOLE, **intent: Any
-) -> tuple[Situation, Wanted]:
-    view, meant = View(seen), Intent(**intent)
+    seen: Sequence[ObservedObject], now_s: float, *, request: ResolvedSpec = WHOLE, **intent: Any
+) -> tuple[ObservedAllocation, DesiredState]:
+    view, meant = Snapshot(seen), Intent(**intent)
     situation = hold.assess(request, meant, view, {}, at(now_s), DEADLINES)
-    return situation, hold.wanted(request, situation, view, {})
+    return situation, hold.desired_state(request, situation, view, {})
 
 
-def kinds(wanted: Wanted) -> list[str]:
+def kinds(wanted: DesiredState) -> list[str]:
     return [manifest["kind"] for manifest in wanted.objects]
 
 
@@ -66,7 +68,7 @@ class TestEviction:
         assert wanted.status == ()
 
     @pytest.mark.parametrize("left", [pod(), holder(), claim()], ids=["pod", "holder", "claim"])
-    def test_the_reservation_stands_while_anything_is_left(self, left: Seen) -> None:
+    def test_the_reservation_stands_while_anything_is_left(self, left: ObservedObject) -> None:
         _, wanted = look([self.HELD[0], left], 161)
         assert wanted.status == ()
 
@@ -143,7 +145,7 @@ class TestRelease:
         assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
 
     def test_a_count_is_in_use_until_the_quota_lists_it_no_more(self) -> None:
-        quota = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "shown": True})
+        quota = ObservedObject(QUOTA, "u-quota", 14, facts={"slices": {"train": {"nvidia.com/gpu": 2}}, "shown": True})
         situation, wanted = look([lease(), quota], 10, request=L40S, released=True)
         assert situation.occupied
         assert wanted.unwanted == [[]]
@@ -152,15 +154,15 @@ class TestRelease:
 
     def test_a_count_stays_in_its_quota_until_its_pods_are_gone_though_the_guard_lets_none_in(self) -> None:
         facts = {"slices": {"train": {"nvidia.com/gpu": 2}}}
-        quota = Seen(QUOTA, "u-quota", 14, facts=facts)
-        guard = Seen(GUARD, "u-guard", 15, facts={"allocations": []})
+        quota = ObservedObject(QUOTA, "u-quota", 14, facts=facts)
+        guard = ObservedObject(GUARD, "u-guard", 15, facts={"allocations": []})
         situation, _ = look([lease(), quota, guard, pod()], 10, request=L40S, released=True)
         assert situation.keeps_quota
         situation, _ = look([lease(), quota, guard], 10, request=L40S, released=True)
         assert not situation.keeps_quota
 
     def test_a_pod_of_its_class_keeps_its_number_though_it_lost_the_label(self) -> None:
-        stray = Seen(POD, "u-pod", 13, facts={"phase": "Running", "class": "gpu-portal-hold-slot.0"})
+        stray = ObservedObject(POD, "u-pod", 13, facts={"phase": "Running", "class": "gpu-portal-hold-slot.0"})
         situation, wanted = look([lease(), stray], 10, request=L40S, released=True)
         assert wanted.unwanted[0] == [POD]
         assert not situation.facts.nothing_left
@@ -175,10 +177,10 @@ class TestGuard:
     """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
 
     SPREAD = replace(WHOLE, constraints=Constraints(spread=True), count=2)
-    BOUND = Seen(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
-    OPEN = Seen(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
+    BOUND = ObservedObject(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})
+    OPEN = ObservedObject(GUARD, "u-guard", 15, facts={"allocations": ["train"]})
 
-    def part(self, index: int, *, devices: int = 1, phase: str = "Running") -> list[Seen]:
+    def part(self, index: int, *, devices: int = 1, phase: str = "Running") -> list[ObservedObject]:
         claim_of, holder_of = f"train.{index}", f"train.{index}-holder"
         return [
             replace(claim(devices=devices), ref=CLAIM._replace(name=claim_of), uid=f"u-{claim_of}"),
@@ -192,19 +194,19 @@ class TestGuard:
         situation, _ = look([*held, self.BOUND], 10)
         assert situation.is_usable
         assert derive(situation.facts).phase is Phase.STARTING
-        assert derive(situation.opened().facts).phase is Phase.ACTIVE
+        assert derive(situation.with_guard_open().facts).phase is Phase.ACTIVE
 
     def test_of_two_spread_slices_one_is_not_usable_while_the_other_cannot_start(self) -> None:
         half = [lease(), self.BOUND, *self.part(0), *self.part(1, devices=0, phase="Pending")]
         assert not look(half, 10, request=self.SPREAD)[0].is_usable
-        assert hold.charged(self.SPREAD, View(half)) == ()
+        assert hold.charged(self.SPREAD, Snapshot(half)) == ()
 
     def test_one_spread_holder_that_is_lost_shuts_out_nobody_and_is_charged_on(self) -> None:
         lost = [lease(), self.BOUND, self.OPEN, *self.part(0), self.part(1)[0]]
         situation, _ = look(lost, 10, request=self.SPREAD)
         assert not situation.held
         assert situation.is_usable
-        assert len(hold.charged(self.SPREAD, View(lost))) == 2
+        assert len(hold.charged(self.SPREAD, Snapshot(lost))) == 2
 
     def test_nothing_is_usable_when_none_of_it_is_held(self) -> None:
         assert not look([lease(), self.BOUND, self.OPEN, claim(devices=0)], 10)[0].is_usable

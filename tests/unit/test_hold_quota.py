@@ -7,7 +7,7 @@ import pytest
 
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import former_holds, hold_quota
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from quotas.catalog.node_shares import NodeShare
 from tests.support.request_specs import L40S
 
@@ -23,17 +23,19 @@ def raw(hold: hold_quota.Hold | None, status: dict[str, str] | None = None) -> d
     return {**manifest, "status": {"hard": manifest["spec"]["hard"] if status is None else status}}
 
 
-def seen(body: dict[str, Any]) -> Seen:
+def seen(body: dict[str, Any]) -> ObservedObject:
     facts = KINDS["ResourceQuota"].project(body)
-    return Seen(Ref.of(body), "u-quota", 14, facts=facts or {})
+    return ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
 
 
-def pod(hold_class: str, gpus: int, *, phase: str = "Running", allocation: str = "train") -> Seen:
+def pod(hold_class: str, gpus: int, *, phase: str = "Running", allocation: str = "train") -> ObservedObject:
     facts = {"class": hold_class, "gpus": {GPU: gpus}, "phase": phase}
-    return Seen(Ref("Pod", "vision-train", f"p-{hold_class}-{gpus}"), "u-pod", 15, allocation=allocation, facts=facts)
+    return ObservedObject(
+        Ref("Pod", "vision-train", f"p-{hold_class}-{gpus}"), "u-pod", 15, allocation=allocation, facts=facts
+    )
 
 
-HOLD = hold_quota.hold(SLOT, COUNTED, View())
+HOLD = hold_quota.hold(SLOT, COUNTED, Snapshot())
 
 
 def test_it_bounds_the_slices_and_the_pods_of_its_own_class_alone() -> None:
@@ -52,16 +54,16 @@ def test_it_bounds_the_cpu_and_memory_of_all_its_pods_by_what_goes_with_its_slic
 
 
 def test_where_no_node_tells_what_it_has_it_bounds_no_cpu() -> None:
-    unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED, View())
+    unknown = hold_quota.hold(replace(SLOT, node_share=NodeShare(pods=32)), COUNTED, Snapshot())
     assert set(raw(unknown)["spec"]["hard"]) == {"pods", f"requests.{GPU}", "requests.nvidia.com/gpu.shared"}
 
 
 def test_it_binds_however_kubernetes_writes_the_amounts() -> None:
     body = raw(hold_quota.Hold("train", {GPU: 1}, NodeShare(15_000, 1024, 16)))
     body["status"] = {"hard": {**body["spec"]["hard"], "requests.cpu": "15", "requests.memory": "1Gi"}}
-    assert hold_quota.is_shown(SLOT, View([seen(body)]))
+    assert hold_quota.is_shown(SLOT, Snapshot([seen(body)]))
     body["status"]["hard"]["requests.cpu"] = "15500m"
-    assert not hold_quota.is_shown(SLOT, View([seen(body)]))
+    assert not hold_quota.is_shown(SLOT, Snapshot([seen(body)]))
 
 
 def test_without_an_allocation_it_is_zero_of_everything() -> None:
@@ -74,13 +76,13 @@ def test_without_an_allocation_it_is_zero_of_everything() -> None:
     ids=["no status yet", "the status of before", "the status follows"],
 )
 def test_it_binds_once_its_status_follows_its_spec(status: dict[str, str] | None, binds: bool) -> None:
-    view = View([seen(raw(HOLD, status))])
+    view = Snapshot([seen(raw(HOLD, status))])
     assert hold_quota.is_listed(SLOT, view)
     assert hold_quota.is_shown(SLOT, view) == binds
 
 
 def test_a_quota_at_zero_lists_nobody() -> None:
-    view = View([seen(raw(None))])
+    view = Snapshot([seen(raw(None))])
     assert not hold_quota.is_listed(SLOT, view)
     assert not hold_quota.is_shown(SLOT, view)
 
@@ -88,7 +90,7 @@ def test_a_quota_at_zero_lists_nobody() -> None:
 def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
     body = raw(hold_quota.Hold("train", {GPU: 1000}, NodeShare(pods=16_000)))
     body["status"] = {"hard": {**body["spec"]["hard"], f"requests.{GPU}": "1k", "pods": "16k"}}
-    assert hold_quota.is_shown(SLOT, View([seen(body)]))
+    assert hold_quota.is_shown(SLOT, Snapshot([seen(body)]))
 
 
 class TestFormerHolds:
@@ -97,19 +99,21 @@ class TestFormerHolds:
     OLD = "gpu-portal-hold-l40s"
 
     def test_it_is_what_its_pods_still_use(self) -> None:
-        view = View([pod(self.OLD, 1), pod(self.OLD, 5, phase="Succeeded"), pod(NAME, 1)])
+        view = Snapshot([pod(self.OLD, 1), pod(self.OLD, 5, phase="Succeeded"), pod(NAME, 1)])
         assert former_holds.used(view) == {"l40s": {GPU: 1}}
 
     def test_it_stays_at_zero_while_pods_are_still_given_its_class(self) -> None:
-        guard = Seen(Ref("GpuProject", "vision-train", "gpu-portal"), "g", 1, facts={"classes": [self.OLD, NAME]})
-        assert former_holds.used(View([guard])) == {"l40s": {}}
+        guard = ObservedObject(
+            Ref("GpuProject", "vision-train", "gpu-portal"), "g", 1, facts={"classes": [self.OLD, NAME]}
+        )
+        assert former_holds.used(Snapshot([guard])) == {"l40s": {}}
 
     def test_what_its_pods_use_is_not_given_again_by_the_allocations_own(self) -> None:
-        view = View([pod(self.OLD, 1), pod(self.OLD, 3, allocation="other")])
+        view = Snapshot([pod(self.OLD, 1), pod(self.OLD, 3, allocation="other")])
         assert hold_quota.hold(SLOT, COUNTED, view).slices == {GPU: 1}
 
     def test_the_own_quota_is_written_again_when_a_former_pod_has_gone(self) -> None:
-        smaller = hold_quota.hold(SLOT, COUNTED, View([pod(self.OLD, 1)]))
+        smaller = hold_quota.hold(SLOT, COUNTED, Snapshot([pod(self.OLD, 1)]))
         quota = seen(raw(smaller))
-        assert hold_quota.is_complete(SLOT, COUNTED, View([quota, pod(self.OLD, 1)]))
-        assert not hold_quota.is_complete(SLOT, COUNTED, View([quota]))
+        assert hold_quota.is_complete(SLOT, COUNTED, Snapshot([quota, pod(self.OLD, 1)]))
+        assert not hold_quota.is_complete(SLOT, COUNTED, Snapshot([quota]))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.lifecycle.lease_excess import DEVICES, Excess, Hold, Holder, HolderKind, find
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -14,27 +14,29 @@ GPU = "nvidia.com/gpu"
 NS = "vision-train"
 HOLD = Hold("7", "train", NS, 3, {GPU: 2})
 BY_DRA = replace(HOLD, amounts={DEVICES: 2})
-LEASE = Seen(Ref("Workload", NS, "train-lease"), "u-lease", 1, allocation="train", facts={"cluster_queue": "vision"})
+LEASE = ObservedObject(
+    Ref("Workload", NS, "train-lease"), "u-lease", 1, allocation="train", facts={"cluster_queue": "vision"}
+)
 JOB = "5f0f5bd2-0000-4000-8000-000000000001"
 
 
-def pod(name: str, gpus: int = 1, *, allocation: str = "", deleting: bool = False, **facts: Any) -> Seen:
+def pod(name: str, gpus: int = 1, *, allocation: str = "", deleting: bool = False, **facts: Any) -> ObservedObject:
     there = {"node": "l40s-0", "phase": "Running", "gpus": {GPU: gpus}, **facts}
-    return Seen(Ref("Pod", NS, name), f"u-{name}", 2, allocation=allocation, deleting=deleting, facts=there)
+    return ObservedObject(Ref("Pod", NS, name), f"u-{name}", 2, allocation=allocation, deleting=deleting, facts=there)
 
 
-def claim(name: str, devices: int, allocation: str = "train") -> Seen:
+def claim(name: str, devices: int, allocation: str = "train") -> ObservedObject:
     facts = {"devices": [{"pool": "h100-0", "device": f"gpu-{n}"} for n in range(devices)]}
-    return Seen(Ref("ResourceClaim", NS, name), f"u-{name}", 2, allocation=allocation, facts=facts)
+    return ObservedObject(Ref("ResourceClaim", NS, name), f"u-{name}", 2, allocation=allocation, facts=facts)
 
 
-def workload(gpus: int, queue: str = "vision") -> Seen:
+def workload(gpus: int, queue: str = "vision") -> ObservedObject:
     facts = {"cluster_queue": queue, "usage": {"l40s": {GPU: gpus}}, "job": {"name": "sweep", "uid": JOB}}
-    return Seen(Ref("Workload", NS, "job-sweep-1"), "u-workload", 1, facts=facts)
+    return ObservedObject(Ref("Workload", NS, "job-sweep-1"), "u-workload", 1, facts=facts)
 
 
-def excesses(*seen: Seen, holds: tuple[Hold, ...] = (HOLD,)) -> list[tuple[HolderKind, str, int, int]]:
-    return [(e.holder.kind, e.resource, e.used, e.reserved) for e in find(View(seen), holds, NOW)]
+def excesses(*seen: ObservedObject, holds: tuple[Hold, ...] = (HOLD,)) -> list[tuple[HolderKind, str, int, int]]:
+    return [(e.holder.kind, e.resource, e.used, e.reserved) for e in find(Snapshot(seen), holds, NOW)]
 
 
 def test_pods_within_the_lease_are_no_excess() -> None:
@@ -55,13 +57,13 @@ def test_pods_of_one_allocation_are_added_up_by_label_and_by_class() -> None:
     ],
     ids=["not bound", "finished", "ending within its grace"],
 )
-def test_what_cannot_use_a_gpu_or_is_ending_in_time_uses_nothing(idle: Seen) -> None:
+def test_what_cannot_use_a_gpu_or_is_ending_in_time_uses_nothing(idle: ObservedObject) -> None:
     assert excesses(LEASE, idle) == []
 
 
 def test_a_pod_past_its_grace_is_an_excess_of_which_nothing_can_be_ended() -> None:
     late = pod("a", deleting=True, job=JOB, ends_by=(NOW - timedelta(seconds=1)).isoformat())
-    (found,) = find(View([late]), (), NOW)
+    (found,) = find(Snapshot([late]), (), NOW)
     assert (found.used, found.reserved, found.pods, found.late) == (1, 0, (), (late.ref,))
     assert found.sentence.endswith("where 0 are reserved; 1 pod is past its grace period.")
 
@@ -83,7 +85,7 @@ def test_by_dra_devices_count_however_many_pods_share_them() -> None:
 
 def test_another_claim_with_the_label_of_an_allocation_is_none_of_its_own() -> None:
     hold, other = replace(BY_DRA, claims=("train",)), claim("train-2", 1)
-    (found,) = find(View([LEASE, claim("train", 2), other]), (hold,), NOW)
+    (found,) = find(Snapshot([LEASE, claim("train", 2), other]), (hold,), NOW)
     assert (found.holder.kind, found.used, found.reserved, found.claims) == (HolderKind.CLAIM, 1, 0, (other.ref,))
 
 

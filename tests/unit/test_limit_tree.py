@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from quotas.limits.tree import Quota, Tree
 
 PARENTS = {"research": None, "vision": "research", "language": "research"}
-TERMS = {"vision": Quota(4, 2), "language": Quota(4, 2)}
+AMOUNTS = {"vision": Quota(4, 2), "language": Quota(4, 2)}
 
 
 def test_a_team_alone_has_its_nominal_and_what_it_may_borrow():
-    tree = Tree(PARENTS, TERMS)
+    tree = Tree(PARENTS, AMOUNTS)
     assert tree.potential("vision") == tree.available("vision") == 6
 
 
 def test_what_others_use_of_their_own_is_not_there_to_borrow():
-    assert Tree(PARENTS, TERMS, {"language": 3}).available("vision") == 5
+    assert Tree(PARENTS, AMOUNTS, {"language": 3}).available("vision") == 5
 
 
 def test_what_others_borrowed_is_gone_until_it_is_reclaimed():
-    tree = Tree(PARENTS, TERMS, {"language": 6})
+    tree = Tree(PARENTS, AMOUNTS, {"language": 6})
     assert (tree.available("vision"), tree.own_left("vision")) == (2, 4)
     assert tree.borrowed("language") == 2
 
@@ -77,6 +77,6 @@ def test_whoever_takes_what_is_available_never_takes_more_than_there_is(quotas, 
 
 @pytest.mark.parametrize(("nominal", "borrowing"), list(product((0, 3), (0, 2, None))))
 def test_raising_a_team_raises_what_it_can_have(nominal, borrowing):
-    before = Tree(PARENTS, {**TERMS, "vision": Quota(nominal, borrowing)})
-    after = Tree(PARENTS, {**TERMS, "vision": Quota(nominal + 5, borrowing)})
+    before = Tree(PARENTS, {**AMOUNTS, "vision": Quota(nominal, borrowing)})
+    after = Tree(PARENTS, {**AMOUNTS, "vision": Quota(nominal + 5, borrowing)})
     assert after.potential("vision") == before.potential("vision") + 5

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.reconcile import node_usage
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.node_room import Room
@@ -17,24 +17,28 @@ L40S = discover([replace(plugin_node(), gives=GIVES)], [])
 H100 = discover([replace(dra_node(), gives=GIVES)], [slices_of("h100-0", *(card(n) for n in range(4)))])
 
 
-def pod(name: str, node: str, cpu: int, gpus: int = 0, **more: Any) -> Seen:
+def pod(name: str, node: str, cpu: int, gpus: int = 0, **more: Any) -> ObservedObject:
     allocation = more.pop("allocation", "")
     facts = {"phase": "Running", "node": node, "gpus": {GPU: gpus} if gpus else {}, "cpu_millicores": cpu * 1000}
-    return Seen(Ref("Pod", "ns", name), name, 1, allocation=allocation, facts=facts | {"memory_mib": 1024} | more)
+    return ObservedObject(
+        Ref("Pod", "ns", name), name, 1, allocation=allocation, facts=facts | {"memory_mib": 1024} | more
+    )
 
 
-def claim(name: str, *devices: str, allocation: str = "", **more: Any) -> Seen:
+def claim(name: str, *devices: str, allocation: str = "", **more: Any) -> ObservedObject:
     given = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
-    return Seen(Ref("ResourceClaim", "ns", name), name, 1, allocation=allocation, facts={"devices": given} | more)
+    return ObservedObject(
+        Ref("ResourceClaim", "ns", name), name, 1, allocation=allocation, facts={"devices": given} | more
+    )
 
 
-def rooms(found: Discovered, *seen: Seen, metered: tuple[str, ...] = ()) -> Room:
+def rooms(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> Room:
     shares = {flavor.name: flavor.per_card for flavor in found.flavors}
-    (room,) = node_usage.rooms(View(seen), found, metered, shares).values()
+    (room,) = node_usage.rooms(Snapshot(seen), found, metered, shares).values()
     return room
 
 
-def blocked(found: Discovered, *seen: Seen, metered: tuple[str, ...] = ()) -> int:
+def blocked(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> int:
     return sum(rooms(found, *seen, metered=metered).blocked_units.values())
 
 

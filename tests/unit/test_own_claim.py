@@ -9,7 +9,7 @@ from allocations.cluster.backends import dra
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.manifests import own_claim, project
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
-from allocations.domain.objects import Ref, Seen, View
+from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support import request_specs
 from tests.support.claims import claim, words
 
@@ -18,8 +18,8 @@ REQUEST = replace(request_specs.WHOLE, kind="claim", claim=CustomClaim({}, Built
 (PART,) = dra.parts(REQUEST)
 
 
-def seen(ref: Ref, **facts: Any) -> Seen:
-    return Seen(ref, f"{ref.kind}-uid", 1, facts=facts)
+def seen(ref: Ref, **facts: Any) -> ObservedObject:
+    return ObservedObject(ref, f"{ref.kind}-uid", 1, facts=facts)
 
 
 def raw(**result: Any) -> dict[str, Any]:
@@ -34,16 +34,16 @@ def test_the_claim_is_applied_as_it_was_built():
 
 
 def test_pods_pick_its_requests_by_number():
-    guard = dra.guard(REQUEST)
+    guard = dra.guard_entry(REQUEST)
     assert (guard["count"], guard["requests"]) == (2, ["big", "slice-1"])
-    assert "requests" not in dra.guard(replace(REQUEST, claim=None))
+    assert "requests" not in dra.guard_entry(replace(REQUEST, claim=None))
 
 
 def test_what_is_only_looked_at_is_held_but_not_charged():
     facts = KINDS["ResourceClaim"].project(raw(adminAccess=True))
     assert facts is not None
     assert facts["devices"] == []
-    (held,) = dra.held(REQUEST, View([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
+    (held,) = dra.held(REQUEST, Snapshot([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
     assert (held.device, held.is_charged) == ("gpu-0", False)
 
 
@@ -51,7 +51,7 @@ def test_what_is_given_is_charged():
     facts = KINDS["ResourceClaim"].project(raw())
     assert facts is not None
     assert "admin_devices" not in facts
-    (held,) = dra.held(REQUEST, View([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
+    (held,) = dra.held(REQUEST, Snapshot([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
     assert held.is_charged
 
 

@@ -37,7 +37,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 
 
 def test_it_returns_what_stands_in_the_fields_that_we_own_and_nothing_else() -> None:
-    assert owned_fields.of(applied()) == {
+    assert owned_fields.owned_values(applied()) == {
         "f:metadata": {"f:labels": {"f:app": "x"}, "f:finalizers": {'v:"kept"': "kept"}},
         "f:spec": {"f:hard": {"f:pods": "16"}, "f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:name": "a"}}},
     }

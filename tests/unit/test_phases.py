@@ -21,7 +21,7 @@ CASES = (
     ("something is left", replace(NOTHING, released=True), Phase.RELEASING, "cleaning_up"),
     ("starts later", replace(NOTHING, starts_at=LATER), Phase.SCHEDULED, "starts_later"),
     ("waits for a number", replace(NOTHING, number_wait="Full."), Phase.QUEUED, "allocation_limit"),
-    ("the owner is asked", replace(NOTHING, asks_owner=True), Phase.SUSPENDED, "no_fitting_device"),
+    ("the owner is asked", replace(NOTHING, needs_attention=True), Phase.SUSPENDED, "no_fitting_device"),
     ("pauses", replace(NOTHING, not_before=LATER), Phase.QUEUED, "no_fitting_device"),
     ("notice runs", replace(NOTHING, held=True, lease=EVICTED), Phase.LEAVING, "evicted_preempted"),
     ("held", replace(NOTHING, held=True, listed=True, lease=ADMITTED), Phase.ACTIVE, "held"),

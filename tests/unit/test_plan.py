@@ -6,9 +6,9 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocations.domain.actions import Action, Apply, Delete, Wanted, digest
-from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
-from allocations.reconcile.engine.plan import AS_MADE, DELETED, plan
+from allocations.domain.actions import Action, Apply, Delete, DesiredState, digest
+from allocations.domain.objects import Applied, Manifest, ObservedObject, Ref, Snapshot
+from allocations.reconcile.engine.plan import DELETED, IMMUTABLE_KINDS, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
@@ -59,12 +59,12 @@ class World:
         }
         self.things[ref] = replace(thing, revision=next(self._numbers), **changes.get(state, {}))  # type: ignore[arg-type]
 
-    def view(self) -> View:
+    def view(self) -> Snapshot:
         seen = [
-            Seen(ref, thing.uid, thing.revision, digest=thing.fields, deleting=thing.deleting)
+            ObservedObject(ref, thing.uid, thing.revision, digest=thing.fields, deleting=thing.deleting)
             for ref, thing in self.things.items()
         ]
-        return View(seen, {ref.kind: self.revision for ref in REFS})
+        return Snapshot(seen, {ref.kind: self.revision for ref in REFS})
 
     def perform(self, action: Action) -> None:
         self.revision = next(self._numbers)
@@ -89,35 +89,35 @@ class World:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[World, Wanted]:
+def cases(draw: st.DrawFn) -> tuple[World, DesiredState]:
     world = World({ref: draw(st.sampled_from(STATES)) for ref in REFS})
     kept = draw(st.sets(st.sampled_from(REFS)))
     others = [ref for ref in REFS if ref not in kept]
     cut = draw(st.integers(0, len(others)))
     first = {*others[:cut], *draw(st.sets(st.sampled_from(REFS)))}
     groups = [[ref for ref in REFS if ref in first], others[cut:]]
-    return world, Wanted(objects=[manifest(ref) for ref in REFS if ref in kept], unwanted=groups)
+    return world, DesiredState(objects=[manifest(ref) for ref in REFS if ref in kept], unwanted=groups)
 
 
 @settings(max_examples=50, deadline=None)
 @given(cases())
-def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[World, Wanted]) -> None:
+def test_its_actions_lead_to_what_is_wanted_and_then_there_are_none(case: tuple[World, DesiredState]) -> None:
     world, wanted = case
     for _ in range(ROUNDS):
         for action in plan(wanted, world.view(), world.applied):
             world.perform(action)
         world.finalize()
     assert plan(wanted, world.view(), world.applied) == []
-    assert set(world.things) == {Ref.of(m) for m in wanted.objects}
+    assert set(world.things) == {Ref.of_manifest(m) for m in wanted.objects}
     as_wanted = {ref for ref, thing in world.things.items() if thing.fields == digest(manifest(ref))}
-    assert {ref.kind for ref in world.things.keys() - as_wanted} <= AS_MADE
+    assert {ref.kind for ref in world.things.keys() - as_wanted} <= IMMUTABLE_KINDS
     assert all(world.things[ref].fields == "old" for ref in world.things.keys() - as_wanted)
 
 
 def test_a_pod_that_stands_is_not_made_again_for_a_better_form() -> None:
     holder, quota = Ref("Pod", "n", "a"), Ref("ResourceQuota", "n", "a")
     world = World({holder: "outdated", quota: "outdated"})
-    wanted = Wanted(objects=[manifest(holder), manifest(quota)])
+    wanted = DesiredState(objects=[manifest(holder), manifest(quota)])
     assert [action.ref for action in plan(wanted, world.view(), world.applied)] == [quota]
 
 
@@ -125,12 +125,12 @@ def test_a_pod_of_a_former_form_that_was_edited_is_left_too() -> None:
     holder = Ref("Pod", "n", "a")
     world = World({holder: "outdated"})
     world.things[holder] = replace(world.things[holder], fields="someone else's")
-    assert plan(Wanted(objects=[manifest(holder)]), world.view(), world.applied) == []
+    assert plan(DesiredState(objects=[manifest(holder)]), world.view(), world.applied) == []
 
 
 @settings(max_examples=50, deadline=None)
 @given(cases())
-def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tuple[World, Wanted]) -> None:
+def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tuple[World, DesiredState]) -> None:
     world, wanted = case
     before = world.view()
     for action in plan(wanted, before, world.applied):
@@ -140,9 +140,9 @@ def test_what_was_just_applied_is_not_applied_again_from_an_older_view(case: tup
 
 @settings(max_examples=50, deadline=None)
 @given(cases())
-def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, Wanted]) -> None:
+def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, DesiredState]) -> None:
     world, wanted = case
-    kept = {Ref.of(m) for m in wanted.objects}
+    kept = {Ref.of_manifest(m) for m in wanted.objects}
     for _ in range(ROUNDS):
         actions = plan(wanted, world.view(), world.applied)
         deleted = {action.ref for action in actions if isinstance(action, Delete)}
@@ -155,12 +155,12 @@ def test_a_group_is_left_alone_until_all_before_it_are_gone(case: tuple[World, W
 
 def test_it_deletes_the_very_object_that_it_saw() -> None:
     world = World({REFS[0]: "unknown"})
-    assert plan(Wanted(unwanted=[[REFS[0]]]), world.view(), {}) == [Delete(REFS[0], world.things[REFS[0]].uid)]
+    assert plan(DesiredState(unwanted=[[REFS[0]]]), world.view(), {}) == [Delete(REFS[0], world.things[REFS[0]].uid)]
 
 
 def test_a_deletion_that_was_answered_is_not_asked_again_for_the_same_object() -> None:
     ref = REFS[0]
-    view, wanted = View([Seen(ref, "uid-1", 5)]), Wanted(unwanted=[[ref]])
+    view, wanted = Snapshot([ObservedObject(ref, "uid-1", 5)]), DesiredState(unwanted=[[ref]])
     assert plan(wanted, view, {ref: Applied(ref, "uid-1", 4, DELETED, "")}) == []
     assert plan(wanted, view, {ref: Applied(ref, "uid-0", 4, DELETED, "")}) == [Delete(ref, "uid-1")]
 
@@ -168,6 +168,6 @@ def test_a_deletion_that_was_answered_is_not_asked_again_for_the_same_object() -
 def test_an_object_that_no_list_has_yet_shown_is_not_taken_for_gone() -> None:
     """Its kind was last listed before it was applied."""
     known = Applied(REFS[0], "uid", 7, digest(manifest(REFS[0])), "")
-    wanted = Wanted(objects=[manifest(REFS[0])])
-    assert plan(wanted, View([], {REFS[0].kind: 6}), {REFS[0]: known}) == []
-    assert plan(wanted, View([], {REFS[0].kind: 7}), {REFS[0]: known}) == [Apply(manifest(REFS[0]), "deleted")]
+    wanted = DesiredState(objects=[manifest(REFS[0])])
+    assert plan(wanted, Snapshot([], {REFS[0].kind: 6}), {REFS[0]: known}) == []
+    assert plan(wanted, Snapshot([], {REFS[0].kind: 7}), {REFS[0]: known}) == [Apply(manifest(REFS[0]), "deleted")]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from allocations.cluster.preflight.checks import KUEUE_KINDS, examine, is_ready
-from allocations.cluster.preflight.facts import Expected, Flow, Gathered, Guard, Refused, Right, Status
+from allocations.cluster.preflight.types import Expected, Flow, Gathered, Guard, Refused, Right, Status
 
 GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-pod-placement", rules=1)
 BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-pod-placement")

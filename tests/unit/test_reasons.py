@@ -19,24 +19,24 @@ def condition(reason: str, message: str = "", status: str = "True") -> dict[str,
 @pytest.mark.parametrize("reason", sorted(QUEUED.keys() - {"Deactivated"}))
 def test_every_pending_reason_has_its_sentence(reason: str) -> None:
     found = explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False)
-    assert found == (reason, QUEUED[reason].sentence, QUEUED[reason].helps)
+    assert found == (reason, QUEUED[reason].sentence, QUEUED[reason].hint)
 
 
 @pytest.mark.parametrize("reason", sorted(EVICTED.keys() - {"Preempted"}))
 def test_every_eviction_has_its_sentence(reason: str) -> None:
     found = explain({"Evicted": condition(reason)}, reserved=True)
-    assert found == (f"evicted_{reason.lower()}", EVICTED[reason].sentence, EVICTED[reason].helps)
+    assert found == (f"evicted_{reason.lower()}", EVICTED[reason].sentence, EVICTED[reason].hint)
 
 
 @pytest.mark.parametrize("reason", sorted(FINISHED))
 def test_every_end_has_its_sentence_whatever_else_still_stands(reason: str) -> None:
     conditions = {"Finished": condition(reason), "Admitted": condition("Admitted"), "Evicted": condition("Preempted")}
-    assert explain(conditions, reserved=True) == (reason, FINISHED[reason].sentence, FINISHED[reason].helps)
+    assert explain(conditions, reserved=True) == (reason, FINISHED[reason].sentence, FINISHED[reason].hint)
 
 
 @pytest.mark.parametrize("reason", ["WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "Deactivated"])
 def test_what_can_be_done_is_said_where_something_waits_for_quota(reason: str) -> None:
-    assert explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False).helps
+    assert explain({"QuotaReserved": condition(reason, "", "False")}, reserved=False).hint
 
 
 def test_kueues_own_words_follow_where_they_say_more() -> None:
@@ -87,7 +87,7 @@ def test_what_kueue_took_out_of_its_queue_for_good_tells_why() -> None:
     found = explain({"Evicted": ran_out, "QuotaReserved": condition("Deactivated", "", "False")}, reserved=False)
     assert found.reason == "Deactivated"
     assert found.message == "It was deactivated in Kueue. It ran for as long as it may."
-    assert found.helps
+    assert found.hint
 
 
 def test_what_was_just_submitted_is_in_its_queue() -> None:

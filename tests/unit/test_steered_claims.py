@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from allocations.cluster.backends import dra
-from allocations.domain.actions import Apply, Delete, Wanted, digest
+from allocations.domain.actions import Apply, Delete, DesiredState, digest
 from allocations.domain.allocation_spec import Constraints
-from allocations.domain.objects import Applied, Ref, Seen, View
-from allocations.domain.observed import Intent, Situation
+from allocations.domain.objects import Applied, ObservedObject, Ref, Snapshot
+from allocations.domain.observed import Intent, ObservedAllocation
 from allocations.lifecycle.modes import hold
 from allocations.reconcile.engine.plan import DELETED, plan
 from tests.support import request_specs
@@ -18,23 +18,23 @@ STEERED = replace(request_specs.WHOLE, kind="mig", device_class="mig.nvidia.com"
 GIVEN_UP = replace(STEERED, cards=())
 
 
-def claim(cards: tuple[str, ...], *, devices: int = 0, deleting: bool = False) -> Seen:
+def claim(cards: tuple[str, ...], *, devices: int = 0, deleting: bool = False) -> ObservedObject:
     found = [{"pool": "h100-0", "device": f"gpu-{n}-mig-1g10gb-19-0"} for n in range(devices)]
     facts = {"devices": found, "allocated_at": "", "cards": list(cards)}
-    return Seen(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
+    return ObservedObject(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
 
 
-def holder(**facts: Any) -> Seen:
-    return Seen(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
+def holder(**facts: Any) -> ObservedObject:
+    return ObservedObject(HOLDER, "u-holder", 12, allocation="train", facts={"phase": "Pending", **facts})
 
 
-def wanted(request: Any, *seen: Seen) -> tuple[Situation, Wanted]:
-    view = View([lease(ready=False), *seen])
+def wanted(request: Any, *seen: ObservedObject) -> tuple[ObservedAllocation, DesiredState]:
+    view = Snapshot([lease(ready=False), *seen])
     situation = hold.assess(request, Intent(), view, {}, at(1), DEADLINES)
-    return situation, hold.wanted(request, situation, view, {})
+    return situation, hold.desired_state(request, situation, view, {})
 
 
-def kinds(found: Wanted) -> list[str]:
+def kinds(found: DesiredState) -> list[str]:
     return [manifest["kind"] for manifest in found.objects]
 
 
@@ -65,7 +65,7 @@ def test_what_is_held_stays_whatever_it_was_steered_to():
 def test_claims_of_slices_that_are_spread_are_told_apart():
     spread = replace(STEERED, constraints=Constraints(spread=True), count=2, cards=("", OTHER))
     first = Ref("ResourceClaim", "vision-train", "train.0")
-    view = View([Seen(first, "u", 1, allocation="train", facts={"devices": [], "cards": [CARD]})])
+    view = Snapshot([ObservedObject(first, "u", 1, allocation="train", facts={"devices": [], "cards": [CARD]})])
     assert dra.outdated(spread, view) == [[Ref("Pod", "vision-train", "train.0-holder")], [first]]
     assert [m["metadata"]["name"] for m in dra.objects(spread, view)] == ["train.1", "train.1-holder"]
 
@@ -73,14 +73,14 @@ def test_claims_of_slices_that_are_spread_are_told_apart():
 def test_the_plan_needs_to_know_nothing_of_it():
     """Holder, then claim, then the claim anew: three looks of the same generic difference."""
     old, at_first = claim((CARD,)), holder()
-    made = {Ref.of(m): m for m in dra.objects(STEERED, View())}
+    made = {Ref.of_manifest(m): m for m in dra.objects(STEERED, Snapshot())}
     done = {ref: Applied(ref, uid, 1, digest(made[ref]), "") for ref, uid in ((CLAIM, "u-claim"), (HOLDER, "u-holder"))}
     done[LEASE] = Applied(LEASE, "u-lease", 1, "lease", "")
 
-    def steps(*seen: Seen, synced: int = 0) -> list[Any]:
-        view = View([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
+    def steps(*seen: ObservedObject, synced: int = 0) -> list[Any]:
+        view = Snapshot([lease(ready=False), *seen], {"Pod": synced, "ResourceClaim": synced})
         situation = hold.assess(GIVEN_UP, Intent(), view, done, at(1), DEADLINES)
-        actions = plan(hold.wanted(GIVEN_UP, situation, view, done), view, done)
+        actions = plan(hold.desired_state(GIVEN_UP, situation, view, done), view, done)
         return [action for action in actions if not (isinstance(action, Apply) and action.ref == LEASE)]
 
     assert steps(old, at_first) == [Delete(HOLDER, "u-holder")]

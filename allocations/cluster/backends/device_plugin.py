@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota, lease
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, View, is_on_node
+from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snapshot, is_on_node
 
 
-def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
+def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
     return []
 
 
@@ -23,11 +23,11 @@ def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
     return []
 
 
-def outdated(request: ResolvedSpec, view: View) -> list[list[Ref]]:
+def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
     return []
 
 
-def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
+def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     return False
 
 
@@ -35,38 +35,38 @@ def claims(request: ResolvedSpec) -> list[Ref]:
     return []
 
 
-def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     return ()
 
 
-def finds_no_device(request: ResolvedSpec, view: View) -> bool:
+def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     return False
 
 
-def held(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
+def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
-    return occupied(request, view) if hold_quota.has_followed(hold_quota.listing(request, view)) else ()
+    return occupied(request, snapshot) if hold_quota.has_followed(hold_quota.listing(request, snapshot)) else ()
 
 
-def occupied(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
+def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """As long as a quota lists the allocation, a pod of it could be let in: charged until none does.
 
     The hold began no earlier than its admission, so that is the hold's identity and its earliest beginning.
     """
-    seen = hold_quota.listing(request, view)
+    seen = hold_quota.listing(request, snapshot)
     if seen is None:
         return ()
-    admitted = lease.read(view.get(lease.ref(request)))
+    admitted = lease.read(snapshot.get(lease.ref(request)))
     since = admitted.admitted_at if admitted else None
     identity = f"{request.id}/{seen.uid}/{since.isoformat() if since else ''}"
     reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=seen.ref)
-    return (reserved, *_beyond(request, view))
+    return (reserved, *_beyond(request, snapshot))
 
 
-def _beyond(request: ResolvedSpec, view: View) -> Iterator[Slice]:
+def _beyond(request: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
     """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
     left = request.slices
-    for pod in sorted(hold_quota.pods(request, view), key=lambda pod: pod.uid):
+    for pod in sorted(hold_quota.pods(request, snapshot), key=lambda pod: pod.uid):
         amount = pod.facts.get("gpus", {}).get(request.resource, 0)
         if amount and is_on_node(pod.facts):
             beyond, left = max(0, amount - left), max(0, left - amount)
@@ -75,12 +75,12 @@ def _beyond(request: ResolvedSpec, view: View) -> Iterator[Slice]:
                 yield Slice(slot=slot, count=beyond, identity=pod.uid, evidence=pod.ref)
 
 
-def blocked_by(request: ResolvedSpec, view: View) -> str:
+def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
     """Nothing can be: a quota is given or late. Kueue's own waitForPodsReady takes back what stays late."""
     return ""
 
 
-def guard(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(request: ResolvedSpec) -> dict[str, object]:
     return {
         "mode": "device-plugin",
         "resource": request.resource,

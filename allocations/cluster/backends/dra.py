@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from allocations.cluster import names
 from allocations.cluster.manifests import claim_spec, lease, own_claim
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen, Slice, View
+from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Slice, Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
 """Node label: the NVLink domain and partition that a node belongs to (GPU feature discovery)."""
@@ -102,16 +102,16 @@ def _node_selector(request: ResolvedSpec) -> dict[str, str]:
     return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
 
 
-def objects(request: ResolvedSpec, view: View) -> list[Manifest]:
+def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
     """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first.
 
     A claim cannot be steered anew: the one that is steered otherwise goes, with its holder, and is made again after."""
     wanted: list[Manifest] = []
     for part in parts(request):
-        if _is_steered_otherwise(request, part, view):
+        if _has_other_affinity(request, part, snapshot):
             continue
         wanted.append(claim(request, part))
-        if not _is_deleting(part.claim, view):
+        if not _is_deleting(part.claim, snapshot):
             wanted.append(holder(request, part))
     return wanted
 
@@ -121,22 +121,22 @@ def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
     return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
 
 
-def outdated(request: ResolvedSpec, view: View) -> list[list[Ref]]:
+def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
     """Of these, what must go while the slices are still wanted: claims that are steered otherwise."""
-    old = [part for part in parts(request) if _is_steered_otherwise(request, part, view)]
+    old = [part for part in parts(request) if _has_other_affinity(request, part, snapshot)]
     return [[part.holder for part in old], [part.claim for part in old]] if old else []
 
 
-def _is_steered_otherwise(request: ResolvedSpec, part: Part, view: View) -> bool:
+def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
     """A claim that has devices is left as it is: what is held is never taken for a better place."""
-    seen = view.get(part.claim)
+    seen = snapshot.get(part.claim)
     if seen is None or request.kind != "mig" or seen.facts.get("devices"):
         return False
-    there = steered_to(seen)
+    there = cards_requested(seen)
     return any(there) and there != tuple(request.cards[n] if request.cards else "" for n in part.slices)
 
 
-def steered_to(claim_seen: Seen) -> tuple[str, ...]:
+def cards_requested(claim_seen: ObservedObject) -> tuple[str, ...]:
     """The card of each of its requests, "" for one that the scheduler chooses."""
     return tuple(claim_seen.facts.get("cards", ()))
 
@@ -146,40 +146,41 @@ def claims(request: ResolvedSpec) -> list[Ref]:
     return [part.claim for part in parts(request)]
 
 
-def requested_cards(request: ResolvedSpec, view: View) -> tuple[str, ...]:
+def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     """The card of each slice, "" where the scheduler chooses or the claim is not there."""
-    return tuple(card for part in parts(request) for card in _requested_cards(part, view))
+    return tuple(card for part in parts(request) for card in _requested_cards(part, snapshot))
 
 
-def _requested_cards(part: Part, view: View) -> tuple[str, ...]:
-    seen = view.get(part.claim)
-    return steered_to(seen) if seen else ("",) * len(part.slices)
+def _requested_cards(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
+    seen = snapshot.get(part.claim)
+    return cards_requested(seen) if seen else ("",) * len(part.slices)
 
 
-def is_claim_deleted(request: ResolvedSpec, view: View) -> bool:
+def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     return any(
-        _is_deleting(part.claim, view) and not _is_steered_otherwise(request, part, view) for part in parts(request)
+        _is_deleting(part.claim, snapshot) and not _has_other_affinity(request, part, snapshot)
+        for part in parts(request)
     )
 
 
-def finds_no_device(request: ResolvedSpec, view: View) -> bool:
+def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether the scheduler says so of a holder whose claim was seen."""
-    holders = [view.get(part.holder) for part in parts(request) if view.get(part.claim)]
+    holders = [snapshot.get(part.holder) for part in parts(request) if snapshot.get(part.claim)]
     return any(h is not None and not h.deleting and h.facts.get("unschedulable") for h in holders)
 
 
-def _is_deleting(ref: Ref, view: View) -> bool:
-    seen = view.get(ref)
+def _is_deleting(ref: Ref, snapshot: Snapshot) -> bool:
+    seen = snapshot.get(ref)
     return seen is not None and seen.deleting
 
 
-def occupied(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
+def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """The devices that the claims have, whoever uses them: charged until these are gone."""
-    return tuple(found for part in parts(request) for found in _devices(part, view))
+    return tuple(found for part in parts(request) for found in _devices(part, snapshot))
 
 
-def _devices(part: Part, view: View) -> list[Slice]:
-    seen, holder_seen = view.get(part.claim), view.get(part.holder)
+def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
+    seen, holder_seen = snapshot.get(part.claim), snapshot.get(part.holder)
     if seen is None:
         return []
     holder_uid = holder_seen.uid if holder_seen else ""
@@ -202,33 +203,33 @@ def _devices(part: Part, view: View) -> list[Slice]:
     ]
 
 
-def held(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
+def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """Held = every claim is allocated and every holder runs; until then nothing is, so all began with the last."""
-    if not all(_runs(part.holder, view) and _devices(part, view) for part in parts(request)):
+    if not all(_runs(part.holder, snapshot) and _devices(part, snapshot) for part in parts(request)):
         return ()
-    found = occupied(request, view)
+    found = occupied(request, snapshot)
     since = max((s.since for s in found if s.since), default=None)
     return tuple(replace(s, since=since) for s in found)
 
 
-def _runs(ref: Ref, view: View) -> bool:
-    seen = view.get(ref)
+def _runs(ref: Ref, snapshot: Snapshot) -> bool:
+    seen = snapshot.get(ref)
     return seen is not None and not seen.deleting and seen.facts.get("phase") == "Running"
 
 
-def blocked_by(request: ResolvedSpec, view: View) -> str:
+def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
     """Why a holder does not start: in the scheduler's words, or the node that does not run it."""
-    return next((words for part in parts(request) if (words := _blocks(view.get(part.holder)))), "")
+    return next((words for part in parts(request) if (words := _blocks(snapshot.get(part.holder)))), "")
 
 
-def _blocks(holder_seen: Seen | None) -> str:
+def _blocks(holder_seen: ObservedObject | None) -> str:
     if holder_seen is None or holder_seen.facts.get("phase") == "Running":
         return ""
     node = holder_seen.facts.get("node")
     return f"node {node} was chosen and does not run it" if node else str(holder_seen.facts.get("unschedulable", ""))
 
 
-def guard(request: ResolvedSpec) -> dict[str, object]:
+def guard_entry(request: ResolvedSpec) -> dict[str, object]:
     """The allocation's entry in its GpuProject: how the policies dress a pod that carries its label."""
     claims = [part.claim.name for part in parts(request)]
     return {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen, View
+from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Snapshot
 from quotas.catalog.node_shares import NodeShare
 
 
@@ -29,18 +29,18 @@ def ref(request: ResolvedSpec) -> Ref:
     return Ref("ResourceQuota", request.namespace, names.hold_slot(request.number))
 
 
-def hold(request: ResolvedSpec, counted: Mapping[str, int], view: View) -> Hold:
+def hold(request: ResolvedSpec, counted: Mapping[str, int], snapshot: Snapshot) -> Hold:
     """What the allocation's own quota has: the slices ``counted``, less what pods of its former class still use."""
-    former = former_holds.used_by(request, view)
+    former = former_holds.used_by(request, snapshot)
     slices = {resource: amount - former[resource] for resource, amount in counted.items()}
     return Hold(request.name, slices, request.node_share)
 
 
-def pods(request: ResolvedSpec, view: View) -> list[Seen]:
+def pods(request: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
     """The allocation's pods, its holders included: by its label, or by its class where they carry no label."""
     hold_class = names.hold_slot(request.number)
-    unlabelled = [seen for seen in view.of("Pod", "") if seen.facts.get("class") == hold_class]
-    return [*view.of("Pod", request.name), *unlabelled]
+    unlabelled = [seen for seen in snapshot.of_kind("Pod", "") if seen.facts.get("class") == hold_class]
+    return [*snapshot.of_kind("Pod", request.name), *unlabelled]
 
 
 def build(
@@ -78,33 +78,33 @@ def _scoped(namespace: str, name: str, labels: Mapping[str, str], slices: Mappin
     }
 
 
-def listing(request: ResolvedSpec, view: View) -> Seen | None:
+def listing(request: ResolvedSpec, snapshot: Snapshot) -> ObservedObject | None:
     """The quota that lists the allocation: its own, or the one that its flavor's shared before."""
-    found = (view.get(one) for one in (ref(request), former_holds.quota_ref(request)))
+    found = (snapshot.get(one) for one in (ref(request), former_holds.quota_ref(request)))
     return next((seen for seen in found if seen is not None and _lists(seen, request)), None)
 
 
-def is_listed(request: ResolvedSpec, view: View) -> bool:
+def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether its own quota lists it."""
-    seen = view.get(ref(request))
+    seen = snapshot.get(ref(request))
     return seen is not None and _lists(seen, request)
 
 
-def is_complete(request: ResolvedSpec, counted: Mapping[str, int], view: View) -> bool:
+def is_complete(request: ResolvedSpec, counted: Mapping[str, int], snapshot: Snapshot) -> bool:
     """Whether its own quota lists it with what it should have."""
-    seen, slices = view.get(ref(request)), hold(request, counted, view).slices
+    seen, slices = snapshot.get(ref(request)), hold(request, counted, snapshot).slices
     return seen is not None and seen.facts.get("slices", {}).get(request.name) == slices
 
 
-def is_shown(request: ResolvedSpec, view: View) -> bool:
+def is_shown(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether its own quota has it, and the quota's status has followed: from then on it binds."""
-    return is_listed(request, view) and has_followed(view.get(ref(request)))
+    return is_listed(request, snapshot) and has_followed(snapshot.get(ref(request)))
 
 
-def has_followed(seen: Seen | None) -> bool:
+def has_followed(seen: ObservedObject | None) -> bool:
     """Whether the quota's status shows what its spec says."""
     return seen is not None and not seen.deleting and bool(seen.facts.get("shown"))
 
 
-def _lists(seen: Seen, request: ResolvedSpec) -> bool:
+def _lists(seen: ObservedObject, request: ResolvedSpec) -> bool:
     return request.name in seen.facts.get("slices", {})

@@ -9,7 +9,7 @@ from datetime import datetime
 from allocations.cluster import names
 from allocations.domain import reasons
 from allocations.domain.admission import PRIORITIES
-from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Seen
+from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec
 from allocations.domain.phases import LeaseFacts
 
 KIND = "Workload"
@@ -70,7 +70,7 @@ def build(request: ResolvedSpec) -> Manifest:
     }
 
 
-def read(seen: Seen | None) -> LeaseFacts | None:
+def read(seen: ObservedObject | None) -> LeaseFacts | None:
     """The lease's conditions as facts.
 
     A reservation that is no longer there takes ``Evicted`` with it: Kueue leaves that condition on a workload

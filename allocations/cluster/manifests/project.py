@@ -64,7 +64,7 @@ def labels(project: ProjectFacts) -> dict[str, str]:
 
 
 def build(project: ProjectFacts) -> list[Manifest]:
-    first = [namespace(project), guard(project)]
+    first = [namespace(project), gpu_project(project)]
     return [
         *(reversed(first) if project.adopted else first),
         *hold_quotas(project),
@@ -114,7 +114,7 @@ def nothing_of_ours(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
 
 
-def guard(project: ProjectFacts) -> Manifest:
+def gpu_project(project: ProjectFacts) -> Manifest:
     """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
     held = sorted(project.guards.items())
     summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
@@ -159,10 +159,11 @@ def object_quota(project: ProjectFacts) -> Manifest:
 
 
 def other_pods_quota(project: ProjectFacts) -> Manifest:
-    """Unfinished pods without a PriorityClass: holders, and pods of allocations and queued Jobs, have one.
+    """Return the ResourceQuota of unfinished pods without a PriorityClass; holder pods and pods of allocations and
+    queued Jobs have one.
 
-    Of Deployments that are scaled up and down, no more pods than this keep the scheduler busy. Source: Kubernetes,
-    resource quotas, scope PriorityClass.
+    It bounds how many pods a Deployment that is scaled up and down can give the scheduler. Source: Kubernetes, resource
+    quotas, scope PriorityClass.
     """
     no_class = {"scopeName": "PriorityClass", "operator": "DoesNotExist"}
     spec = {"hard": {"pods": str(project.other_pods)}, "scopeSelector": {"matchExpressions": [no_class]}}

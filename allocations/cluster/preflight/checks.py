@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from allocations.cluster import names
-from allocations.cluster.preflight.facts import Expected, Finding, Gathered, Refused, Status
+from allocations.cluster.preflight.types import Expected, Finding, Gathered, Refused, Status
 from allocations.domain.etcd_usage import DISARM, FREE, LARGEST, SUGGESTED_MAX, Level, Store, amount
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 
-LOWEST = (1, 34, 2)
+MIN_VERSION = (1, 34, 2)
 TESTED = "1.36"
 KUEUE_VERSION = "v1beta2"
 KUEUE_KINDS = ("workloads", "localqueues", "clusterqueues", "cohorts", "resourceflavors")
@@ -66,10 +66,10 @@ def kubernetes_version(seen: Gathered, _: Expected) -> Iterator[Finding]:
         yield _unread(name, seen.version)
         return
     numbers = tuple(int(n) for n in re.findall(r"\d+", seen.version)[:3])
-    lowest = ".".join(map(str, LOWEST))
+    lowest = ".".join(map(str, MIN_VERSION))
     yield _either(
         name,
-        numbers >= LOWEST,
+        numbers >= MIN_VERSION,
         seen.version,
         f"upgrade to {lowest} or later (DRA with NVIDIA's driver needs it; tested with {TESTED})",
     )

@@ -17,8 +17,8 @@ from allocations.cluster.etcd_size import database_bytes
 from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
 from allocations.cluster.preflight.checks import GUARD_KINDS, KUEUE_KINDS
-from allocations.cluster.preflight.facts import Document, Expected, Flow, Gathered, Guard, Refused, Right
-from allocations.domain.objects import Seen
+from allocations.cluster.preflight.types import Document, Expected, Flow, Gathered, Guard, Refused, Right
+from allocations.domain.objects import ObservedObject
 from portal.tenants import object_limits
 from quotas.catalog.quantities import value
 
@@ -30,7 +30,7 @@ GUARDS_API = "/apis/admissionregistration.k8s.io/v1"
 PRIORITY_CLASSES = (names.HOLDER_CLASS, names.QUEUED_JOB_CLASS)
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
-Catalogue = Callable[[Iterable[Seen], Iterable[Seen]], tuple[Mapping[str, str], Iterable[str]]]
+Catalogue = Callable[[Iterable[ObservedObject], Iterable[ObservedObject]], tuple[Mapping[str, str], Iterable[str]]]
 """Nodes and ResourceSlices → what keeps each GPU node from being offered, and the flavors found."""
 
 
@@ -69,11 +69,11 @@ def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: da
 def expected(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Expected:
     """What this release needs; ``policies`` is the folder of its guards."""
     documents = (yaml.safe_load_all(path.read_text()) for path in sorted(policies.glob("*.yaml")))
-    shipped = [guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
+    shipped = [as_guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
     return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s, etcd_quota_bytes, project_store_mib)
 
 
-def guard(raw: Raw) -> Guard:
+def as_guard(raw: Raw) -> Guard:
     """A policy or binding of admissionregistration.k8s.io/v1."""
     spec = raw["spec"]
     if raw["kind"].endswith("Binding"):
@@ -137,9 +137,9 @@ def _one(client: Client, path: str) -> Raw | None:
         raise
 
 
-def _seen(client: Client, kind: str, at: datetime) -> list[Seen]:
+def _seen(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
     observed, _ = client.list(KINDS[kind], lambda raw: observe(KINDS[kind], raw, at=at, live=False))
-    return [Seen(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
+    return [ObservedObject(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
 
 
 def _served(client: Client) -> frozenset[str]:
@@ -174,7 +174,7 @@ def _guards(client: Client) -> tuple[Guard, ...]:
         prefix = kinds[plural.partition("admission")[0]]
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
-        found += [guard({**item, "kind": kind}) for item in items]
+        found += [as_guard({**item, "kind": kind}) for item in items]
     return tuple(found)
 
 

@@ -1,4 +1,6 @@
-"""What an allocation should have on the cluster at this moment, from what was asked and what is seen. Pure."""
+"""The desired state of a hold: the objects that an allocation should have now, given its spec and the observed state.
+Pure.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -6,27 +8,27 @@ from datetime import datetime, timedelta
 from allocations.cluster import names
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import hold_quota, lease
-from allocations.domain.actions import ReleaseReservation, SetPodsReady, Wanted, nothing_left
-from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, View, has_finished
-from allocations.domain.observed import Deadlines, Intent, Situation
+from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
+from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
+from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
-LOOK_AGAIN = timedelta(seconds=5)
+RECHECK_AFTER = timedelta(seconds=5)
 NUMBER_RETRY = timedelta(seconds=60)
 """How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
 
 
-def users(request: ResolvedSpec, view: View) -> tuple[Ref, ...]:
+def users(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
     """Tenants' pods of the allocation that could still use it, those that are ending included."""
     own = set(own_refs(request))
-    pods = hold_quota.pods(request, view)
+    pods = hold_quota.pods(request, snapshot)
     return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
 
 
-def is_class_used(request: ResolvedSpec, view: View) -> bool:
+def is_class_used(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether any pod that has not finished carries the class, whatever its labels say."""
     hold_class = names.hold_slot(request.number)
-    pods = (seen for seen in view.of("Pod") if seen.facts.get("class") == hold_class)
+    pods = (seen for seen in snapshot.of_kind("Pod") if seen.facts.get("class") == hold_class)
     return not all(has_finished(seen.facts) for seen in pods)
 
 
@@ -37,20 +39,25 @@ def own_refs(request: ResolvedSpec) -> list[Ref]:
 def assess(
     request: ResolvedSpec,
     intent: Intent,
-    view: View,
+    snapshot: Snapshot,
     applied: Mapping[Ref, Applied],
     now: datetime,
     deadlines: Deadlines,
-) -> Situation:
+) -> ObservedAllocation:
+    """Return the observed state of the allocation, given its spec, intent and the mirror."""
     backend = registry.backend_of(request)
-    the_lease = lease.read(view.get(lease.ref(request))) or LeaseFacts()
-    held, occupied, pods = backend.held(request, view), backend.occupied(request, view), users(request, view)
-    in_use = bool(pods) or is_class_used(request, view)
+    the_lease = lease.read(snapshot.get(lease.ref(request))) or LeaseFacts()
+    held, occupied, pods = (
+        backend.held(request, snapshot),
+        backend.occupied(request, snapshot),
+        users(request, snapshot),
+    )
+    in_use = bool(pods) or is_class_used(request, snapshot)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
     later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
-    gives_back = intent.reason in FAILED_STARTS and bool(occupied)
+    releasing_failed_start = intent.reason in FAILED_STARTS and bool(occupied)
     is_numbered = request.number is not None
-    queues = is_numbered and not (intent.released or intent.asks_owner or later or gives_back)
+    queues = is_numbered and not (intent.released or intent.needs_attention or later or releasing_failed_start)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
@@ -59,22 +66,22 @@ def assess(
     facts = Facts(
         now=now,
         released=intent.released,
-        nothing_left=not in_use and not occupied and nothing_left(own_refs(request), view, applied),
+        nothing_left=not in_use and not occupied and nothing_left(own_refs(request), snapshot, applied),
         starts_at=request.starts_at,
         number_wait=intent.number_wait,
         not_before=intent.not_before,
-        gives_back=gives_back,
-        asks_owner=intent.asks_owner,
+        releasing_failed_start=releasing_failed_start,
+        needs_attention=intent.needs_attention,
         lease=the_lease,
         held=bool(held),
-        listed=is_listed(request, view),
-        claim_deleted=backend.is_claim_deleted(request, view),
+        listed=is_listed(request, snapshot),
+        claim_deleted=backend.is_claim_deleted(request, snapshot),
         leaving_until=evict_at,
         start_by=None if registry.backend_of(request).quota(request) else start_by,
         start_reason=intent.reason if intent.reason in FAILED_STARTS else "",
         start_message=intent.message if intent.reason in FAILED_STARTS else "",
     )
-    return Situation(
+    return ObservedAllocation(
         facts=facts,
         lease=the_lease,
         held=held,
@@ -82,11 +89,11 @@ def assess(
         users=pods,
         queues=queues,
         is_granted=is_granted,
-        is_usable=is_granted and hold_quota.is_shown(request, view) and is_held_open(request, view),
-        keeps_quota=is_granted or (hold_quota.is_listed(request, view) and in_use),
+        is_usable=is_granted and hold_quota.is_shown(request, snapshot) and is_held_open(request, snapshot),
+        keeps_quota=is_granted or (hold_quota.is_listed(request, snapshot) and in_use),
         start_by=start_by,
         evict_at=evict_at,
-        view=view,
+        snapshot=snapshot,
     )
 
 
@@ -102,33 +109,37 @@ def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> da
     return None
 
 
-def is_listed(request: ResolvedSpec, view: View) -> bool:
+def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether the project's guard lets pods of the allocation in."""
-    guard = view.get(Ref("GpuProject", request.namespace, names.GUARD))
+    guard = snapshot.get(Ref("GpuProject", request.namespace, names.GUARD))
     return guard is not None and request.name in guard.facts.get("allocations", ())
 
 
-def is_held_open(request: ResolvedSpec, view: View) -> bool:
+def is_held_open(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
     is lost shuts out no pod of the others."""
     backend = registry.backend_of(request)
-    return bool(backend.held(request, view)) or (is_listed(request, view) and bool(backend.occupied(request, view)))
+    return bool(backend.held(request, snapshot)) or (
+        is_listed(request, snapshot) and bool(backend.occupied(request, snapshot))
+    )
 
 
-def charged(request: ResolvedSpec, view: View) -> tuple[Slice, ...]:
+def charged(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
     """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
     given, since they could use it."""
     backend = registry.backend_of(request)
-    return backend.held(request, view) or (backend.occupied(request, view) if is_listed(request, view) else ())
+    return backend.held(request, snapshot) or (
+        backend.occupied(request, snapshot) if is_listed(request, snapshot) else ()
+    )
 
 
-def needs_project(request: ResolvedSpec, situation: Situation, view: View) -> bool:
+def needs_project(request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
-    if is_listed(request, view) != situation.is_usable:
+    if is_listed(request, snapshot) != situation.is_usable:
         return True
     if not situation.keeps_quota:
-        return hold_quota.is_listed(request, view)
-    return not hold_quota.is_complete(request, registry.backend_of(request).quota(request), view)
+        return hold_quota.is_listed(request, snapshot)
+    return not hold_quota.is_complete(request, registry.backend_of(request).quota(request), snapshot)
 
 
 def status_ref(request: ResolvedSpec) -> Ref:
@@ -136,43 +147,47 @@ def status_ref(request: ResolvedSpec) -> Ref:
     return Ref("Workload/status", request.namespace, names.lease(request.name))
 
 
-def wanted(request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]) -> Wanted:
-    """The objects that should be, those that should not in the order in which they go, and what Kueue is told."""
+def desired_state(
+    request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+) -> DesiredState:
+    """Return the objects that an allocation should have now, those that it should not have, and the status of its
+    lease.
+    """
     backend = registry.backend_of(request)
     taking_back = [list(situation.users), *backend.leftovers(request)]
     the_lease = lease.build(request)
     if not situation.queues:
         # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
         last = [] if situation.occupied else [[lease.ref(request)]]
-        return Wanted(unwanted=[*taking_back, *last])
+        return DesiredState(unwanted=[*taking_back, *last])
     if situation.is_granted:
         going = [list(situation.users)] if situation.facts.claim_deleted else []
         if situation.facts.claim_deleted:
             going += backend.leftovers(request)[:1]
         else:
-            going += backend.outdated(request, view)
-        return Wanted(
-            objects=[the_lease, *backend.objects(request, view)],
+            going += backend.outdated(request, snapshot)
+        return DesiredState(
+            objects=[the_lease, *backend.objects(request, snapshot)],
             unwanted=going,
-            status=_pods_ready(request, situation, view, applied),
+            status=_pods_ready(request, situation, snapshot, applied),
         )
     clear = (
         not situation.users
         and not situation.occupied
-        and nothing_left([ref for group in backend.leftovers(request) for ref in group], view, applied)
+        and nothing_left([ref for group in backend.leftovers(request) for ref in group], snapshot, applied)
     )
     if situation.lease.reserved and situation.lease.evicted_at is not None and clear:
         release = ReleaseReservation(
             lease.ref(request), situation.lease.evicted_reason, situation.lease.evicted_message
         )
-        return Wanted(objects=[the_lease], status=[release])
-    return Wanted(objects=[the_lease], unwanted=taking_back)
+        return DesiredState(objects=[the_lease], status=[release])
+    return DesiredState(objects=[the_lease], unwanted=taking_back)
 
 
 def _pods_ready(
-    request: ResolvedSpec, situation: Situation, view: View, applied: Mapping[Ref, Applied]
+    request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
-    seen, written = view.get(lease.ref(request)), applied.get(status_ref(request))
+    seen, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
     ready = bool(situation.held)
     if seen is None or not situation.lease.reserved or situation.lease.pods_ready == ready:
         return []
@@ -181,12 +196,12 @@ def _pods_ready(
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 
 
-def wake_at(request: ResolvedSpec, intent: Intent, situation: Situation) -> datetime | None:
+def wake_at(request: ResolvedSpec, intent: Intent, situation: ObservedAllocation) -> datetime | None:
     """The next moment at which time alone changes something."""
     now = situation.facts.now
     if intent.released:
         # A pod that has its class and another label is not found by its changes.
-        return now + LOOK_AGAIN if is_class_used(request, situation.view) else None
+        return now + RECHECK_AFTER if is_class_used(request, situation.snapshot) else None
     moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
     if intent.number_wait:
         moments.append(now + NUMBER_RETRY)

@@ -25,7 +25,7 @@ class Command(BaseCommand):
             services.accept_flavor("system", flavor)
             self.stdout.write(f"{flavor.name} is offered now")
         if share:
-            self.stdout.write(f"{seeds.halve()} limits set")
+            self.stdout.write(f"{seeds.seed_half_quotas()} limits set")
         if not (names or options["all"]):
             for name, flavor in sorted(proposed.items()):
                 self.stdout.write(f"{name}: {flavor.product} by {flavor.path}, {flavor.strategy}")

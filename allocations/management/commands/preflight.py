@@ -11,9 +11,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from allocations.cluster.client import connect
 from allocations.cluster.preflight import checks
 from allocations.cluster.preflight import collect as cluster
-from allocations.cluster.preflight.facts import Finding
-from allocations.domain.objects import Seen
+from allocations.cluster.preflight.types import Finding
+from allocations.domain.objects import ObservedObject
 from allocations.reconcile.inventory import node_fact, slice_fact
+from portal.clusters import registry
 from portal.core import clock
 from quotas.catalog.discovery import discover
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
             POLICIES, settings.START_DEADLINE_S, settings.ETCD_QUOTA_BYTES, settings.PROJECT_STORE_MIB
         )
         try:
-            client = connect()
+            client = connect(registry.own())
         except (OSError, ValueError, LookupError) as error:
             raise CommandError(f"KUBECONFIG: {error}") from error
         rights = (*expected.needed, *expected.unwanted)
@@ -52,7 +53,9 @@ class Command(BaseCommand):
             sys.exit(1)
 
 
-def catalogue(nodes: Iterable[Seen], slices: Iterable[Seen]) -> tuple[Mapping[str, str], Iterable[str]]:
+def catalogue(
+    nodes: Iterable[ObservedObject], slices: Iterable[ObservedObject]
+) -> tuple[Mapping[str, str], Iterable[str]]:
     """By the very rules by which the portal would offer them."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]

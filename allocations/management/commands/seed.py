@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from portal.tenants import seeds
+from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
@@ -30,4 +31,5 @@ class Command(BaseCommand):
         }
         file.touch(mode=0o600)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in made.namespaces))
+        rows = Project.objects.filter(slug__in=made.namespaces).values_list("cluster", "slug")
+        workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in rows))

@@ -24,7 +24,7 @@ class Command(BaseCommand):
             time.sleep(0.2)
         for flavor in Flavor.objects.filter(accepted=False):
             catalog.accept_flavor("system", flavor)
-        self.stdout.write(f"{limits.halve()} limits and {prices.price()} prices set")
+        self.stdout.write(f"{limits.seed_half_quotas()} limits and {prices.price()} prices set")
 
 
 def is_found() -> bool:

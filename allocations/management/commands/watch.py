@@ -15,6 +15,7 @@ from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
+from portal.clusters import registry
 from portal.core import heartbeat
 from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
@@ -26,18 +27,22 @@ STANDBY_S = 1.0
 
 
 class Command(BaseCommand):
-    help = "Mirror the cluster into the database and mark what has to be looked at. One process does; others stand by."
+    help = (
+        "Mirror the cluster into the database and enqueue what has to be reconciled. One process does; others stand by."
+    )
 
     def handle(self, *args: object, **options: object) -> None:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        stands_by = False
+        cluster, stands_by = registry.own(), False
         while not stop.is_set():
             try:
-                epoch = watch_epoch.begin()
+                if not stands_by:
+                    registry.register()
+                epoch = watch_epoch.begin(cluster)
                 if epoch is not None:
-                    run_epoch(epoch, stop)
+                    run_epoch(cluster, epoch, stop)
                 elif not stands_by:
                     log.info("watch.standby")
                 stands_by = epoch is None
@@ -51,24 +56,24 @@ class Command(BaseCommand):
             close_old_connections()
 
 
-def run_epoch(epoch: int, stop: threading.Event) -> None:
+def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
     """Mirror the cluster until ``stop``, or until etcd is found restored from a backup: then the next epoch begins, in
     which nothing seen so far is taken for newer than what is listed."""
-    log.info("watch.epoch", number=epoch)
+    log.info("watch.epoch", cluster=cluster, number=epoch)
     try:
-        watcher.run(connect(), Recorder(epoch), stop, Beat())
+        watcher.run(connect(cluster), Recorder(cluster, epoch), stop, Beat(cluster))
     except StoreRestored as error:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
-        with watch_epoch.writing(epoch):
-            start_anew()
+        with watch_epoch.writing(cluster, epoch):
+            start_anew(cluster)
         stop.wait(STANDBY_S)
 
 
 class Recorder:
-    """Records batches of one epoch in their order; says once when every kind has been listed."""
+    """Records batches of one epoch of a cluster in their order, and logs once when every kind has been listed."""
 
-    def __init__(self, epoch: int) -> None:
-        self._epoch = epoch
+    def __init__(self, cluster: str, epoch: int) -> None:
+        self._cluster, self._epoch = cluster, epoch
         self._missing = {kind.name for kind in KINDS.values()}
 
     def __call__(self, batch: Sequence[watcher.Item]) -> None:
@@ -79,8 +84,8 @@ class Recorder:
                 case watcher.Listed(kind, observations, revision, at):
                     self._record(waiting, synced)
                     waiting, synced = [], {}
-                    with watch_epoch.writing(self._epoch):
-                        record_list(kind, observations, revision, at)
+                    with watch_epoch.writing(self._cluster, self._epoch):
+                        record_list(self._cluster, kind, observations, revision, at)
                     self._listed(kind.name)
                 case watcher.Synced(kind):
                     synced[kind.name] = item
@@ -90,30 +95,32 @@ class Recorder:
 
     def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:
         """In one transaction: whoever looks because of what is gone must find the mirror complete up to that."""
-        with watch_epoch.writing(self._epoch):
-            record_observations(waiting)
-            record_sync(*((item.kind, item.resource_version, item.at) for item in synced.values()))
+        with watch_epoch.writing(self._cluster, self._epoch):
+            record_observations(self._cluster, waiting)
+            record_sync(self._cluster, *((item.kind, item.resource_version, item.at) for item in synced.values()))
 
     def _listed(self, kind: str) -> None:
         if kind in self._missing:
             self._missing.remove(kind)
             if not self._missing:
-                mark_everything()
+                enqueue_everything(self._cluster)
                 log.info("watch ready", kinds=len(KINDS))
 
 
-def mark_everything() -> None:
-    """After a start nothing is known of what was missed: have all that lives looked at, now that the lists are in, and
-    archived projects whose namespace is there: etcd may have come back from a backup with it."""
-    live = Allocation.objects.filter(ended_at=None).values_list("pk", flat=True)
-    there = MirrorObject.objects.filter(kind="Namespace").values("name")
-    projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there)).values_list("slug", flat=True)
-    workqueue.mark(
-        targets.PLATFORM,
-        targets.INVENTORY,
-        targets.ADOPTION,
-        *(targets.project(s) for s in projects),
-        *(targets.allocation(i) for i in live),
+def enqueue_everything(cluster: str) -> None:
+    """Enqueue all live targets of the cluster, since changes may have been missed before the start.
+
+    Archived projects are included if their namespace exists, since etcd may have been restored from a backup.
+    """
+    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None).values_list("pk", flat=True)
+    there = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values("name")
+    projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there), cluster=cluster)
+    workqueue.enqueue(
+        targets.platform(cluster),
+        targets.inventory(cluster),
+        targets.adoption(cluster),
+        *(targets.project(cluster, slug) for slug in projects.values_list("slug", flat=True)),
+        *(targets.allocation(cluster, id_) for id_ in live),
     )
 
 
@@ -121,11 +128,12 @@ class Beat:
     """A sign of life every few seconds, from the loop itself; and since the mirror has moved on by then, a look at
     whether anything uses more than its lease."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
         self._next = 0.0
 
     def __call__(self) -> None:
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
-            workqueue.mark(targets.LEASES)
+            workqueue.enqueue(targets.leases(self._cluster))
             self._next = time.monotonic() + BEAT_S

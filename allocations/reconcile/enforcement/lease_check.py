@@ -1,11 +1,11 @@
-"""Whether anything uses more than its lease, and what is done about it: the net under every guard.
+"""Checks whether anything uses more than its lease, and ends it: the last defence behind the guards.
 
-1. What the mirror shows beyond a lease is noted as a sighting (``allocations.lifecycle.lease_excess``).
-2. A sighting that is there still once the mirror of pods, claims and Workloads has moved on past it is asked of the API
-   server itself: the same rule, over objects read live.
+1. What the mirror shows beyond a lease is recorded as a sighting (``allocations.lifecycle.lease_excess``).
+2. If it is still there after the mirror of pods, claims and Workloads has moved on, the API server is asked: the same
+   rule, over objects read live.
 3. What the API server confirms is ended (``termination``), with an event, and an entry in timeline and audit log.
 4. A sighting that is over is closed.
-5. What is reserved and not charged is looked at by whoever charges it.
+5. What is reserved and not charged is enqueued for metering.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from django.db.models import Q
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, observe
-from allocations.domain.objects import Seen, View
+from allocations.domain.objects import ObservedObject, Snapshot
 from allocations.lifecycle import lease_excess
 from allocations.lifecycle.lease_excess import Excess
 from allocations.models import LeaseExcess, MirrorObject, WatchState
@@ -35,15 +35,17 @@ WATCHED = ("Pod", "ResourceClaim", "Workload")
 
 
 def check_leases(client: Client) -> None:
-    """Look once at all projects. The watcher has it done again and again, since it knows that the mirror has moved on.
+    """Check all projects of the client's cluster once. The watcher repeats it, since it knows that the mirror has
+    advanced.
 
-    Raises MirrorStale while the watcher is away, ClusterUnavailable when the API server did not answer for some.
+    Raises MirrorStale if the watcher is not running, ClusterUnavailable if the API server did not answer for some.
     """
-    with advisory_lock(targets.LEASES):
-        mirror.require_recent()
+    cluster = client.cluster
+    with advisory_lock(targets.leases(cluster)):
+        mirror.require_recent(cluster)
         now, failed = clock.now(), None
-        live: dict[str, View] = {}
-        sightings, moved_on_at = sight(now), _moved_on_at()
+        live: dict[str, Snapshot] = {}
+        sightings, moved_on_at = record_sightings(cluster, now), _moved_on_at(cluster)
         for sighting, excess in sightings:
             if sighting.seen_at >= moved_on_at:
                 continue
@@ -56,34 +58,38 @@ def check_leases(client: Client) -> None:
                 # What cannot be ended now must not keep all else from being ended.
                 log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
                 failed = error
-        unbilled.mark()
+        unbilled.enqueue(cluster)
     if isinstance(failed, ClusterUnavailable):
         raise failed
 
 
-def sight(now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """What the mirror shows beyond leases, noted; a fixed number of queries, and a few for each hold that lost its
-    lease."""
-    view = _seen()
-    return _note(lease_excess.find(view, holds.holds(view, now), now), now)
+def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """Record what the mirror of a cluster shows beyond leases, and return it; a fixed number of queries, and a few for
+    each hold that lost its lease.
+    """
+    snapshot = _seen(cluster)
+    return _note(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
 
 
-def _seen() -> View:
+def _seen(cluster: str) -> Snapshot:
     """What the rule reads, of projects' namespaces; one query."""
-    rows = MirrorObject.objects.filter(namespace__in=Project.objects.values("namespace"))
+    namespaces = Project.objects.filter(cluster=cluster).values("namespace")
+    rows = MirrorObject.objects.filter(cluster=cluster, namespace__in=namespaces)
     bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
     given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
     reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
-    return View(map(mirror.seen, rows.filter(bound | given | reserving)))
+    return Snapshot(map(mirror.seen, rows.filter(bound | given | reserving)))
 
 
-def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+def _note(cluster: str, found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
     """Write down what is new, close what is over; returns what is open, each with what was found of it now."""
-    there = {(row.holder_kind, row.holder, row.resource): row for row in LeaseExcess.objects.filter(over_at=None)}
+    rows = LeaseExcess.objects.filter(cluster=cluster, over_at=None)
+    there = {(row.holder_kind, row.holder, row.resource): row for row in rows}
     open_now = []
     for excess in found:
         holder = excess.holder
         row = there.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
+            cluster_id=cluster,
             holder_kind=holder.kind.value,
             holder=holder.id,
             name=holder.name,
@@ -100,16 +106,20 @@ def _note(found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Exc
     return open_now
 
 
-def _moved_on_at() -> datetime:
+def _moved_on_at(cluster: str) -> datetime:
     """Up to when the mirror of every kind that counts is complete."""
-    return min(WatchState.objects.filter(kind__in=WATCHED).values_list("synced_at", flat=True))
+    states = WatchState.objects.filter(cluster=cluster, kind__in=WATCHED)
+    return min(states.values_list("synced_at", flat=True))
 
 
-def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) -> bool:
-    """End what the API server shows beyond the lease too; whether anything was ended. ``view`` is the namespace as read
-    from it."""
+def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Snapshot) -> bool:
+    """End the use that the API server confirms to be beyond the lease; return whether anything was ended.
+
+    ``snapshot`` is the namespace as read from the API server.
+    """
     now = clock.now()
-    live = lease_excess.find(view, holds.holds(view, now, project__namespace=sighting.namespace), now)
+    there = holds.holds(client.cluster, snapshot, now, project__namespace=sighting.namespace)
+    live = lease_excess.find(snapshot, there, now)
     same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
     if same is None:
         return False
@@ -119,15 +129,15 @@ def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, view: View) 
     return termination.end(client, sighting, same)
 
 
-def _read(client: Client, namespace: str, now: datetime) -> View:
+def _read(client: Client, namespace: str, now: datetime) -> Snapshot:
     """Pods, claims and Workloads of a namespace, as they are now."""
     found = []
     for name in WATCHED:
         kind = KINDS[name]
         observed, _ = client.list(kind, partial(observe, kind, at=now, live=True), namespace)
         found += [
-            Seen(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
+            ObservedObject(o.ref, o.uid, o.resource_version, o.digest, o.allocation, o.deleting, o.facts or {})
             for o in observed
             if o
         ]
-    return View(found)
+    return Snapshot(found)

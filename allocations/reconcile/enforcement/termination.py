@@ -1,9 +1,9 @@
-"""What ends use beyond a lease: the pods that are too many, the queued Job, or what belongs to nobody.
+"""Ends use beyond a lease: the excess pods, the queued Job, or pods that belong to no allocation or Job.
 
 Each act has an event on the pods, an entry in the audit log and, for an allocation, in its timeline. Of an allocation
-the newest pods go, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
-deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods are. Of a claim the pods
-go that use it, unless a live lease reserves some of it.
+the newest pods end, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
+deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods. Pods that use a claim
+without a lease end, unless a live lease reserves some of its devices.
 """
 
 from dataclasses import replace
@@ -34,7 +34,8 @@ def end(client: Client, sighting: LeaseExcess, excess: Excess) -> bool:
     Where guards only warn, and for what may have stood in an adopted namespace before, nothing is ended: it is told
     only. Raises ClusterUnavailable, ClusterRefused.
     """
-    project = Project.objects.select_related("team").get(namespace=sighting.namespace)
+    found = Project.objects.select_related("team")
+    project = found.get(cluster=sighting.cluster_id, namespace=sighting.namespace)
     is_told = sighting.actions > 0
     if project.adopted and excess.holder.kind is not HolderKind.ALLOCATION:
         if not is_told:
@@ -101,7 +102,7 @@ def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
 
 def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
     """Name of the Job's Workload, if it can still be deactivated."""
-    rows = MirrorObject.objects.filter(kind="Workload", namespace=sighting.namespace)
+    rows = MirrorObject.objects.filter(cluster=sighting.cluster_id, kind="Workload", namespace=sighting.namespace)
     name = rows.filter(facts__job__uid=sighting.holder).values_list("name", flat=True).first()
     live = client.get(Ref("Workload", sighting.namespace, name)) if name else None
     if live is None or live["spec"].get("active") is False:
@@ -111,7 +112,7 @@ def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
 
 
 def _with_users(client: Client, excess: Excess) -> Excess:
-    """With the pods that use its claims now."""
+    """Return the excess with the pods that use its claims now."""
     live = [claim for ref in excess.claims if (claim := client.get(ref)) is not None]
     users = [user for claim in live for user in claim.get("status", {}).get("reservedFor", [])]
     pods = {Ref("Pod", excess.holder.namespace, user["name"]): None for user in users if user.get("resource") == "pods"}
@@ -119,7 +120,7 @@ def _with_users(client: Client, excess: Excess) -> Excess:
 
 
 def _end_users(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last has gone."""
+    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last of them is gone."""
     if excess.reserved:
         return ""
     going = []

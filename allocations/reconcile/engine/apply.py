@@ -1,10 +1,11 @@
-"""apply(): perform the actions of a plan, and remember what the API server answered."""
+"""Performs the actions of a plan, and records the API server's answers."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from django.db.models import QuerySet
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
@@ -19,11 +20,11 @@ from portal.workqueue.targets import Target
 log = structlog.get_logger(__name__)
 GONE_AT_ONCE = frozenset({"PriorityClass"})
 """Kinds of which nothing waits for an object's end, so that another can be made in the same moment."""
-REMAKE = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
+RECREATE_KINDS = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
 """Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does
 not take our intent is deleted and made again. What is not ours stays."""
 
-NOT_SO = frozenset({403, 422})
+REJECTED_STATUSES = frozenset({403, 422})
 """How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
 
 
@@ -44,8 +45,7 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
             case Delete(ref, uid):
                 log.info("delete", kind=ref.kind, namespace=ref.namespace, name=ref.name)
                 client.delete(ref, uid)
-                known = AppliedObject.objects.filter(kind=ref.kind, namespace=ref.namespace, name=ref.name, uid=uid)
-                known.update(intent=DELETED)
+                _rows(client.cluster, ref).filter(uid=uid).update(intent=DELETED)
             case SetPodsReady():
                 _set_pods_ready(client, action, target)
             case ReleaseReservation():
@@ -55,16 +55,16 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
 
 
 def _apply(client: Client, manifest: Manifest, target: Target) -> None:
-    ref = Ref.of(manifest)
+    ref = Ref.of_manifest(manifest)
     try:
         answer = client.apply(manifest)
     except ClusterRefused as error:
-        live = client.get(ref) if ref.kind in REMAKE and error.status in NOT_SO else None
+        live = client.get(ref) if ref.kind in RECREATE_KINDS and error.status in REJECTED_STATUSES else None
         if live and not is_ours(live):
             raise in_the_way(ref, error) from error
         if live and live.get("status", {}).get("admission"):
             # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
-            _remember(ref, live, digest(manifest), our_fields(live), target)
+            _remember(client.cluster, ref, live, digest(manifest), our_fields(live), target)
             return
         if not live or error.status != 422:
             raise
@@ -75,7 +75,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             ) from error
         answer = client.apply(manifest)
     # Another digest of our managedFields entry in the watch will mean that someone edited what we own.
-    _remember(ref, answer, digest(manifest), our_fields(answer), target)
+    _remember(client.cluster, ref, answer, digest(manifest), our_fields(answer), target)
 
 
 def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
@@ -88,8 +88,9 @@ def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
     return ClusterRefused(error.status, error.reason, message, error.causes)
 
 
-def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
+def _remember(cluster: str, ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
     row = AppliedObject(
+        cluster_id=cluster,
         kind=ref.kind,
         namespace=ref.namespace,
         name=ref.name,
@@ -103,7 +104,7 @@ def _remember(ref: Ref, answer: dict[str, Any], intent: str, fields: str, target
     AppliedObject.objects.bulk_create(
         [row],
         update_conflicts=True,
-        unique_fields=["kind", "namespace", "name"],
+        unique_fields=["cluster", "kind", "namespace", "name"],
         update_fields=["target", "uid", "resource_version", "intent", "digest", "applied_at"],
     )
 
@@ -117,9 +118,13 @@ def applied(target: Target) -> dict[Ref, Applied]:
     }
 
 
-def forget(refs: Iterable[Ref]) -> None:
+def forget(cluster: str, refs: Iterable[Ref]) -> None:
     for ref in refs:
-        AppliedObject.objects.filter(kind=ref.kind, namespace=ref.namespace, name=ref.name).delete()
+        _rows(cluster, ref).delete()
+
+
+def _rows(cluster: str, ref: Ref) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)
 
 
 def _timestamp(at: datetime) -> str:
@@ -147,7 +152,8 @@ def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> Non
         },
         subresource="status",
     )
-    _remember(Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name), answer, "", "", target)
+    ref = Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name)
+    _remember(client.cluster, ref, answer, "", "", target)
 
 
 def _release_reservation(client: Client, action: ReleaseReservation) -> None:

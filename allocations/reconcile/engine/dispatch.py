@@ -1,4 +1,4 @@
-"""From a due target to its reconciler. Safe to call twice, late, or never: the due row brings the next look."""
+"""Calls the reconciler of a target; safe to repeat, since the work queue guarantees that each target is processed."""
 
 from datetime import datetime
 
@@ -13,26 +13,26 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
 
-def reconcile(target: str) -> bool:
-    """Look at one target if it is due; False if it was not, or someone else has it."""
-    return workqueue.work(target, look)
+def process(target: str) -> bool:
+    """Reconcile a target if it is due; return False if it is not, or if another worker has it."""
+    return workqueue.process(target, reconcile_target)
 
 
-def look(target: str) -> datetime | None:
-    """Bring one target to what is wanted; returns when time alone makes the next look necessary."""
-    kind, key = targets.parse(target)
+def reconcile_target(target: str) -> datetime | None:
+    """Reconcile a target; return when to do so again without a change, None for never."""
+    cluster, kind, key = targets.parse(target)
     match kind:
         case "allocation":
-            return reconcile_allocation(key, connect())
+            return reconcile_allocation(key, connect(cluster))
         case "project":
-            return reconcile_project(key, connect())
-        case targets.PLATFORM:
-            return reconcile_platform(connect())
-        case targets.INVENTORY:
-            return reconcile_inventory()
-        case targets.ADOPTION:
-            return reconcile_adoption()
-        case targets.LEASES:
-            check_leases(connect())
+            return reconcile_project(key, connect(cluster))
+        case "platform":
+            return reconcile_platform(connect(cluster))
+        case "inventory":
+            return reconcile_inventory(cluster)
+        case "adoption":
+            return reconcile_adoption(cluster)
+        case "leases":
+            check_leases(connect(cluster))
             return None
-    raise ValueError(f"nobody looks at {target}")
+    raise ValueError(f"no reconciler for {target}")

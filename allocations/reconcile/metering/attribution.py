@@ -3,8 +3,6 @@
 from fractions import Fraction
 from typing import Any
 
-from django.conf import settings
-
 from portal.tenants.models import Project
 from quotas.catalog.models import Offering
 from quotas.metering.services import Attribution
@@ -17,7 +15,7 @@ def attribution(project: Project, offering: Offering, gpu_share: Fraction, *, me
         flavor=offering.flavor.name,
         kind=offering.kind,
         gpu_share=gpu_share,
-        cluster=settings.CLUSTER_NAME,
+        cluster=project.cluster_id,
         department=project.team.department.slug,
         team=project.team.slug,
         project=project.slug,

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
-from django.conf import settings
-
 from allocations.capacity import geometry_lookup
 from allocations.capacity.cards import card_of
 from allocations.domain.objects import Slice
@@ -23,18 +21,18 @@ from quotas.metering.services import SlotHeld
 Begin = tuple[Allocation, Slice]
 
 
-def of(begins: Sequence[Begin]) -> list[Fraction]:
+def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
     """The part of a GPU that one slice of each is; one query, and one more where there are own claims.
 
     Raises SlotHeld when the interval of a device that overlaps has not ended yet: its end has to be seen first.
     """
-    there = _open({held.node for _, held in begins if held.device})
+    there = _open({(row.project.cluster_id, held.node) for row, held in begins if held.device})
     profiles = _profiles({row.offering.flavor_id for row, _ in begins if row.offering.kind == Kind.CLAIM})
     found: list[Fraction] = []
     for row, held in begins:
         worth = _worth(row, held, profiles)
         if held.device:
-            on_card = there[held.node, card_of(held.device)]
+            on_card = there[row.project.cluster_id, held.node, card_of(held.device)]
             if (
                 geometry := geometry_lookup.of_flavor(row.offering.flavor)
                 if row.offering.flavor.partitionable
@@ -51,19 +49,21 @@ def of(begins: Sequence[Begin]) -> list[Fraction]:
 OnCard = list[tuple[str, Allocation | UsageInterval, Fraction]]
 
 
-def _open(nodes: set[str]) -> dict[tuple[str, str], OnCard]:
-    """Device, holder and part of every open interval on the nodes, by node and card."""
-    there: dict[tuple[str, str], OnCard] = defaultdict(list)
+def _open(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], OnCard]:
+    """Return device, holder and fraction of every open interval on the nodes, by cluster, node and card. ``nodes`` are
+    pairs of cluster and node.
+    """
+    there: dict[tuple[str, str, str], OnCard] = defaultdict(list)
     if nodes:
-        for one in UsageInterval.objects.filter(end=None, cluster=settings.CLUSTER_NAME, node__in=nodes):
-            there[one.node, card_of(one.device)].append((one.device, one, one.gpus))
+        for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):
+            there[one.cluster_id, one.node, card_of(one.device)].append((one.device, one, one.gpus))
     return there
 
 
 def _require_free(geometry: Geometry, held: Slice, on_card: OnCard) -> None:
     for device, holder, _ in on_card:
         if _overlap(geometry, held.device, device):
-            raise SlotHeld(held.slot, holder.allocation if isinstance(holder, UsageInterval) else holder.pk)
+            raise SlotHeld(held.slot, holder.holder_id if isinstance(holder, UsageInterval) else holder.pk)
 
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:

@@ -24,7 +24,7 @@ from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
 from allocations.reconcile.metering.attribution import attribution
 from allocations.reconcile.metering.job_reservations import Account
-from allocations.reconcile.metering.job_usage import PODS, Use, Wanted
+from allocations.reconcile.metering.job_usage import UnresolvedUse, Use
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from quotas.metering import services as metering
@@ -34,107 +34,114 @@ from quotas.metering.services import SlotHeld
 log = structlog.get_logger(__name__)
 
 
-def record(new: Observation, old: MirrorObject | None) -> None:
-    """Bring the ledger along with one change, already in the mirror: of a pod, of the claim that was made for one, or
-    of the workload that makes their Job known as queued (whichever is seen last)."""
-    if new.ref.kind == "Pod":
-        _record_pod(new, old)
-    elif new.ref.kind == "ResourceClaim":
-        _record_claim(new, old)
-    elif new.ref.kind == "Workload":
-        _record_workload(new, old)
-
-
-def repair(metered: Collection[str]) -> bool:
-    """Bring the ledger to what the mirror shows of all Jobs; whether anything differed.
-
-    That is what could not be charged yet, since the flavor of a pod's node was not known when it was bound, and what
-    nobody recorded. ``metered``: uids of the pods and claims that the ledger has.
+def record(cluster: str, new: Observation, old: MirrorObject | None) -> None:
+    """Update the ledger for one change that is already in the mirror of the cluster: of a pod, of the claim made for
+    one, or of the workload that shows that their Job is queued (whichever is observed last).
     """
-    pods = {row.uid: row for row in MirrorObject.objects.filter(kind="Pod", allocation="", facts__has_key="job")}
-    claims = MirrorObject.objects.filter(kind="ResourceClaim", facts__has_key="pod")
+    if new.ref.kind == "Pod":
+        _record_pod(cluster, new, old)
+    elif new.ref.kind == "ResourceClaim":
+        _record_claim(cluster, new, old)
+    elif new.ref.kind == "Workload":
+        _record_workload(cluster, new, old)
+
+
+def repair(cluster: str, metered: Collection[str]) -> bool:
+    """Bring the ledger of all Jobs of a cluster in line with the mirror; return whether anything differed.
+
+    This covers use that could not be charged earlier, since the flavor of the pod's node was not known when it was
+    bound, and use that nobody recorded. ``metered`` are the uids of the pods and claims that the ledger has.
+    """
+    seen = MirrorObject.objects.filter(cluster=cluster)
+    pods = {row.uid: row for row in seen.filter(kind="Pod", allocation="", facts__has_key="job")}
+    claims = seen.filter(kind="ResourceClaim", facts__has_key="pod")
     given = {claim.uid: claim.facts["pod"] for claim in claims if claim.facts["devices"]}
     bound = {uid for uid, pod in pods.items() if uses.is_bound(pod.facts)}
     missing = (bound | {pod for claim, pod in given.items() if claim not in metered}) - set(metered)
     jobs = {(pods[uid].namespace, pods[uid].facts["job"]) for uid in missing if uid in pods}
-    differing = _charged(jobs) | reservations.differing()
+    differing = _charged(cluster, jobs) | reservations.differing(cluster)
     lost = set(metered) - bound - given.keys()
-    gone = [rows for uid in lost for rows in (_of_pod(uid), _of_claim(uid))]
+    gone = [rows for uid in lost for rows in (_of_pod(cluster, uid), _of_claim(cluster, uid))]
     repaired = sum(_end(rows, clock.now(), {"kind": "none"}, estimated=True) for rows in gone)
     for namespace, job in sorted(differing):
-        with transaction.atomic(), _locked(job):
-            repaired += _repair(namespace, job, at=clock.now())
+        with transaction.atomic(), _locked(cluster, job):
+            repaired += _repair(cluster, namespace, job, at=clock.now())
     return repaired > 0
 
 
-def _charged(jobs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+def _charged(cluster: str, jobs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of the Jobs whose pods are charged (``Account.is_queued``); two queries."""
-    queued = MirrorObject.objects.filter(kind="Workload", facts__job__uid__in=[job for _, job in jobs])
-    known = UsageInterval.objects.filter(allocation__in=[job for _, job in jobs]).values_list("allocation", flat=True)
+    uids = [job for _, job in jobs]
+    queued = MirrorObject.objects.filter(cluster=cluster, kind="Workload", facts__job__uid__in=uids)
+    known = UsageInterval.objects.filter(cluster=cluster, holder_id__in=uids).values_list("holder_id", flat=True)
     there = {*queued.values_list("facts__job__uid", flat=True), *map(str, known.order_by().distinct())}
     return {one for one in jobs if one[1] in there}
 
 
-def metered() -> set[str]:
-    """Uids of the pods and claims whose GPUs are in the ledger now: what they use is held, and no foreign use."""
-    open_now = UsageInterval.objects.filter(end=None, member="", unused=False)
-    slots = open_now.filter(slot__startswith=PODS).values_list("slot", flat=True)
+def metered(cluster: str) -> set[str]:
+    """Return the uids of the pods and claims of a cluster whose GPUs are in the ledger now: their use is not foreign
+    use.
+    """
+    open_now = UsageInterval.objects.filter(cluster=cluster, end=None, member="", unused=False)
+    pods = uses.pods_of(cluster)
+    slots = open_now.filter(slot__startswith=pods).values_list("slot", flat=True)
     claims = open_now.filter(source_start__kind="ResourceClaim").values_list("source_start__uid", flat=True)
-    return {slot.removeprefix(PODS).partition("/")[0] for slot in slots} | set(claims)
+    return {slot.removeprefix(pods).partition("/")[0] for slot in slots} | set(claims)
 
 
-def _record_pod(new: Observation, old: MirrorObject | None) -> None:
+def _record_pod(cluster: str, new: Observation, old: MirrorObject | None) -> None:
     facts, was = new.facts or {}, old.facts if old else {}
     if old and was.get("job") and (new.gone or new.uid != old.uid or has_finished(facts)):
-        with _locked(was["job"]):
-            _end_of(new, was["job"], _of_pod(old.uid))
+        with _locked(cluster, was["job"]):
+            _end_of(cluster, new, was["job"], _of_pod(cluster, old.uid))
     if not new.gone and facts.get("job"):
         was_bound = old is not None and old.uid == new.uid and bool(was.get("node"))
-        with _locked(facts["job"]):
-            missing = _unmetered(new.ref.namespace, facts["job"], name=new.ref.name)
-            _begin_of(new, facts["job"], missing, watched=() if was_bound else (new.uid,))
+        with _locked(cluster, facts["job"]):
+            missing = _unmetered(cluster, new.ref.namespace, facts["job"], name=new.ref.name)
+            _begin_of(cluster, new, facts["job"], missing, watched=() if was_bound else (new.uid,))
 
 
-def _record_claim(new: Observation, old: MirrorObject | None) -> None:
+def _record_claim(cluster: str, new: Observation, old: MirrorObject | None) -> None:
     facts, was = new.facts or {}, old.facts if old else {}
     if not (facts.get("pod") or was.get("pod")):
         return
-    now = set() if new.gone or old is None or old.uid != new.uid else _given(facts)
-    ended = [slot for slot, at in _given(was) - now]
+    now = set() if new.gone or old is None or old.uid != new.uid else _given(cluster, facts)
+    ended = [slot for slot, at in _given(cluster, was) - now]
     if old and ended:
-        rows = _of_claim(old.uid).filter(slot__in=ended)
-        for job in set(rows.values_list("allocation", flat=True)):
-            with _locked(str(job)):
-                _end_of(new, str(job), rows.filter(allocation=job))
+        rows = _of_claim(cluster, old.uid).filter(slot__in=ended)
+        for job in set(rows.values_list("holder_id", flat=True)):
+            with _locked(cluster, str(job)):
+                _end_of(cluster, new, str(job), rows.filter(holder_id=job))
     if not new.gone and facts["devices"]:
-        pods = MirrorObject.objects.filter(kind="Pod", namespace=new.ref.namespace, uid=facts.get("pod", ""))
-        for name, job in pods.values_list("name", "facts__job"):
-            with _locked(job or ""):
-                missing = _unmetered(new.ref.namespace, job, name=name) if job else []
-                _begin_of(new, job, missing, watched=() if _given(was) & _given(facts) else (new.uid,))
+        pods = MirrorObject.objects.filter(cluster=cluster, kind="Pod", namespace=new.ref.namespace)
+        had = _given(cluster, was) & _given(cluster, facts)
+        for name, job in pods.filter(uid=facts.get("pod", "")).values_list("name", "facts__job"):
+            with _locked(cluster, job or ""):
+                missing = _unmetered(cluster, new.ref.namespace, job, name=name) if job else []
+                _begin_of(cluster, new, job, missing, watched=() if had else (new.uid,))
 
 
-def _record_workload(new: Observation, old: MirrorObject | None) -> None:
+def _record_workload(cluster: str, new: Observation, old: MirrorObject | None) -> None:
     facts, was = new.facts or {}, old.facts if old and old.uid == new.uid else {}
     before = reservations.reservation(was) if was else reservations.NONE
     now = reservations.NONE if new.gone else reservations.reservation(facts)
     job = (facts.get("job") or (old.facts.get("job") if old else None) or {}).get("uid")
     if not job or (was and not new.gone and before == now):
         return
-    with _locked(job):
-        account = reservations.account(new.ref.namespace, job)
+    with _locked(cluster, job):
+        account = reservations.account(cluster, new.ref.namespace, job)
         if account is None:
             return
-        missing = [] if new.gone else _unmetered(new.ref.namespace, job)
+        missing = [] if new.gone else _unmetered(cluster, new.ref.namespace, job)
         has_begun = now.since != before.since or not before.usage
         _charge(account, missing, new, has_begun=has_begun)
 
 
-def _charge(account: Account, missing: Collection[Wanted], new: Observation, *, has_begun: bool) -> None:
+def _charge(account: Account, missing: Collection[UnresolvedUse], new: Observation, *, has_begun: bool) -> None:
     """Bring the account along with its workload. A reservation that began unseen is charged from when the cluster says;
     what was charged before it ends with the last sighting. Pods that were bound before are charged for themselves."""
     evidence, estimated = _evidence(new), not new.live
-    start, early = new.at, list[Wanted]()
+    start, early = new.at, list[UnresolvedUse]()
     if has_begun:
         unseen = _unseen_start(account, new.at)
         reservations.end_all(account, new.at, evidence, estimated=estimated)
@@ -152,21 +159,21 @@ def _unseen_start(account: Account, at: datetime) -> datetime:
     return clock.now() if any(changed > since for changed in account.changed.values()) else since
 
 
-def _repair(namespace: str, job: str, *, at: datetime) -> int:
-    account = reservations.account(namespace, job)
+def _repair(cluster: str, namespace: str, job: str, *, at: datetime) -> int:
+    account = reservations.account(cluster, namespace, job)
     if account is None:
         return 0
     evidence = {"kind": "none", "name": "", "uid": "", "resource_version": ""}
     new = account.reserved.keys() - account.known
     begun = reservations.charge(account, account.since or at, evidence, estimated=True, only=new)
-    opened = _begin(account, _unmetered(namespace, job), at=at) if account.is_queued else 0
+    opened = _begin(account, _unmetered(cluster, namespace, job), at=at) if account.is_queued else 0
     return opened + begun + reservations.charge(account, at, evidence, estimated=True)
 
 
 @contextmanager
-def _locked(job: str) -> Iterator[None]:
+def _locked(cluster: str, job: str) -> Iterator[None]:
     """The watcher and a repair never write of one Job at once; each then sees what the other wrote."""
-    with advisory_lock("job-ledger", job):
+    with advisory_lock("job-ledger", cluster, job):
         yield
 
 
@@ -175,20 +182,20 @@ def _evidence(new: Observation) -> dict[str, str]:
     return {"kind": new.ref.kind, "name": new.ref.name, "uid": new.uid, "resource_version": revision}
 
 
-def _given(claim: Mapping[str, Any]) -> set[tuple[str, str]]:
+def _given(cluster: str, claim: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Slots of the devices that the claim was given, each with when."""
-    return {(uses.slot_of(device), claim["allocated_at"]) for device in claim.get("devices", ())}
+    return {(uses.slot_of(cluster, device), claim["allocated_at"]) for device in claim.get("devices", ())}
 
 
-def _of_pod(uid: str) -> QuerySet[UsageInterval]:
+def _of_pod(cluster: str, uid: str) -> QuerySet[UsageInterval]:
     """What is open of a pod by device plugin."""
-    return UsageInterval.objects.filter(end=None, slot__startswith=f"{PODS}{uid}/")
+    return UsageInterval.objects.filter(end=None, slot__startswith=f"{uses.pods_of(cluster)}{uid}/")
 
 
-def _of_claim(uid: str) -> QuerySet[UsageInterval]:
+def _of_claim(cluster: str, uid: str) -> QuerySet[UsageInterval]:
     """What is open of a claim that was made for a pod."""
     shown = {"source_start__kind": "ResourceClaim", "source_start__uid": uid}
-    return UsageInterval.objects.filter(end=None, member="", unused=False, **shown)
+    return UsageInterval.objects.filter(cluster=cluster, end=None, member="", unused=False, **shown)
 
 
 def _end(rows: QuerySet[UsageInterval], at: datetime, evidence: Mapping[str, Any], *, estimated: bool) -> int:
@@ -196,42 +203,44 @@ def _end(rows: QuerySet[UsageInterval], at: datetime, evidence: Mapping[str, Any
     return sum(metering.close_interval(key, at, evidence, estimated=estimated) is not None for key in keys)
 
 
-def _end_of(new: Observation, job: str, rows: QuerySet[UsageInterval]) -> None:
+def _end_of(cluster: str, new: Observation, job: str, rows: QuerySet[UsageInterval]) -> None:
     evidence, estimated = _evidence(new), not new.live
     ended = _end(rows, new.at, evidence, estimated=estimated)
-    if ended and (account := reservations.account(new.ref.namespace, job)):
+    if ended and (account := reservations.account(cluster, new.ref.namespace, job)):
         reservations.charge(account, new.at, evidence, estimated=estimated)
 
 
-def _unmetered(namespace: str, job: str, **only: str) -> list[Wanted]:
+def _unmetered(cluster: str, namespace: str, job: str, **only: str) -> list[UnresolvedUse]:
     """What the Job's pods use and the ledger lacks."""
-    rows = MirrorObject.objects.filter(kind="Pod", namespace=namespace, allocation="", facts__job=job, **only)
-    pods = list(rows)
-    claims = _claims(namespace, [pod for pod in pods if not uses.is_bound(pod.facts)])
+    there = MirrorObject.objects.filter(cluster=cluster, namespace=namespace)
+    pods = list(there.filter(kind="Pod", allocation="", facts__job=job, **only))
+    claims = _claims(there, [pod for pod in pods if not uses.is_bound(pod.facts)])
     found = [*uses.of_pods(job, pods), *uses.of_claims(job, claims)]
     keys = [one.key for one in found]
     known = set(UsageInterval.objects.filter(key__in=keys).values_list("key", flat=True)) if keys else set()
     return [one for one in found if one.key not in known]
 
 
-def _claims(namespace: str, pods: Collection[MirrorObject]) -> list[MirrorObject]:
-    """The claims that the scheduler made for these pods; a pod that names one has no other."""
+def _claims(there: QuerySet[MirrorObject], pods: Collection[MirrorObject]) -> list[MirrorObject]:
+    """Return the claims of a namespace that the scheduler made for these pods; a pod that names one has no other."""
     if not pods:
         return []
     named = {pod.uid: pod.facts.get("extended_claim", "") for pod in pods}
-    rows = MirrorObject.objects.filter(kind="ResourceClaim", namespace=namespace, facts__pod__in=list(named))
+    rows = there.filter(kind="ResourceClaim", facts__pod__in=list(named))
     return [claim for claim in rows if named[claim.facts["pod"]] in ("", claim.name)]
 
 
-def _begin_of(new: Observation, job: str, missing: Collection[Wanted], *, watched: Collection[str]) -> None:
-    account = reservations.account(new.ref.namespace, job) if missing else None
+def _begin_of(
+    cluster: str, new: Observation, job: str, missing: Collection[UnresolvedUse], *, watched: Collection[str]
+) -> None:
+    account = reservations.account(cluster, new.ref.namespace, job) if missing else None
     if account is not None and account.is_queued:
         _begin(account, missing, at=new.at, watched=watched if new.live else ())
 
 
 def _begin(
     account: Account,
-    missing: Collection[Wanted],
+    missing: Collection[UnresolvedUse],
     *,
     at: datetime,
     watched: Collection[str] = (),
@@ -242,7 +251,7 @@ def _begin(
     many were opened."""
     opened = 0
     begins: dict[datetime, list[Use]] = defaultdict(list)
-    for one in uses.resolve(list(missing)):
+    for one in uses.resolve(account.project.cluster_id, list(missing)):
         since = at if one.evidence["uid"] in watched or one.since is None else one.since
         begins[max(since, account.changed.get(one.offering.key, since))].append(one)
     for start, together in sorted(begins.items()):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
-from django.conf import settings
 from django.db.models import Max, Sum
 
 from allocations.models import MirrorObject
@@ -25,7 +24,6 @@ from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 
 log = structlog.get_logger(__name__)
-SLOTS = f"{settings.CLUSTER_NAME}/job:"
 
 
 class Reservation(NamedTuple):
@@ -67,15 +65,16 @@ def reservation(workload: Mapping[str, Any]) -> Reservation:
     return Reservation(workload["conditions"].get("QuotaReserved", {}).get("at", ""), workload["usage"])
 
 
-def account(namespace: str, job: str) -> Account | None:
-    """The account of a Job, or None in a namespace of no project."""
-    workloads = MirrorObject.objects.filter(kind="Workload", namespace=namespace, allocation="", facts__job__uid=job)
+def account(cluster: str, namespace: str, job: str) -> Account | None:
+    """Return the account of a Job of a cluster, or None if its namespace belongs to no project."""
+    where = {"cluster": cluster, "namespace": namespace}
+    workloads = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=job, **where)
     facts = list(workloads.values_list("facts", flat=True))
-    project = Project.objects.filter(namespace=namespace).select_related("team__department").first()
+    project = Project.objects.filter(**where).select_related("team__department").first()
     if project is None:
         return None
     kept = [reservation(each) for each in facts]
-    offerings = offerings_of({flavor for each in kept for flavor in each.usage})
+    offerings = offerings_of(cluster, {flavor for each in kept for flavor in each.usage})
     since = min((each.since for each in kept if each.since), default="")
     found = Account(
         job=UUID(job),
@@ -119,28 +118,31 @@ def end_all(of: Account, at: datetime, evidence: Mapping[str, Any], *, estimated
     charge(ended, at, evidence, estimated=estimated)
 
 
-def differing() -> set[tuple[str, str]]:
-    """(namespace, Job) of those whose unused part is not charged as the mirror shows it, in three queries."""
-    queued = MirrorObject.objects.filter(kind="Workload", allocation="", facts__has_key="job")
+def differing(cluster: str) -> set[tuple[str, str]]:
+    """Return (namespace, Job) for the Jobs of a cluster whose unused part is not charged as the mirror shows it; three
+    queries.
+    """
+    queued = MirrorObject.objects.filter(cluster=cluster, kind="Workload", allocation="", facts__has_key="job")
     queued = queued.exclude(facts__cluster_queue="")
     kept: dict[tuple[str, str], list[Reservation]] = {}
     for namespace, facts in queued.values_list("namespace", "facts"):
         kept.setdefault((namespace, facts["job"]["uid"]), []).append(reservation(facts))
-    offerings = offerings_of({flavor for each in kept.values() for one in each for flavor in one.usage})
+    offerings = offerings_of(cluster, {flavor for each in kept.values() for one in each for flavor in one.usage})
     reserved = {key: _by_offering(each, offerings) for key, each in kept.items()}
     used, unused = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-    rows = UsageInterval.objects.filter(end=None, member="", cluster=settings.CLUSTER_NAME).order_by()
+    rows = UsageInterval.objects.filter(end=None, member="", cluster=cluster).order_by()
     for namespace, job, offering, is_unused, count in rows.values_list(
-        "namespace", "allocation", "offering", "unused"
+        "namespace", "holder_id", "offering", "unused"
     ).annotate(n=Sum("count")):
         (unused if is_unused else used)[namespace, str(job), offering] += count
     due = Counter({(*job, offering): amount for job, each in reserved.items() for offering, amount in each.items()})
     return {key[:2] for key in due.keys() | unused.keys() if max(0, due[key] - used[key]) != unused[key]}
 
 
-def offerings_of(flavors: Iterable[str]) -> dict[tuple[str, str], Offering]:
-    """Offerings that are counted in one resource of Kubernetes, by flavor name and that resource."""
-    rows = Offering.objects.filter(flavor__name__in=list(flavors)).exclude(kind=Kind.CLAIM).select_related("flavor")
+def offerings_of(cluster: str, flavors: Iterable[str]) -> dict[tuple[str, str], Offering]:
+    """Return the offerings of a cluster that are counted in one Kubernetes resource, by flavor name and resource."""
+    found = Offering.objects.filter(flavor__cluster=cluster, flavor__name__in=list(flavors))
+    rows = found.exclude(kind=Kind.CLAIM).select_related("flavor")
     return {
         (row.flavor.name, resource): row
         for row in rows
@@ -165,12 +167,13 @@ def _by_offering(
 
 
 def _read(of: Account) -> None:
-    for row in UsageInterval.objects.filter(allocation=of.job, end=None):
+    intervals = UsageInterval.objects.filter(cluster=of.project.cluster_id, holder_id=of.job)
+    for row in intervals.filter(end=None):
         if row.unused:
             of.unused[row.offering] = (row.key, row.count)
         else:
             of.used[row.offering] += row.count
-    groups = UsageInterval.objects.filter(allocation=of.job).order_by().values_list("offering", "unused")
+    groups = intervals.order_by().values_list("offering", "unused")
     for offering, is_unused, start, end in groups.annotate(last_start=Max("start"), last_end=Max("end")):
         of.known.add(offering)
         if is_unused:
@@ -179,7 +182,7 @@ def _read(of: Account) -> None:
 
 def _open(of: Account, key: str, count: int, at: datetime, evidence: Mapping[str, Any], *, estimated: bool) -> UUID:
     (flavor, resource), offering = next(item for item in of.offerings.items() if item[1].key == key)
-    slot = f"{SLOTS}{of.job}/{flavor}/{resource}"
+    slot = f"{of.project.cluster_id}/job:{of.job}/{flavor}/{resource}"
     said = f"{evidence['kind']}/{evidence['name']}/{evidence['uid']}/{evidence['resource_version']}"
     row = metering.open_interval(
         _next_key(f"{slot}/{said}/{count}"),

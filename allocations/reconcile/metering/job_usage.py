@@ -8,7 +8,6 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
-from django.conf import settings
 
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import is_on_node
@@ -17,7 +16,6 @@ from allocations.reconcile.metering import job_reservations as reservations
 from quotas.catalog.models import Device, Kind, Node, Offering
 
 log = structlog.get_logger(__name__)
-PODS = f"{settings.CLUSTER_NAME}/pod:"
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UnresolvedUse:
     """A use before its offering is known; ``what`` is a device plugin's resource, or a device."""
 
     key: UUID
@@ -48,12 +46,12 @@ class Wanted:
     is_device: bool = False
 
 
-def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[Wanted]:
+def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     """What these pods use by device plugin."""
     return [
-        Wanted(
+        UnresolvedUse(
             key=uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}"),
-            slot=f"{PODS}{pod.uid}/{resource}",
+            slot=f"{pods_of(pod.cluster_id)}{pod.uid}/{resource}",
             count=amount,
             node=pod.facts["node"],
             what=resource,
@@ -66,15 +64,15 @@ def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[Wanted]:
     ]
 
 
-def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[Wanted]:
+def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     """What was given to pods by these claims."""
     found = []
     for claim in claims:
         for device in claim.facts["devices"]:
-            slot = slot_of(device)
+            slot = slot_of(claim.cluster_id, device)
             fact = f"gpu-portal/usage/{job}/{slot}/{claim.uid}/{claim.facts['allocated_at']}"
             found.append(
-                Wanted(
+                UnresolvedUse(
                     key=uuid5(NAMESPACE_URL, fact),
                     slot=slot,
                     count=int(device.get("consumed", {}).get("shares", 1)),
@@ -88,10 +86,10 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[Wanted]:
     return found
 
 
-def resolve(wanted: Sequence[Wanted]) -> list[Use]:
-    """Each with its offering. What nobody offers, or not yet, is left out."""
-    by_resource = _by_resource({one.node for one in wanted if not one.is_device})
-    by_device = _by_device({one.node for one in wanted if one.is_device})
+def resolve(cluster: str, wanted: Sequence[UnresolvedUse]) -> list[Use]:
+    """Return each use with its offering in the cluster. Uses that no offering matches, or not yet, are left out."""
+    by_resource = _by_resource(cluster, {one.node for one in wanted if not one.is_device})
+    by_device = _by_device(cluster, {one.node for one in wanted if one.is_device})
     found = []
     for one in wanted:
         offering, device_uuid = by_resource.get((one.node, one.what)), ""
@@ -109,9 +107,14 @@ def is_bound(pod: Mapping[str, Any]) -> bool:
     return is_on_node(pod) and bool(pod["gpus"]) and not pod.get("extended_claim")
 
 
-def slot_of(device: Mapping[str, Any]) -> str:
+def pods_of(cluster: str) -> str:
+    """Return the prefix of the slots of a cluster's pods; the pod's uid follows."""
+    return f"{cluster}/pod:"
+
+
+def slot_of(cluster: str, device: Mapping[str, Any]) -> str:
     """The slot that a hold of the device has too."""
-    parts = [settings.CLUSTER_NAME, device["pool"], device["device"]]
+    parts = [cluster, device["pool"], device["device"]]
     return "/".join([*parts, device["share"]] if "share" in device else parts)
 
 
@@ -123,20 +126,21 @@ def _moment(said: str | None) -> datetime | None:
     return datetime.fromisoformat(said) if said else None
 
 
-def _by_resource(nodes: Collection[str]) -> dict[tuple[str, str], Offering]:
+def _by_resource(cluster: str, nodes: Collection[str]) -> dict[tuple[str, str], Offering]:
     """The offering of a device plugin's resource on each node."""
     if not nodes:
         return {}
-    rows = Node.objects.filter(name__in=nodes, flavor__path__in=COUNTING_PATHS).values_list("name", "flavor__name")
-    offerings = reservations.offerings_of({flavor for _, flavor in rows})
+    found = Node.objects.filter(cluster=cluster, name__in=nodes, flavor__path__in=COUNTING_PATHS)
+    rows = found.values_list("name", "flavor__name")
+    offerings = reservations.offerings_of(cluster, {flavor for _, flavor in rows})
     return {(node, resource): row for node, of in rows for (flavor, resource), row in offerings.items() if flavor == of}
 
 
-def _by_device(nodes: Collection[str]) -> dict[tuple[str, str], tuple[Offering, str]]:
+def _by_device(cluster: str, nodes: Collection[str]) -> dict[tuple[str, str], tuple[Offering, str]]:
     """The offering of each device of the nodes, and its UUID."""
     if not nodes:
         return {}
-    rows = Device.objects.filter(node__name__in=nodes).values_list(
+    rows = Device.objects.filter(node__cluster=cluster, node__name__in=nodes).values_list(
         "node__name", "name", "uuid", "flavor_id", "attributes__profile"
     )
     offerings = Offering.objects.filter(flavor__in={flavor for _, _, _, flavor, _ in rows}).exclude(kind=Kind.CLAIM)

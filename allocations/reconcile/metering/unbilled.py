@@ -1,4 +1,6 @@
-"""What is held or reserved and has no open interval in the ledger: nothing, while one transaction writes both."""
+"""Finds what is held or reserved without an open interval in the ledger; normally nothing, since one transaction writes
+both.
+"""
 
 from uuid import UUID
 
@@ -10,23 +12,25 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 
 
-def allocations() -> set[UUID]:
-    """Live allocations of which the mirror shows a slice that is to be charged and is not, in whatever phase they are;
-    three queries."""
-    views = mirror.of_holds()
-    claims = {one.allocation for view in views.values() for one in view.of("ResourceClaim")}
-    quotas = (one for view in views.values() for one in view.of("ResourceQuota"))
+def allocations(cluster: str) -> set[UUID]:
+    """Return the live allocations of a cluster, in any phase, of which the mirror shows a slice that is to be charged
+    and is not; three queries."""
+    snapshots = mirror.of_holds(cluster)
+    claims = {one.allocation for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceClaim")}
+    quotas = (one for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceQuota"))
     listed = {name for quota in quotas for name in quota.facts.get("slices", ())}
-    rows = spec_of_row.rows().filter(ended_at=None, project__namespace__in=views, name__in=claims | listed)
-    return ledger.not_entered(rows, views)
+    live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
+    return ledger.not_entered(live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots)
 
 
-def jobs() -> set[tuple[str, str]]:
-    """Namespace and uid of projects' queued Jobs that are not charged for what they have reserved; four queries."""
-    namespaces = set(Project.objects.values_list("namespace", flat=True))
-    return {(namespace, job) for namespace, job in job_reservations.differing() if namespace in namespaces}
+def jobs(cluster: str) -> set[tuple[str, str]]:
+    """Return namespace and uid of queued Jobs of a cluster's projects that are not charged for what they have
+    reserved; four queries."""
+    namespaces = set(Project.objects.filter(cluster=cluster).values_list("namespace", flat=True))
+    return {(namespace, job) for namespace, job in job_reservations.differing(cluster) if namespace in namespaces}
 
 
-def mark() -> None:
-    """Have those looked at who enter what is missing."""
-    workqueue.mark(*(targets.allocation(pk) for pk in allocations()), *([targets.INVENTORY] if jobs() else []))
+def enqueue(cluster: str) -> None:
+    """Enqueue the targets of a cluster whose controllers enter what is missing."""
+    inventory = [targets.inventory(cluster)] if jobs(cluster) else []
+    workqueue.enqueue(*(targets.allocation(cluster, pk) for pk in allocations(cluster)), *inventory)

@@ -1,4 +1,4 @@
-"""Who calls: a bearer token with scopes, or the browser's session, which has every scope of its person."""
+"""Authentication of REST calls: a bearer token with scopes, or a browser session, which has every scope."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class BearerAuthentication(BaseAuthentication):
-    """`Authorization: Bearer gpup_…`: 401 for a wrong token, 429 for one too many from its address.
+    """Authenticates `Authorization: Bearer gpup_…`: 401 for a wrong token, 429 for too many wrong ones from one
+    address.
 
-    A right token is never refused for the wrong ones of others behind the same address: finding it is one look-up by
-    a unique index, and nothing at all is looked up for what does not have the form of a token.
+    A valid token is always accepted, whatever others behind the same address sent: it is found by one look-up in a
+    unique index. A value without the form of a token is rejected without a look-up.
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
@@ -42,20 +43,20 @@ class BearerAuthentication(BaseAuthentication):
         return 'Bearer realm="gpu-portal"'
 
 
-def person(request: Request) -> User:
-    """The caller of a request that `MethodScope` let through."""
+def current_user(request: Request) -> User:
+    """Return the user of a request that `MethodScope` has admitted."""
     if not isinstance(request.user, User):
         raise NotAuthenticated
     return request.user
 
 
 def scopes(request: Request) -> list[str]:
-    """The scopes of the request: the token's, or all of them in a session."""
+    """Return the scopes of the request: the token's, or all of them in a session."""
     return request.auth.scopes if isinstance(request.auth, ApiToken) else list(Scope.values)
 
 
 def require_scope(request: Request, needed: str) -> None:
-    """Return if the request has the scope; else Forbidden."""
+    """Raise Forbidden unless the request has the scope."""
     if needed not in scopes(request):
         raise Forbidden(
             str(needed),
@@ -65,31 +66,31 @@ def require_scope(request: Request, needed: str) -> None:
 
 
 class MethodScope(BasePermission):
-    """Signed in, with scope `read` to read and `request` to write."""
+    """Requires a signed-in user, with scope `read` to read and `request` to write."""
 
-    look: ClassVar[str] = Scope.READ
-    write: ClassVar[str] = Scope.REQUEST
+    read_scope: ClassVar[str] = Scope.READ
+    write_scope: ClassVar[str] = Scope.REQUEST
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        require_scope(request, self.look if request.method in SAFE_METHODS else self.write)
+        require_scope(request, self.read_scope if request.method in SAFE_METHODS else self.write_scope)
         return True
 
 
 class RequestScope(MethodScope):
-    """As `MethodScope`, with scope `request` to read too: for what hands out credentials."""
+    """Like `MethodScope`, but requires scope `request` to read too: for credentials."""
 
-    look = Scope.REQUEST
+    read_scope = Scope.REQUEST
 
 
 class LeadScope(MethodScope):
-    """As `MethodScope`, with scope `approve` to write: what leads do for their team."""
+    """Like `MethodScope`, but requires scope `approve` to write: for what leads do in their team."""
 
-    write = Scope.APPROVE
+    write_scope = Scope.APPROVE
 
 
 class AdminScope(MethodScope):
-    """As `MethodScope`, with scope `admin` to write."""
+    """Like `MethodScope`, but requires scope `admin` to write."""
 
-    write = Scope.ADMIN
+    write_scope = Scope.ADMIN

@@ -26,29 +26,31 @@ class PreconditionFailed(Problem):
 
 
 def version(*values: str | int | bool | Sequence[str] | None) -> str:
-    """A version of a row that keeps none: a digest of what can be changed of it."""
+    """Return a version for a row that stores none: a digest of the values that can be changed."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
-def of(version: int | str) -> str:
-    """The strong entity tag of a row's version."""
+def entity_tag(version: int | str) -> str:
+    """Return the strong entity tag of a row's version."""
     return f'"{version}"'
 
 
 def require_match(request: Request, version: int | str) -> None:
-    """Return if `If-Match` names this version (or is `*`); 428 if it is missing, 412 if it names another."""
+    """Raise 428 if `If-Match` is missing and 412 if it names another version; `*` matches every version."""
     given = request.headers.get("If-Match", "").strip()
     if not given:
         raise PreconditionRequired(
             "A change must say which version it changes.", hint="Send If-Match with the ETag of the last GET."
         )
-    if given != "*" and of(version) not in [tag.strip() for tag in given.split(",")]:
+    if given != "*" and entity_tag(version) not in [tag.strip() for tag in given.split(",")]:
         raise PreconditionFailed("What you read is no longer current.", hint="GET it again and repeat the change.")
 
 
 def lock(request: Request, version: Callable[[Row], int | str]) -> Callable[[Row], Row]:
-    """A `portal.core.locks.RowLock`: the row as it is now, if `If-Match` names that version. Who only refers
-    to the row need not wait. NotVisible if it is gone; else as `require_match`.
+    """Return a `portal.core.locks.RowLock` that reads the row for update and requires a matching `If-Match`.
+
+    Writers that only refer to the row do not wait for the lock. Raises NotVisible if the row is gone, and what
+    `require_match` raises.
     """
 
     def locked(row: Row) -> Row:

@@ -1,6 +1,7 @@
-"""`Idempotency-Key`: a POST repeated with the same key has its effect once and the same answer twice.
+"""`Idempotency-Key`: a POST repeated with the same key has its effect once and gets the same answer.
 
-As draft-ietf-httpapi-idempotency-key-header-07 says: 422 for the same key with another body, 409 while the first runs.
+Follows draft-ietf-httpapi-idempotency-key-header-07: 422 for the same key with another body, 409 while the first
+request runs.
 """
 
 import json
@@ -12,16 +13,16 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
+from portal.api.http.auth import current_user
 from portal.core.errors import Invalid
-from portal.http.idempotency import Reply, once
+from portal.http.idempotency import Reply, reply_once
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, P], Response]
 
 
 def idempotent(view: View[P]) -> View[P]:
-    """Honour `Idempotency-Key` on POST; without one the view runs as it is."""
+    """Decorate a view so that it honours `Idempotency-Key` on POST."""
 
     @wraps(view)
     def wrapper(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
@@ -36,7 +37,7 @@ def idempotent(view: View[P]) -> View[P]:
             answered.append(view(request, *args, **kwargs))
             return Reply(answered[0].status_code, json.loads(JSONRenderer().render(answered[0].data) or b"null"))
 
-        reply = once(person(request).pk, f"POST {request.path}", key, request.data, effect)
+        reply = reply_once(current_user(request).pk, f"POST {request.path}", key, request.data, effect)
         if answered:
             return answered[0]
         return Response(reply.body, status=reply.status, headers={"Idempotent-Replayed": "true"})

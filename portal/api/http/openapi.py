@@ -1,4 +1,4 @@
-"""What drf-spectacular cannot find out by itself."""
+"""OpenAPI extensions for what drf-spectacular cannot derive."""
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema

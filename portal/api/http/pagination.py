@@ -1,7 +1,7 @@
-"""Lists by cursor: `{"next", "previous", "results"}`, stable while rows are added.
+"""Cursor pagination: `{"next", "previous", "results"}`, stable while rows are added.
 
-A cursor holds the position of a row: its values of the whole ordering. A page is what stands after that position, or
-before it, so an ordering may follow relations, and as many rows as like may share its first value.
+A cursor holds a row's values of the complete ordering. A page starts after that position, or ends before it, so an
+ordering may follow relations, and many rows may share its first value.
 """
 
 from base64 import b64decode, urlsafe_b64encode
@@ -23,11 +23,11 @@ from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
 PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
-HAND_MADE = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
+INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
 class Cursor(NamedTuple):
-    """A page after ``position``, or before it. Without a position: the first page, or the last one."""
+    """The page after ``position``, or before it. Without a position: the first page, or the last one."""
 
     position: tuple[str, ...] = ()
     is_before: bool = False
@@ -36,8 +36,8 @@ class Cursor(NamedTuple):
 FIRST, LAST = Cursor(), Cursor(is_before=True)
 
 
-def page_of(row: type[Serializer]) -> Serializer:
-    """The schema of a page of `row`."""
+def page_schema(row: type[Serializer]) -> Serializer:
+    """Return the schema of a page of `row`."""
     name = row.__name__.removesuffix("Out")
     url = URLField(allow_null=True)
     return inline_serializer(f"{name}Page", {"next": url, "previous": url, "results": row(many=True)})
@@ -46,12 +46,12 @@ def page_of(row: type[Serializer]) -> Serializer:
 def page(
     request: Request, rows: QuerySet[Row], render: Callable[[list[Row]], list[dict[str, Any]]], *ordering: str
 ) -> Response:
-    """One page of `rows`, rendered all at once, in `ordering`, which must tell rows apart and have no empty value."""
+    """Return one page of `rows`, rendered together. `ordering` must be unique and have no nulls."""
     size, cursor = _size(request), _cursor(request, len(ordering))
     try:
         found = list(_from(rows, ordering, cursor)[: size + 1])
     except (ValueError, OverflowError, ValidationError, DataError) as error:  # a position that is no value
-        raise Invalid(HAND_MADE) from error
+        raise Invalid(INVALID_CURSOR) from error
     shown, has_more = found[:size], len(found) > size
     if cursor.is_before:
         shown.reverse()
@@ -67,8 +67,8 @@ def page(
     )
 
 
-def page_as(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
-    """One page of `rows`, each as the serializer shows it."""
+def serialized_page(request: Request, rows: QuerySet[Any], out: type[ModelSerializer], *ordering: str) -> Response:
+    """Return one page of `rows`, each rendered by the serializer."""
     return page(request, rows, lambda found: [dict(row) for row in out(found, many=True).data], *ordering)
 
 
@@ -80,22 +80,22 @@ def _size(request: Request) -> int:
 
 
 def _cursor(request: Request, length: int) -> Cursor:
-    """The cursor of the request; Invalid unless it is one that `_url` writes for an ordering of that length."""
+    """Return the cursor of the request; raise Invalid unless `_url` could have written it."""
     encoded = request.query_params.get("cursor")
     if encoded is None:
         return FIRST
     try:
         values = parse_qs(b64decode(encoded, b"-_", validate=True).decode("ascii"), keep_blank_values=True)
     except ValueError as error:
-        raise Invalid(HAND_MADE) from error
+        raise Invalid(INVALID_CURSOR) from error
     cursor = Cursor(tuple(values.get("p", ())), "r" in values)
     if cursor == FIRST or len(cursor.position) not in (0, length):
-        raise Invalid(HAND_MADE)
+        raise Invalid(INVALID_CURSOR)
     return cursor
 
 
 def _url(request: Request, cursor: Cursor) -> str:
-    """The URL of the request, for the page of `cursor`."""
+    """Return the URL of the request for the page of `cursor`."""
     here = request.build_absolute_uri()
     if cursor == FIRST:
         return str(remove_query_param(here, "cursor"))
@@ -104,7 +104,7 @@ def _url(request: Request, cursor: Cursor) -> str:
 
 
 def _from(rows: QuerySet[Row], ordering: Sequence[str], cursor: Cursor) -> QuerySet[Row]:
-    """The rows on that side of the position, the nearest first."""
+    """Return the rows on that side of the position, nearest first."""
     names = [name.removeprefix("-") for name in ordering]
     descends = [name.startswith("-") != cursor.is_before for name in ordering]
     beyond = Q()
@@ -116,5 +116,5 @@ def _from(rows: QuerySet[Row], ordering: Sequence[str], cursor: Cursor) -> Query
 
 
 def _position(row: Model, ordering: Sequence[str]) -> tuple[str, ...]:
-    """Values of the ordering in the row, through relations too."""
+    """Return the row's values of the ordering."""
     return tuple(str(reduce(getattr, name.removeprefix("-").split("__"), row)) for name in ordering)

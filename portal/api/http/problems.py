@@ -1,4 +1,4 @@
-"""Every error as `application/problem+json` (RFC 9457) with machine reason and hint; never a traceback."""
+"""Renders every error as `application/problem+json` (RFC 9457) with reason and hint; never a traceback."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
 ]
 
 
-class Foreign(Problem):
-    """An error of a library below us, put into our form."""
+class LibraryProblem(Problem):
+    """An error raised by Django or DRF, as a Problem."""
 
     def __init__(self, status: int, title: str, detail: str, reason: str, hint: str = "") -> None:
         super().__init__(detail, reason=reason, hint=hint)
@@ -43,7 +43,7 @@ class Foreign(Problem):
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
-    """DRF's hook: the answer for whatever a view raised; what was written in its transaction is undone."""
+    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF."""
     set_rollback()
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(problem, Busy):
@@ -72,39 +72,39 @@ def as_problem(error: Exception) -> Problem:
             return Invalid(_by_field(error.detail))
         case exceptions.APIException():
             reason, hint = next(((r, h) for kind, r, h in KNOWN if isinstance(error, kind)), ("error", ""))
-            return Foreign(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
+            return LibraryProblem(error.status_code, str(error.default_detail), str(error.detail), reason, hint)
         case Http404():
             return NotVisible()
         case PermissionDenied():
-            return Foreign(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
+            return LibraryProblem(403, "Not allowed", str(error) or "You may not do this.", "role_missing")
         case RequestDataTooBig():
             return TooLarge("The body is too large.", hint="Send less.")
         case Retryable() if error.detail:
             return Busy(error.detail, reason=error.reason, hint=error.hint)
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
-    return Foreign(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
+    return LibraryProblem(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
 
 
 def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:
-    """Any path under /api that leads nowhere."""
+    """Return 404 for any path under /api that has no route."""
     return reply(NotVisible("This address", hint="GET /api/v1/schema lists what there is."))
 
 
 def reply(problem: Problem) -> JsonResponse:
-    """A problem outside DRF's views."""
+    """Return a problem as a response outside DRF's views."""
     return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: an error outside any view."""
+    """Return the answer for an error outside any view. Called by Django as handler500."""
     if request.path.startswith("/api/"):
         return reply(as_problem(Exception()))
     return defaults.server_error(request)
 
 
 def _by_field(detail: Any) -> dict[str, list[str]]:
-    """DRF's nested error detail as `{"field.inner": [sentence, …]}`."""
+    """Return DRF's nested error detail as `{"field.inner": [sentence, …]}`."""
     if isinstance(detail, dict):
         return {
             name if inner == "non_field_errors" else f"{name}.{inner}": messages

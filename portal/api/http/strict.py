@@ -1,6 +1,6 @@
-"""Input that is what it says: JSON types as they are, no field unknown, every time with its offset.
+"""Strict reading of request bodies and query parameters: exact JSON types, no unknown field, times with offset.
 
-DRF's own fields are lenient ("2", 2.0 and true pass for a count of 2 or 1); what is guessed wrong here costs money.
+DRF's own fields are lenient: they take "2", 2.0 and true for a count. A wrong guess here would cost money.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ REASONS = {"count": "count_invalid", "hours": "time_invalid", "starts_at": "time
 
 
 class Parser(JSONParser):
-    """JSON whose depth a parser can follow."""
+    """A JSON parser that limits the depth of the document."""
 
     def parse(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -30,7 +30,7 @@ class Parser(JSONParser):
 
 
 class Text(serializers.CharField):
-    """A string, every character of which counts."""
+    """A JSON string, not trimmed."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -41,14 +41,14 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
-class Whole(serializers.IntegerField):
+class Integer(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
             raise serializers.ValidationError("Give a whole number, as a JSON number.")
         return data
 
 
-class Flag(serializers.BooleanField):
+class Boolean(serializers.BooleanField):
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
             raise serializers.ValidationError("Give true or false.")
@@ -56,7 +56,7 @@ class Flag(serializers.BooleanField):
 
 
 class Amount(serializers.DecimalField):
-    """A decimal number as JSON string or number."""
+    """A decimal number, as JSON string or number."""
 
     def to_internal_value(self, data: Any) -> Decimal:
         if isinstance(data, bool) or not isinstance(data, str | int | float):
@@ -65,8 +65,9 @@ class Amount(serializers.DecimalField):
 
 
 class Quantity(serializers.CharField):
-    """An amount as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or a whole number of its base unit; ``in_unit``
-    reads it."""
+    """A quantity as Kubernetes writes it, ``"23500m"`` or ``"250Gi"``, or an integer in its base unit; ``in_unit``
+    converts it.
+    """
 
     def __init__(self, in_unit: Callable[[str], int], **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -81,8 +82,8 @@ class Quantity(serializers.CharField):
             raise serializers.ValidationError(f"{error}.") from error
 
 
-class Moment(serializers.DateTimeField):
-    """An RFC 3339 time with its offset; in UTC afterwards."""
+class Timestamp(serializers.DateTimeField):
+    """An RFC 3339 time with its offset, converted to UTC."""
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
@@ -95,15 +96,18 @@ class Moment(serializers.DateTimeField):
 
 
 class Body(serializers.Serializer):
-    """A JSON object whose fields are all known. ``not_offered`` names fields of the contract that do not work yet,
-    each with what does."""
+    """A JSON object without unknown fields. ``unsupported`` names fields of the contract that are not available yet,
+    each with what to use instead.
+    """
 
-    not_offered: ClassVar[Mapping[str, str]] = {}
+    unsupported: ClassVar[Mapping[str, str]] = {}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise serializers.ValidationError("Give a JSON object.")
-        errors: dict[str, Any] = {name: [self._why_not(name)] for name in data if self._is_refused(name, data[name])}
+        errors: dict[str, Any] = {
+            name: [self._unsupported_sentence(name)] for name in data if self._is_refused(name, data[name])
+        }
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -113,15 +117,15 @@ class Body(serializers.Serializer):
         return values
 
     def _is_refused(self, name: str, value: Any) -> bool:
-        return name not in self.fields and not (name in self.not_offered and value is None)
+        return name not in self.fields and not (name in self.unsupported and value is None)
 
-    def _why_not(self, name: str) -> str:
+    def _unsupported_sentence(self, name: str) -> str:
         known = ", ".join(self.fields) or "none"
-        return self.not_offered.get(name, f"There is no such field. Fields are: {known}.")
+        return self.unsupported.get(name, f"There is no such field. Fields are: {known}.")
 
 
 def read(body: type[Body], request: Request) -> dict[str, Any]:
-    """The checked body of the request; Invalid with all that is wrong, by field."""
+    """Return the checked body of the request; raise Invalid with every error, by field."""
     if not isinstance(request.data, Mapping):
         raise Invalid({"body": ["Send a JSON object."]})
     given = body(data=request.data)
@@ -135,24 +139,24 @@ def read(body: type[Body], request: Request) -> dict[str, Any]:
     return values
 
 
-def words(request: Request, name: str) -> list[str]:
-    """Values of a query parameter, given once with commas or several times; Invalid for what no name can be."""
-    given = [word for value in request.query_params.getlist(name) for word in value.split(",") if word]
-    if any("\x00" in word for word in given):
+def query_values(request: Request, name: str) -> list[str]:
+    """Return the values of a query parameter, separated by commas or repeated; raise Invalid for a NUL character."""
+    given = [part for value in request.query_params.getlist(name) for part in value.split(",") if part]
+    if any("\x00" in part for part in given):
         raise Invalid({name: ["It has a character that no name has."]})
     return given
 
 
-def word(request: Request, name: str, default: str = "") -> str:
-    """The one value of a query parameter."""
+def query_value(request: Request, name: str, default: str = "") -> str:
+    """Return the single value of a query parameter."""
     value = request.query_params.get(name, default)
     if "\x00" in value:
         raise Invalid({name: ["It has a character that no name has."]})
     return value
 
 
-def flag(request: Request, name: str, default: bool) -> bool:
-    """A query parameter that is ``true`` or ``false``."""
+def query_flag(request: Request, name: str, default: bool) -> bool:
+    """Return the value of a boolean query parameter, ``true`` or ``false``."""
     value = request.query_params.get(name, str(default)).lower()
     if value not in ("true", "false"):
         raise Invalid({name: ["Use true or false."]})

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PersonThrottle(BaseThrottle):
-    """`API_REQUESTS_PER_MINUTE` per person; per address for who is not signed in."""
+    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user."""
 
     def __init__(self) -> None:
         self.wait_s = 0

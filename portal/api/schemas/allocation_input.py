@@ -1,4 +1,4 @@
-"""What a request for slices may say."""
+"""Request bodies for allocations."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ NO_MODE_YET = "It is not offered yet. Use mode hold: run the job yourself with t
 
 AllocationBody = body_of(
     allocation_spec.AllocationRequest,
-    not_offered={
+    unsupported={
         "job": NO_MODE_YET,
         "workspace": NO_MODE_YET,
     },
@@ -30,5 +30,5 @@ class Nothing(Body):
 
 
 def to_request(values: dict[str, Any]) -> allocation_spec.AllocationRequest:
-    """The checked body as the service reads it."""
+    """Return the checked body as an AllocationRequest."""
     return allocation_spec.AllocationRequest.from_json(values)

@@ -1,6 +1,6 @@
-"""An allocation, its events and manifests as the REST contract has them (design: REST contract).
+"""An allocation, its events and manifests in REST answers (docs/guide/api.md).
 
-The serializers describe the answers for the schema; the answers themselves are plain dictionaries.
+The serializers describe the answers in the OpenAPI schema; the answers themselves are plain dictionaries.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from allocations.domain.isolation import Isolation
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
-from allocations.queues.queue import Place
+from allocations.queues.queue import QueuePosition
 from allocations.requests import selectors
 from allocations.requests.selectors import Detail, HeldDevice
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
@@ -29,7 +29,7 @@ from portal.core.money import text
 PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 
 
-class PlaceOut(serializers.Serializer):
+class QueuePositionOut(serializers.Serializer):
     position = serializers.IntegerField(help_text="From 1.")
     of = serializers.IntegerField()
 
@@ -94,7 +94,7 @@ class AllocationOut(serializers.Serializer):
     ends_at = serializers.DateTimeField()
     held_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
-    queue = PlaceOut(allow_null=True)
+    queue = QueuePositionOut(allow_null=True)
     reservation = serializers.ChoiceField(["device", "node", "count"])
     devices = DeviceHeldOut(many=True)
     cost = CostToDateOut()
@@ -152,17 +152,17 @@ class ConnectionOut(serializers.Serializer):
 
 
 def many(rows: list[Allocation]) -> list[dict[str, Any]]:
-    """Rows with their relations, in a fixed number of queries."""
-    details, places = selectors.details(rows), team_queue.places(rows)
+    """Return the rows with their details, in a fixed number of queries."""
+    details, places = selectors.details(rows), team_queue.positions(rows)
     return [_allocation(row, details[row.pk], places.get(row.pk)) for row in rows]
 
 
 def one(row: Allocation) -> dict[str, Any]:
-    """One row; its place in the queue is Kueue's own word."""
-    return _allocation(row, selectors.details([row])[row.pk], team_queue.place(row))
+    """Return one row; its position in the queue is asked of Kueue."""
+    return _allocation(row, selectors.details([row])[row.pk], team_queue.position(row))
 
 
-def _allocation(row: Allocation, detail: Detail, place: Place | None) -> dict[str, Any]:
+def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) -> dict[str, Any]:
     asked = spec_of_row.spec(row)
     return {
         "id": str(row.pk),

@@ -1,4 +1,4 @@
-"""The body of an own DRA request, handed on as it is: ``allocations.claims`` reads it against what is published."""
+"""The schema of a custom device claim; ``allocations.claims`` validates its content against published devices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,9 +25,9 @@ def _list(of: dict[str, Any], most: int = MAX_ITEMS) -> dict[str, Any]:
 
 
 _CONDITION = _object(
-    name={"type": "string", "description": "As GET /offerings/{id}/vocabulary lists it."},
+    name={"type": "string", "description": "As GET /offerings/{id}/device-schema lists it."},
     operator={"type": "string", "enum": list(cel.OPERATORS)},
-    value={"description": "Of the type that the vocabulary says; a list with `in`. Amounts and versions are strings."},
+    value={"description": "Of the type in the device schema; a list with `in`. Amounts and versions are strings."},
 )
 _CHOICE = {
     "device": {"type": "string", "enum": list(CLASSES)},

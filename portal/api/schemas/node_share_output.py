@@ -1,4 +1,4 @@
-"""CPU, memory and pods of its node that go with a slice, as the REST contract has them."""
+"""The CPU, memory and pods of the node that come with a slice, in REST answers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class NodeShareOut(serializers.Serializer):
 
 
 def node_share(share: NodeShare) -> dict[str, Any] | None:
-    """None where no node has told what it has."""
+    """Return the share as an answer; None if no node has reported its capacity."""
     if not share:
         return None
     return {

@@ -1,4 +1,4 @@
-"""What a request would come to, as the REST contract has it (design: REST contract)."""
+"""The preview of a request in REST answers (docs/guide/api.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bodies and answers of REST, derived from the fields of a request (``allocations.domain``)."""
+"""Serializers derived from the fields of an AllocationSpec (``allocations.domain``)."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -11,31 +11,31 @@ from rest_framework import serializers
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
-from allocations.requests.rules import LONGEST
-from portal.api.http.strict import Amount, Body, Flag, Moment, Text, Whole
+from allocations.requests.rules import MAX_DURATION
+from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
 
-MAX_HOURS = LONGEST.days * 24
-SHORTEST_HOURS = Decimal("0.000001")
+MAX_HOURS = MAX_DURATION.days * 24
+MIN_HOURS = Decimal("0.000001")
 SCALARS = (str, int, bool)
 
 
 def hours_field(required: bool) -> Amount:
-    words = f"Give a number above 0, at most {MAX_HOURS}."
+    out_of_range = f"Give a number above 0, at most {MAX_HOURS}."
     return Amount(
         max_digits=12,
         decimal_places=6,
-        min_value=SHORTEST_HOURS,
+        min_value=MIN_HOURS,
         max_value=Decimal(MAX_HOURS),
         required=required,
         allow_null=not required,
-        error_messages={"min_value": words, "max_value": words},
+        error_messages={"min_value": out_of_range, "max_value": out_of_range},
         help_text=f"Above 0, at most {MAX_HOURS}.",
     )
 
 
 def body_of(cls: Any, **extras: Any) -> type[Body]:
-    """The body that says a dataclass, under its name; ``extras`` are attributes of it."""
+    """Return the body class of a dataclass; ``extras`` become attributes of it."""
     return type(cls.__name__, (Body,), {each.name: _input(each) for each in fields_of(cls)} | extras)
 
 
@@ -45,7 +45,7 @@ def _input(field: SpecField) -> serializers.Field:
     if field.type is Decimal:
         return hours_field(required=False)
     if field.type is datetime:
-        return Moment(**optional)
+        return Timestamp(**optional)
     if field.type is CustomClaim:
         return ClaimField(**optional)
     if get_origin(field.type) is Mapping:
@@ -59,9 +59,9 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
     if not (field.is_optional or field.is_required or field.info.is_required):
         options = {**options, "default": field.default}
     if field.type is int:
-        return Whole(**options)
+        return Integer(**options)
     if field.type is bool:
-        return Flag(**options)
+        return Boolean(**options)
     if options.get("default") == "":
         options = {**options, "allow_blank": True}
     return Text(max_length=field.info.max_length, **options)
@@ -69,12 +69,12 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
 
 @cache
 def output_of(cls: Any) -> type[serializers.Serializer]:
-    """What describes a dataclass in an answer."""
+    """Return the serializer that describes a dataclass in an answer."""
     return type(f"{cls.__name__}Out", (serializers.Serializer,), output_fields(cls, with_help=True))
 
 
 def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers.Field]:
-    """The plain fields of a dataclass as an answer has them: text, numbers, flags, times and tables of text."""
+    """Return the plain fields of a dataclass: text, numbers, flags, times and tables of text."""
     return {each.name: _output(each, with_help=with_help) for each in fields_of(cls) if is_plain(each)}
 
 

@@ -1,4 +1,4 @@
-"""Allocations: preview, ask, list, look, use, and give back. Views over services and selectors."""
+"""Allocations: preview, request, list, show, connect, extend, retry and release."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from allocations.connect.connection import connect as connect_to
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import selectors, services
-from portal.api.http.auth import RequestScope, person
+from portal.api.http.auth import RequestScope, current_user
 from portal.api.http.idempotency import idempotent
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import flag, read, words
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import query_flag, query_values, read
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import preview_output
 from portal.api.schemas.allocation_input import AllocationBody, ExtendRequest, Nothing, ReleaseRequest, to_request
@@ -34,9 +34,9 @@ FILTERS = [
 @extend_schema(request=AllocationBody, responses=preview_output.PreviewOut)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
-    """What a request would come to, by the very rules that decide it. Nothing is written."""
-    seen = services.preview(person(request), to_request(read(AllocationBody, request)))
-    planned = [content for content, _ in selectors.manifests(services.draft(person(request), seen))]
+    """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
+    seen = services.preview(current_user(request), to_request(read(AllocationBody, request)))
+    planned = [content for content, _ in selectors.manifests(services.draft(current_user(request), seen))]
     return Response(preview_output.preview(seen, planned))
 
 
@@ -45,54 +45,56 @@ def preview(request: Request) -> Response:
     methods=["GET"],
     operation_id="allocations_list",
     parameters=[*FILTERS, OpenApiParameter("mine", OpenApiTypes.BOOL), OpenApiParameter("limit", OpenApiTypes.INT)],
-    responses=page_of(out.AllocationOut),
+    responses=page_schema(out.AllocationOut),
 )
 @api_view(["GET", "POST"])
 @idempotent
 def allocations(request: Request) -> Response:
-    """All that the caller sees, newest first, ended ones too; POST asks for slices."""
+    """List the allocations that the caller may see, newest first, including ended ones. POST requests slices."""
     if request.method == "GET":
         return page(request, _filtered(request), out.many, "-created_at", "-id")
-    row = services.request(person(request), to_request(read(AllocationBody, request)))
+    row = services.request(current_user(request), to_request(read(AllocationBody, request)))
     return Response(out.many([row])[0], status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
 
 @extend_schema(responses=out.AllocationOut)
 @api_view(["GET"])
 def allocation(request: Request, id_: str) -> Response:
-    """One allocation, with its place in the queue, devices, cost to date and objects."""
-    return Response(out.one(selectors.one(person(request), id_)))
+    """Return one allocation with its queue position, devices, cost to date and objects."""
+    return Response(out.one(selectors.one(current_user(request), id_)))
 
 
-@extend_schema(responses=page_of(out.EventOut))
+@extend_schema(responses=page_schema(out.EventOut))
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
-    """Everything that happened to it, oldest first, with the object that shows it."""
-    return page(request, selectors.timeline(selectors.one(person(request), id_)), out.events, "id")
+    """List the events of an allocation, oldest first, each with the object that is its evidence."""
+    return page(request, selectors.timeline(selectors.one(current_user(request), id_)), out.events, "id")
 
 
 @extend_schema(responses=out.ManifestsOut)
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
-    """Its own objects on the cluster, as the portal applies them."""
-    return Response({"results": out.manifests(selectors.one(person(request), id_))})
+    """List the objects of the allocation in the cluster, as the portal applies them."""
+    return Response({"results": out.manifests(selectors.one(current_user(request), id_))})
 
 
 @extend_schema(responses=out.ConnectionOut)
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
-    """How to use it: label, a pod that runs as it is, shell lines, and a kubeconfig of one's own for an hour."""
-    given = connect_to(person(request), selectors.one(person(request), id_))
+    """Return how to use the allocation: label, example pod, shell commands, and a personal kubeconfig valid for an
+    hour.
+    """
+    given = connect_to(current_user(request), selectors.one(current_user(request), id_))
     return Response(out.connection(given), headers={"Cache-Control": "no-store"})
 
 
 @extend_schema(request=ReleaseRequest, responses=out.AllocationOut)
 @api_view(["POST"])
 def release(request: Request, id_: str) -> Response:
-    """Give the slices back; done twice it is done once."""
+    """Release the slices. Repeating the call changes nothing."""
     reason = read(ReleaseRequest, request)["reason"]
-    services.release(person(request), selectors.one(person(request), id_), reason)
+    services.release(current_user(request), selectors.one(current_user(request), id_), reason)
     return _now(request, id_)
 
 
@@ -100,35 +102,37 @@ def release(request: Request, id_: str) -> Response:
 @api_view(["POST"])
 @idempotent
 def extend(request: Request, id_: str) -> Response:
-    """Let it end so many hours later."""
+    """Extend the allocation by a number of hours."""
     hours = read(ExtendRequest, request)["hours"]
-    services.extend(person(request), selectors.one(person(request), id_), hours)
+    services.extend(current_user(request), selectors.one(current_user(request), id_), hours)
     return _now(request, id_)
 
 
 @extend_schema(request=Nothing, responses=out.AllocationOut)
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
-    """Let one that asks its owner (no device fitted three times) queue again."""
+    """Queue an allocation again that needs attention, since its start failed three times."""
     read(Nothing, request)
-    services.retry(person(request), selectors.one(person(request), id_))
+    services.retry(current_user(request), selectors.one(current_user(request), id_))
     return _now(request, id_)
 
 
 def _now(request: Request, id_: str) -> Response:
-    return Response(out.many([selectors.one(person(request), id_)])[0])
+    return Response(out.many([selectors.one(current_user(request), id_)])[0])
 
 
 def _filtered(request: Request) -> QuerySet[Allocation]:
-    phases = words(request, "phase")
+    phases = query_values(request, "phase")
     if unknown := sorted(set(phases) - {phase.value for phase in Phase}):
         raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
     wanted: dict[str, Any] = {
-        "project__slug__in": words(request, "project"),
-        "project__team__slug__in": words(request, "team"),
-        "offering__key__in": words(request, "offering"),
+        "project__slug__in": query_values(request, "project"),
+        "project__team__slug__in": query_values(request, "team"),
+        "offering__key__in": query_values(request, "offering"),
         "phase__in": phases,
-        "name__in": words(request, "name"),
+        "name__in": query_values(request, "name"),
     }
-    rows = selectors.visible(person(request)).filter(**{name: values for name, values in wanted.items() if values})
-    return rows.filter(requested_by=person(request)) if flag(request, "mine", False) else rows
+    rows = selectors.visible(current_user(request)).filter(
+        **{name: values for name, values in wanted.items() if values}
+    )
+    return rows.filter(requested_by=current_user(request)) if query_flag(request, "mine", False) else rows

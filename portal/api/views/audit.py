@@ -1,4 +1,4 @@
-"""The audit log: search, export, and the heads by which its wholeness can be proved."""
+"""The audit log: search, export, and the chain heads that prove it complete."""
 
 import csv
 import json
@@ -17,9 +17,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import Moment, word, words
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Timestamp, query_value, query_values
 from portal.audit import heads as audit_heads
 from portal.core.errors import Invalid
 from portal.core.models import AuditEntry, AuditSeal
@@ -66,7 +66,7 @@ class HeadsOut(serializers.Serializer):
 
 
 class AsAsked(BaseContentNegotiation):
-    """`?format=` is this route's own parameter; problems are JSON whatever it says."""
+    """Leaves `?format=` to this route; problems are always JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
@@ -74,11 +74,11 @@ class AsAsked(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-@extend_schema(parameters=SEARCH, responses=page_of(EntryOut))
+@extend_schema(parameters=SEARCH, responses=page_schema(EntryOut))
 @api_view(["GET"])
 def entries(request: Request) -> Response:
-    """Who did what to what, newest first. Operators and auditors see all, leads what concerns their teams."""
-    rows = audit_log.found(person(request), _search(request))
+    """List audit entries, newest first. Operators and auditors see all of them, leads those of their teams."""
+    rows = audit_log.found(current_user(request), _search(request))
     return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
 
 
@@ -89,12 +89,12 @@ def entries(request: Request) -> Response:
 @api_view(["GET"])
 @content_negotiation_class(AsAsked)
 def export(request: Request) -> StreamingHttpResponse:
-    """All that is found, newest first, streamed as CSV or as a JSON document a line; itself an entry of the log."""
-    format_ = word(request, "format", "jsonl")
+    """Stream all entries found, newest first, as CSV or JSON Lines. The export is an entry of the log itself."""
+    format_ = query_value(request, "format", "jsonl")
     if format_ not in FORMATS:
         raise Invalid({"format": [f"Use one of {', '.join(FORMATS)}."]})
     media_type, lines = FORMATS[format_]
-    found = audit_log.export(person(request), _search(request))
+    found = audit_log.export(current_user(request), _search(request))
     return StreamingHttpResponse(
         lines(map(document, found)),
         content_type=media_type,
@@ -105,9 +105,10 @@ def export(request: Request) -> StreamingHttpResponse:
 @extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.DATE)], responses=HeadsOut)
 @api_view(["GET"])
 def heads(request: Request) -> Response:
-    """The chain's head at the end of each day that is over, oldest first, to be kept elsewhere; the last 31 days unless
-    `since` says more. For operators and auditors."""
-    user, given = person(request), word(request, "since")
+    """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
+    unless `since` says otherwise. For operators and auditors.
+    """
+    user, given = current_user(request), query_value(request, "since")
     try:
         since = date.fromisoformat(given) if given else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
@@ -116,7 +117,7 @@ def heads(request: Request) -> Response:
 
 
 def document(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as REST and exports show it; its seal is loaded, if it has one."""
+    """Return an entry as REST and exports show it; its seal is loaded, if it has one."""
     seal: AuditSeal | None = getattr(entry, "seal", None)
     at = entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     values = {name: getattr(entry, name) for name in COLUMNS} | {"at": at}
@@ -124,16 +125,16 @@ def document(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _search(request: Request) -> Search:
-    named = {name: tuple(words(request, name)) for name in (*audit_log.NAMED, "action")}
+    named = {name: tuple(query_values(request, name)) for name in (*audit_log.NAMED, "action")}
     times = {name: _moment(request, name) for name in ("since", "until")}
-    return Search(**named, **times, q=word(request, "q"))  # type: ignore[arg-type]
+    return Search(**named, **times, q=query_value(request, "q"))  # type: ignore[arg-type]
 
 
 def _moment(request: Request, name: str) -> datetime | None:
     """In a URL a bare + (of an offset, as in +02:00) is a space."""
-    given = word(request, name).replace(" ", "+")
+    given = query_value(request, name).replace(" ", "+")
     try:
-        return Moment().to_internal_value(given) if given else None
+        return Timestamp().to_internal_value(given) if given else None
     except serializers.ValidationError as error:
         raise Invalid({name: [str(message) for message in error.detail]}) from error
 
@@ -150,7 +151,7 @@ def _csv(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _cell(value: object) -> str:
-    """JSON for what has parts, and nothing that a spreadsheet would take for a formula."""
+    """Return a cell as text: JSON for nested values, and never a spreadsheet formula."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

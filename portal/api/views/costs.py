@@ -1,4 +1,4 @@
-"""What was used and what it cost, by any key of the ledger."""
+"""Usage and cost, aggregated by any key of the ledger."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
-from portal.api.http.strict import flag, word, words
+from portal.api.http.auth import current_user
+from portal.api.http.strict import query_flag, query_value, query_values
 from portal.core import clock
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -59,16 +59,18 @@ class CostsOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def costs(request: Request) -> Response:
-    """Usage and cost of all that the caller sees. Decimal strings; columns not known yet are "0"."""
-    if word(request, "idle", "separate") not in IDLE:
+    """Return usage and cost of everything the caller may see. Amounts are decimal strings; columns not computed yet are
+    "0".
+    """
+    if query_value(request, "idle", "separate") not in IDLE:
         raise Invalid({"idle": [f"Use one of {', '.join(IDLE)}."]})
     found = sums(
         windows.parse(_window(request), clock.now()),
-        words(request, "aggregate") or ["project"],
-        accumulate=flag(request, "accumulate", True),
+        query_values(request, "aggregate") or ["project"],
+        accumulate=query_flag(request, "accumulate", True),
         # In a URL a bare + is a space.
-        where=filters.parse(word(request, "filter").replace(" ", "+")),
-        teams=_teams(person(request)),
+        where=filters.parse(query_value(request, "filter").replace(" ", "+")),
+        teams=_teams(current_user(request)),
     )
     return Response(
         {"results": [_row(row) for row in found.rows], "currency": found.currency, "window": _span(found.window)}
@@ -77,7 +79,7 @@ def costs(request: Request) -> Response:
 
 def _window(request: Request) -> str:
     """In a URL a bare + (of an offset, as in +02:00) is a space."""
-    return word(request, "window", "7d").replace(" ", "+")
+    return query_value(request, "window", "7d").replace(" ", "+")
 
 
 def _teams(user: User) -> list[str] | None:

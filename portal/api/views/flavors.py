@@ -1,4 +1,4 @@
-"""Flavors as discovery proposes them and operators decide: accepted, renamed, hidden, grouped. Offerings: hidden."""
+"""Flavors that discovery proposes and operators accept, rename, hide or group; offerings that operators hide."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import etag
-from portal.api.http.auth import AdminScope, person
-from portal.api.http.pagination import page_as, page_of
-from portal.api.http.strict import Body, Flag, Quantity, Text, Whole, read
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.pagination import page_schema, serialized_page
+from portal.api.http.strict import Body, Boolean, Integer, Quantity, Text, read
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
 from quotas.catalog import decisions, quantities
 from quotas.catalog.models import Flavor, Offering
 
-LONGEST_DEADLINE_S = 86_400
+MAX_DEADLINE_S = 86_400
 AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
 """What a flavor keeps as a number, by the name under which it is read and written as an amount."""
 
@@ -68,14 +68,14 @@ class FlavorDecision(Body):
     """What is left out stays as it is."""
 
     name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
-    accepted = Flag(required=False, help_text="true offers a proposal; for good.")
-    hidden = Flag(required=False, help_text="Hidden ones are not offered; what is held of them stays held.")
+    accepted = Boolean(required=False, help_text="true offers a proposal; for good.")
+    hidden = Boolean(required=False, help_text="Hidden ones are not offered; what is held of them stays held.")
     title = Text(required=False, allow_blank=True, max_length=100, help_text="Shown instead of the product.")
     group = Text(required=False, allow_blank=True, max_length=63, help_text="Heading in the catalogue.")
-    start_deadline_s = Whole(
-        required=False, allow_null=True, min_value=1, max_value=LONGEST_DEADLINE_S, help_text="null: the default."
+    start_deadline_s = Integer(
+        required=False, allow_null=True, min_value=1, max_value=MAX_DEADLINE_S, help_text="null: the default."
     )
-    fail_requests_greater_than_one = Flag(
+    fail_requests_greater_than_one = Boolean(
         required=False, allow_null=True, help_text="As the device plugin is set; null: NVIDIA's default (MPS only)."
     )
     cpu_per_gpu = Quantity(
@@ -94,11 +94,11 @@ class FlavorDecision(Body):
     )
 
 
-@extend_schema(operation_id="flavors_list", responses=page_of(FlavorOut))
+@extend_schema(operation_id="flavors_list", responses=page_schema(FlavorOut))
 @api_view(["GET"])
 def flavors(request: Request) -> Response:
-    """Flavors found: offered, hidden, and those that discovery proposes. For operators and auditors."""
-    return page_as(request, _flavors(request), FlavorOut, "name")
+    """List the flavors that were found: offered, hidden, and proposed. For operators and auditors."""
+    return serialized_page(request, _flavors(request), FlavorOut, "name")
 
 
 @extend_schema(methods=["GET"], responses=FlavorOut)
@@ -111,30 +111,30 @@ def flavors(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def flavor(request: Request, name: str) -> Response:
-    """One flavor, with its ETag. PUT decides about it (operators), under the ETag that was read."""
+    """Return one flavor with its ETag. PUT changes it (operators) and needs If-Match."""
     rows = _flavors(request)
     row = None if "\x00" in name else rows.filter(name=name).first()
     if row is None:
         raise NotVisible(f"There is no flavor {name}.")
     if request.method == "PUT":
         row = _decided(request, row, read(FlavorDecision, request))
-    return Response(FlavorOut(row).data, headers={"ETag": etag.of(_version(row))})
+    return Response(FlavorOut(row).data, headers={"ETag": etag.entity_tag(_version(row))})
 
 
 def _flavors(request: Request) -> QuerySet[Flavor]:
-    return access.for_platform(person(request), Flavor.objects.select_related("cluster"))
+    return access.for_platform(current_user(request), Flavor.objects.select_related("cluster"))
 
 
 def _decided(request: Request, flavor: Flavor, decided: dict[str, Any]) -> Flavor:
-    """The flavor as decided; what is wrong is told by the names of the body."""
+    """Return the flavor with the changes; errors name the fields of the body."""
     try:
-        return decisions.decide_flavor(person(request), flavor, decided, etag.lock(request, _version))
+        return decisions.decide_flavor(current_user(request), flavor, decided, etag.lock(request, _version))
     except Invalid as error:
-        raise Invalid({AMOUNTS.get(name, name): words for name, words in error.errors.items()}) from error
+        raise Invalid({AMOUNTS.get(name, name): sentences for name, sentences in error.errors.items()}) from error
 
 
 class OfferingDecision(Body):
-    hidden = Flag(help_text="Out of the catalogue; what is held of it stays held.")
+    hidden = Boolean(help_text="Out of the catalogue; what is held of it stays held.")
 
 
 class OfferingDecidedOut(serializers.Serializer):
@@ -152,8 +152,8 @@ class OfferingDecidedOut(serializers.Serializer):
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def offering(request: Request, flavor: str, slice_: str) -> Response:
-    """Whether an offering is hidden, with its ETag. PUT decides it (operators), under the ETag that was read."""
-    user, key = person(request), f"{flavor}/{slice_}"
+    """Return whether an offering is hidden, with its ETag. PUT changes it (operators) and needs If-Match."""
+    user, key = current_user(request), f"{flavor}/{slice_}"
     rows = access.for_platform(user, Offering.objects.all())
     row = None if "\x00" in key else rows.filter(key=key).first()
     if row is None:
@@ -161,7 +161,7 @@ def offering(request: Request, flavor: str, slice_: str) -> Response:
     if request.method == "PUT":
         hidden = read(OfferingDecision, request)["hidden"]
         row = decisions.hide_offering(user, row, hidden=hidden, lock=etag.lock(request, _offering_version))
-    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.of(_offering_version(row))})
+    return Response({"id": row.key, "hidden": row.hidden}, headers={"ETag": etag.entity_tag(_offering_version(row))})
 
 
 def _offering_version(offering: Offering) -> str:

@@ -1,4 +1,4 @@
-"""Invitations: leads make and withdraw those of their teams, and everyone answers the own."""
+"""Invitations: leads create and withdraw those of their teams; everyone answers their own."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -7,9 +7,9 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import LeadScope, person
-from portal.api.http.pagination import page_as, page_of
-from portal.api.http.strict import Body, Text, read, word
+from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.pagination import page_schema, serialized_page
+from portal.api.http.strict import Body, Text, query_value, read
 from portal.api.views.members import MemberOut
 from portal.tenants import access
 from portal.tenants import invitations as tenants
@@ -25,7 +25,7 @@ class InvitationOut(serializers.ModelSerializer):
         fields = ("id", "team", "invitee", "role", "invited_by", "created_at", "expires_at")
 
 
-INVITATIONS = page_of(InvitationOut)
+INVITATIONS = page_schema(InvitationOut)
 
 
 class NewInvitation(Body):
@@ -39,14 +39,16 @@ class NewInvitation(Body):
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def invitations(request: Request) -> Response:
-    """Unanswered invitations of the teams the caller leads; `?team=` keeps those of one. POST invites a person.
+    """List the unanswered invitations of the teams the caller leads; `?team=` filters by team. POST invites a person.
 
-    The answer is the same whether or not anybody has the name.
+    The answer is the same whether or not a user of that name exists.
     """
-    user = person(request)
+    user = current_user(request)
     if request.method == "GET":
-        rows, team = tenants.pending(user), word(request, "team")
-        return page_as(request, rows.filter(team__slug=team) if team else rows, InvitationOut, "team__slug", "invitee")
+        rows, team = tenants.pending(user), query_value(request, "team")
+        return serialized_page(
+            request, rows.filter(team__slug=team) if team else rows, InvitationOut, "team__slug", "invitee"
+        )
     values = read(NewInvitation, request)
     row = tenants.invite(user, access.team_for(user, values["team"]), values["invitee"], values["role"])
     return Response(InvitationOut(row).data, status=201)
@@ -57,27 +59,27 @@ def invitations(request: Request) -> Response:
 @permission_classes([LeadScope])
 def invitation(request: Request, invitation_id: int) -> HttpResponse:
     """Withdraw an invitation (leads)."""
-    tenants.withdraw(person(request), invitation_id)
+    tenants.withdraw(current_user(request), invitation_id)
     return Response(status=204)
 
 
 @extend_schema(operation_id="me_invitations_list", responses=INVITATIONS)
 @api_view(["GET"])
 def received(request: Request) -> Response:
-    """What is offered to the caller, by username or e-mail address."""
-    return page_as(request, tenants.received(person(request)), InvitationOut, "team__slug", "invitee")
+    """List the invitations of the caller, by username or e-mail address."""
+    return serialized_page(request, tenants.received(current_user(request)), InvitationOut, "team__slug", "invitee")
 
 
 @extend_schema(request=None, responses=MemberOut)
 @api_view(["POST"])
 def accept(request: Request, invitation_id: int) -> Response:
-    """Take the role; who is in the team already keeps the own one."""
-    return Response(MemberOut(tenants.accept(person(request), invitation_id)).data)
+    """Accept the invitation; a member of the team keeps the current role."""
+    return Response(MemberOut(tenants.accept(current_user(request), invitation_id)).data)
 
 
 @extend_schema(request=None, responses={204: None})
 @api_view(["POST"])
 def decline(request: Request, invitation_id: int) -> HttpResponse:
-    """Refuse what is offered."""
-    tenants.decline(person(request), invitation_id)
+    """Decline the invitation."""
+    tenants.decline(current_user(request), invitation_id)
     return Response(status=204)

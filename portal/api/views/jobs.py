@@ -1,4 +1,4 @@
-"""Tenants' own queued Jobs: where they stand, why, and what they cost."""
+"""Jobs that tenants submit to a queue: state, reason and cost."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,11 +14,11 @@ from rest_framework.response import Response
 from allocations.queues import jobs as found
 from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
-from allocations.queues.queue import Place
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import words
-from portal.api.schemas.allocation_output import PlaceOut
+from allocations.queues.queue import QueuePosition
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import query_values
+from portal.api.schemas.allocation_output import QueuePositionOut
 from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -44,10 +44,10 @@ class JobOut(serializers.Serializer):
     state = serializers.ChoiceField(choices=[state.value for state in found.State])
     reason = serializers.CharField()
     message = serializers.CharField()
-    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
-    queue = PlaceOut(allow_null=True)
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    queue = QueuePositionOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
-    asks = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -66,15 +66,15 @@ class OneJobOut(JobOut):
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
     ],
-    responses=page_of(JobOut),
+    responses=page_schema(JobOut),
 )
 @api_view(["GET"])
 def jobs(request: Request) -> Response:
-    """Jobs with the queue label in all projects that the caller sees, newest first; ended ones while they are there."""
-    projects = access.visible_projects(person(request))
-    if wanted := words(request, "project"):
+    """List the queued Jobs of all projects the caller may see, newest first; ended ones as long as they exist."""
+    projects = access.visible_projects(current_user(request))
+    if wanted := query_values(request, "project"):
         projects = projects.filter(slug__in=wanted)
-    if wanted := words(request, "team"):
+    if wanted := query_values(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
     newest = (f"-{name}" for name in found.ORDER)
     return page(request, found.rows(projects), lambda seen: _many(found.read(seen)), *newest)
@@ -83,17 +83,17 @@ def jobs(request: Request) -> Response:
 @extend_schema(responses=OneJobOut)
 @api_view(["GET"])
 def job(request: Request, uid: UUID) -> Response:
-    """One Job, its place as Kueue has it now, and why its pods were refused, if any were."""
-    one = found.visible(person(request), uid)
+    """Return one Job, with its position as Kueue reports it, and why its pods were refused."""
+    one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many([one], {uid: place} if (place := team_queue.place(one)) else {})
+    [row] = _many([one], {uid: place} if (place := team_queue.position(one)) else {})
     return Response(row | {"refusals": found.refusals(one)})
 
 
-def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> list[dict[str, Any]]:
+def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None) -> list[dict[str, Any]]:
     charges = costs.charges_to_date([row.uid for row in rows], clock.now())
-    places, currency = team_queue.places(rows) if places is None else places, costs.currency()
+    places, currency = team_queue.positions(rows) if places is None else places, costs.currency()
     return [
         {
             "uid": row.uid,
@@ -104,10 +104,10 @@ def _many(rows: Collection[Job], places: dict[UUID, Place] | None = None) -> lis
             "state": row.state.value,
             "reason": row.reason,
             "message": row.message,
-            "helps": row.helps,
+            "hint": row.hint,
             "queue": places[row.uid]._asdict() if row.uid in places else None,
             "gpus": row.gpus,
-            "asks": row.asks,
+            "requests": row.requests,
             "offering": row.offering,
             "priority": row.priority,
             "created_at": row.created_at,

@@ -1,4 +1,4 @@
-"""What teams borrow and lend of each pool: now, and over time."""
+"""Loans between teams: now, and over time."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.queues import lending
-from portal.api.http.auth import person
-from portal.api.http.strict import word
+from portal.api.http.auth import current_user
+from portal.api.http.strict import query_value
 from portal.core import clock, money
 from quotas.costs import windows
 
@@ -39,9 +39,10 @@ class LendingOut(serializers.Serializer):
 )
 @api_view(["GET"])
 def loans(request: Request) -> Response:
-    """Who owes whom. What is borrowed comes from the nearest department first, its own quota before its teams', and of
-    the teams from each in proportion to what it leaves idle."""
-    user, text = person(request), word(request, "window").replace(" ", "+")
+    """List who borrows how much from whom. Borrowed quota is attributed to the nearest department first: its own quota
+    before its teams', and among the teams in proportion to what each leaves idle.
+    """
+    user, text = current_user(request), query_value(request, "window").replace(" ", "+")
     found = lending.over(user, windows.parse(text, clock.now())) if text else lending.now(user)
     return Response({"results": [document(loan) for loan in found]})
 

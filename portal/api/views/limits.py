@@ -1,4 +1,4 @@
-"""Limits: who may hold how much at once; what a change would do; and how queues compete for what is lent."""
+"""Limits and queue policies: list, preview, set and remove."""
 
 from decimal import Decimal
 from typing import Any
@@ -13,9 +13,9 @@ from rest_framework.response import Response
 
 from allocations.limits import services as limit_services
 from portal.api.http import etag
-from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import Amount, Body, Text, Whole, read, words
+from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Amount, Body, Integer, Text, query_values, read
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants import access
@@ -41,18 +41,19 @@ class LimitOut(serializers.Serializer):
     used = serializers.CharField(
         allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
     )
-    kept_by = serializers.ChoiceField(["kueue", "portal"])
+    enforced_by = serializers.ChoiceField(["kueue", "portal"])
 
 
 class TermsBody(Body):
-    nominal = Whole(min_value=0, max_value=MAX_UNITS)
-    borrowing = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
-    lending = Whole(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
+    nominal = Integer(min_value=0, max_value=MAX_UNITS)
+    borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
+    lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
 
 
 class LimitBody(TermsBody):
-    """Whose it is: `department`, `team`, `project`, or `team` with `member`. Of what: `pool`, `offering`, `flavor`, or
-    none of them for all GPUs."""
+    """A limit: its holder (`department`, `team`, `project`, or `team` with `member`) and its scope (`pool`, `offering`,
+    `flavor`, or none of them for all GPUs).
+    """
 
     department = Text(required=False)
     team = Text(required=False)
@@ -103,15 +104,16 @@ class EffectOut(serializers.Serializer):
         OpenApiParameter(name, OpenApiTypes.STR)
         for name in ("department", "team", "project", "member", "pool", "offering", "flavor")
     ],
-    responses=page_of(LimitOut),
+    responses=page_schema(LimitOut),
 )
 @extend_schema(methods=["POST"], request=LimitBody, responses={201: LimitOut})
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def limits(request: Request) -> Response:
-    """Limits the caller sees. POST sets one: operators those of departments and teams, leads those of their projects
-    and members."""
-    user = person(request)
+    """List the limits the caller may see. POST sets one: operators those of departments and teams, leads those of their
+    projects and members.
+    """
+    user = current_user(request)
     if request.method == "POST":
         body = read(LimitBody, request)
         holder, scope = _parties(user, body)
@@ -121,7 +123,7 @@ def limits(request: Request) -> Response:
     rows = limit_services.visible(user)
     fields = {"member": "user__username", "pool": "pool__key", "offering": "offering__key", "flavor": "flavor__name"}
     for name in ("department", "team", "project", *fields):
-        if given := words(request, name):
+        if given := query_values(request, name):
             rows = rows.filter(**{f"{fields.get(name, name + '__slug')}__in": given})
     return page(request, rows, lambda found: [document(row) for row in found], "id")
 
@@ -130,8 +132,10 @@ def limits(request: Request) -> Response:
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
-    """What setting this limit would do: which allocations count against it, and what Kueue is told."""
-    user = person(request)
+    """Return what setting this limit would do: the allocations that count against it, and the changes to Kueue's
+    objects.
+    """
+    user = current_user(request)
     body = read(LimitBody, request)
     found = limit_services.effect(user, *_parties(user, body), _limit_spec(body))
     return Response(
@@ -158,16 +162,18 @@ def preview(request: Request) -> Response:
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
-    """One limit. A change needs If-Match; taking one away leaves nothing of Kueue's, and no bound of the portal's."""
-    user = person(request)
+    """Return one limit. PUT needs If-Match. DELETE removes it: of a Kueue quota nothing is left, of other limits no
+    bound.
+    """
+    user = current_user(request)
     row = limit_services.one(user, id_)
     if request.method != "GET":
-        _require_scope(request, services.parties(row)[0])
+        _require_scope(request, services.holder_and_scope(row)[0])
     if request.method == "PUT":
         with transaction.atomic(), advisory_lock("limits"):
             row = limit_services.one(user, id_)
             etag.require_match(request, version(row))
-            row = limit_services.set_limit(user, *services.parties(row), _limit_spec(read(TermsBody, request)))
+            row = limit_services.set_limit(user, *services.holder_and_scope(row), _limit_spec(read(TermsBody, request)))
     elif request.method == "DELETE":
         limit_services.remove_limit(user, row)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -193,8 +199,8 @@ class PolicyBody(Body):
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
-    """How a department or team competes for what others lend: its weight, and whom it may take back from."""
-    user = person(request)
+    """Return or set the queue policy of a department or team: its fair-sharing weight, and whom it may preempt."""
+    user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":
 
@@ -204,7 +210,7 @@ def policy(request: Request, slug: str, kind: str) -> Response:
         limit_services.set_policy(user, holder, read(PolicyBody, request), check)
     agreed = selectors.policy_of(holder)
     shown = {"holder_kind": kind, "holder": slug, **vars(agreed), "weight": f"{agreed.weight:f}"}
-    return Response(shown, headers={"ETag": etag.of(_policy_version(agreed))})
+    return Response(shown, headers={"ETag": etag.entity_tag(_policy_version(agreed))})
 
 
 def _policy_version(agreed: Policy) -> str:
@@ -218,12 +224,12 @@ def document(row: Limit) -> dict[str, Any]:
         "holder": row.holder,
         "scope_kind": row.scope_kind,
         "scope": row.scope,
-        "unit": limit_services.unit(services.parties(row)[1]),
+        "unit": limit_services.unit(services.holder_and_scope(row)[1]),
         "nominal": row.nominal,
         "borrowing": row.borrowing,
         "lending": row.lending,
-        "used": None if row.kept_by_kueue else limit_services.text(row.units_used),
-        "kept_by": "kueue" if row.kept_by_kueue else "portal",
+        "used": None if row.is_enforced_by_kueue else limit_services.text(row.units_used),
+        "enforced_by": "kueue" if row.is_enforced_by_kueue else "portal",
     }
 
 
@@ -237,7 +243,7 @@ def _require_scope(request: Request, holder: Holder) -> None:
 
 
 def _shown(row: Limit, code: int = status.HTTP_200_OK) -> Response:
-    return Response(document(row), status=code, headers={"ETag": etag.of(version(row))})
+    return Response(document(row), status=code, headers={"ETag": etag.entity_tag(version(row))})
 
 
 def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
@@ -245,7 +251,7 @@ def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
 
 
 def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
-    """Holder and scope that the body names; Invalid when it names none, or two."""
+    """Return the holder and the scope that the body names; raise Invalid if it names none, or two."""
     errors: dict[str, list[str]] = {}
     holders = [name for name in ("department", "team", "project") if name in body]
     if len(holders) != 1:

@@ -1,4 +1,4 @@
-"""The caller: who one is, and one's own tokens."""
+"""The caller's roles, projects and tokens."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import auth
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
 from portal.tenants import access, services
 from portal.tenants.models import ApiToken, Membership, Scope
 
@@ -69,8 +69,8 @@ class NewToken(Token):
 @extend_schema(responses=Me)
 @api_view(["GET"])
 def me(request: Request) -> Response:
-    """The caller with teams, projects, and what the token may be used for."""
-    user = person(request)
+    """Return the caller with teams, projects, and the scopes of the token."""
+    user = current_user(request)
     role_in = dict(Membership.objects.filter(user=user).values_list("team__slug", "role"))
     data = {
         "username": user.username,
@@ -85,23 +85,25 @@ def me(request: Request) -> Response:
     return Response(Me(data).data)
 
 
-@extend_schema(methods=["GET"], responses=page_of(Token))
+@extend_schema(methods=["GET"], responses=page_schema(Token))
 @extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
-    """The caller's tokens. POST creates one; with a token, none of more scopes or of a later end than it has."""
+    """List the caller's tokens. POST creates one; if called with a token, it has no more scopes and ends no later than
+    that one.
+    """
     if request.method == "GET":
-        return page(request, ApiToken.objects.filter(user=person(request)), _render, "-created_at", "-id")
+        return page(request, ApiToken.objects.filter(user=current_user(request)), _render, "-created_at", "-id")
     wanted = TokenRequest(data=request.data)
     wanted.is_valid(raise_exception=True)
     values: dict[str, Any] = wanted.validated_data
     row, secret = services.issue_token(
-        person(request),
+        current_user(request),
         values["name"],
         values["scopes"],
         expires_at=values.get("expires_at"),
         parent=request.auth if isinstance(request.auth, ApiToken) else None,
-        actor=person(request).username,
+        actor=current_user(request).username,
     )
     return Response({**Token(row).data, "token": secret}, status=201, headers={"Cache-Control": "no-store"})
 
@@ -110,7 +112,7 @@ def tokens(request: Request) -> Response:
 @api_view(["DELETE"])
 def token(request: Request, token_id: int) -> HttpResponse:
     """Revoke one of the caller's tokens, and those that were created with it."""
-    services.revoke_token(person(request), token_id, actor=person(request).username)
+    services.revoke_token(current_user(request), token_id, actor=current_user(request).username)
     return Response(status=204)
 
 

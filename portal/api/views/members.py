@@ -1,4 +1,4 @@
-"""Members of the teams the caller sees; leads change and take the roles of their own."""
+"""Members of teams; leads change roles and remove members of their own teams."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import etag
-from portal.api.http.auth import LeadScope, person
-from portal.api.http.pagination import page_as, page_of
-from portal.api.http.strict import Body, Text, read, word
+from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.pagination import page_schema, serialized_page
+from portal.api.http.strict import Body, Text, query_value, read
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -37,17 +37,19 @@ class NewMember(MemberChange):
     username = Text(max_length=150)
 
 
-@extend_schema(methods=["GET"], operation_id="members_list", responses=page_of(MemberOut))
+@extend_schema(methods=["GET"], operation_id="members_list", responses=page_schema(MemberOut))
 @extend_schema(methods=["POST"], request=NewMember, responses={201: MemberOut})
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def members(request: Request) -> Response:
-    """Members of the teams the caller sees; `?team=` keeps those of one. POST adds one uninvited (operators)."""
-    user = person(request)
+    """List members of the teams the caller may see; `?team=` filters by team. POST adds one without an invitation
+    (operators).
+    """
+    user = current_user(request)
     if request.method == "GET":
         rows = Membership.objects.filter(team__in=access.visible_teams(user)).select_related("team", "user")
-        team = word(request, "team")
-        return page_as(
+        team = query_value(request, "team")
+        return serialized_page(
             request, rows.filter(team__slug=team) if team else rows, MemberOut, "team__slug", "user__username"
         )
     values = read(NewMember, request)
@@ -60,8 +62,8 @@ def members(request: Request) -> Response:
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def member(request: Request, team: str, username: str) -> HttpResponse:
-    """One member, with its ETag. PUT changes the role, DELETE takes the person out of the team (leads)."""
-    user, of = person(request), access.team_for(person(request), team)
+    """Return one member, with its ETag. PUT changes the role, DELETE removes the member (leads)."""
+    user, of = current_user(request), access.team_for(current_user(request), team)
     if request.method == "DELETE":
         tenants.remove(user, of, username)
         return Response(status=204)
@@ -79,4 +81,4 @@ def _version(row: Membership) -> str:
 
 
 def _out(row: Membership, status: int = 200) -> Response:
-    return Response(MemberOut(row).data, status=status, headers={"ETag": etag.of(_version(row))})
+    return Response(MemberOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})

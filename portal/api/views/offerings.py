@@ -1,4 +1,4 @@
-"""The catalogue: what there is to ask for, what is free of it, and what the caller's team can get."""
+"""The catalog: offerings, their free capacity, and what the caller's team can get."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import forecast, isolation
-from portal.api.http.auth import person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import flag, word, words
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
 from portal.core import clock
@@ -91,26 +91,26 @@ class OfferingOut(serializers.Serializer):
         OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
         OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
     ],
-    responses=page_of(OfferingOut),
+    responses=page_schema(OfferingOut),
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:
-    """What can be asked for. All counts are in slices of the offering; `mine` is what the caller's teams (or the
-    project's) hold and get.
+    """List the offerings. Counts are in slices of the offering; `mine` is what the caller's teams (or the project's
+    team) hold and can get.
 
-    With `free=true`, what has something free; with `project` too, what the project's team can get now.
+    `free=true` returns offerings with free capacity; with `project` too, those that the project's team can get now.
     """
-    user = person(request)
-    slug = word(request, "project")
+    user = current_user(request)
+    slug = query_value(request, "project")
     project = access.project_for(user, slug) if slug else None
     teams = [project.team] if project else list(Team.objects.filter(memberships__user=user))
     availability = Availability(teams, user=user, project=project)
     rows = catalog.offerings()
-    if kinds := words(request, "kind"):
+    if kinds := query_values(request, "kind"):
         if unknown := sorted(set(kinds) - set(Kind.values)):
             raise Invalid({"kind": [f"There is no kind {', '.join(unknown)}. Use {', '.join(Kind.values)}."]})
         rows = rows.filter(kind__in=kinds)
-    if flag(request, "free", False):
+    if query_flag(request, "free", False):
         rows = rows.filter(
             key__in=[
                 o.key
@@ -121,36 +121,36 @@ def offerings(request: Request) -> Response:
     return page(request, rows, lambda found: _render(found, availability, teams), "key")
 
 
-class WordOut(serializers.Serializer):
+class AttributeInfoOut(serializers.Serializer):
     name = serializers.CharField(help_text="Without the domain where it is the driver's own.")
     type = serializers.ChoiceField(["string", "int", "bool", "version", "quantity"])
     values = serializers.ListField(help_text="Some that are published now.")
     devices = serializers.ListField(child=serializers.CharField(), help_text="Kinds of device that have it.")
 
 
-class VocabularyOut(serializers.Serializer):
+class DeviceSchemaOut(serializers.Serializer):
     devices = serializers.ListField(child=serializers.CharField(), help_text="gpu, mig.")
     profiles = serializers.ListField(child=serializers.CharField())
-    attributes = WordOut(many=True)
-    capacities = WordOut(many=True)
+    attributes = AttributeInfoOut(many=True)
+    capacities = AttributeInfoOut(many=True)
     shareable = serializers.BooleanField(help_text="Whether a device serves several claims, so that a part is taken.")
 
 
-@extend_schema(responses=VocabularyOut)
+@extend_schema(responses=DeviceSchemaOut)
 @api_view(["GET"])
-def vocabulary(request: Request, flavor: str, slice_: str) -> Response:
-    """What a claim can ask of the offering's flavor: the attributes and capacities that its devices publish."""
+def device_schema(request: Request, flavor: str, slice_: str) -> Response:
+    """Return the attributes and capacities that the flavor's devices publish, which a claim can select by."""
     key = f"{flavor}/{slice_}"
     row = None if "\x00" in key else catalog.offerings().filter(key=key, kind=Kind.CLAIM).first()
     if row is None:
         raise NotVisible(
-            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a vocabulary."
+            f"The offering {flavor}/{slice_}", hint="GET /offerings?kind=claim lists those that have a device schema."
         )
-    return Response(device_inventory.of(row.flavor).words.document())
+    return Response(device_inventory.of_flavor(row.flavor).schema.document())
 
 
 def _headroom(availability: Availability, teams: Iterable[Team], offering: Offering) -> TeamHeadroom:
-    """What the teams have together; zeros for who is in none."""
+    """Return the sum of the teams' headroom; zeros for a caller without a team."""
     sides = [availability.headroom(team, offering) for team in teams]
     return TeamHeadroom(
         limit=sum(side.limit for side in sides),
@@ -168,7 +168,9 @@ def _earliest_fit(
     headroom: TeamHeadroom,
     releases: Sequence[forecast.ExpectedRelease],
 ) -> dict[str, Any] | None:
-    """The first release after which one of the teams can have one; whose it is only where it is of these teams."""
+    """Return the first release after which one of the teams can get a slice. The allocation is named only if it belongs
+    to these teams.
+    """
     if headroom.can_get_now:
         return None
     teams = list(teams)
@@ -188,7 +190,7 @@ def _render(rows: list[Offering], availability: Availability, teams: list[Team])
     return [
         {
             "id": row.key,
-            "cluster": row.flavor.cluster.slug,
+            "cluster": row.flavor.cluster_id,
             "flavor": {
                 "name": row.flavor.name,
                 "product": row.flavor.product,

@@ -9,10 +9,11 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import person
-from portal.api.http.pagination import page_as, page_of
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import page_schema, serialized_page
+from portal.clusters.models import Cluster
 from portal.tenants import access
-from quotas.catalog.models import Cluster, Device, Node
+from quotas.catalog.models import Device, Node
 
 
 class ClusterOut(serializers.ModelSerializer):
@@ -39,26 +40,26 @@ class DeviceOut(serializers.ModelSerializer):
         fields = ("node", "name", "uuid", "flavor", "healthy", "attributes", "present")
 
 
-@extend_schema(responses=page_of(ClusterOut))
+@extend_schema(responses=page_schema(ClusterOut))
 @api_view(["GET"])
 def clusters(request: Request) -> Response:
-    """Clusters the portal works on."""
+    """List the clusters that the portal manages."""
     return _list(request, Cluster.objects.all(), ClusterOut, "slug")
 
 
-@extend_schema(responses=page_of(NodeOut))
+@extend_schema(responses=page_schema(NodeOut))
 @api_view(["GET"])
 def nodes(request: Request) -> Response:
-    """Nodes with GPUs; `problem` says why one is not offered and what would help."""
+    """List nodes with GPUs; `problem` says why one is not offered and what to do."""
     return _list(request, Node.objects.select_related("cluster", "flavor"), NodeOut, "name", "id")
 
 
-@extend_schema(responses=page_of(DeviceOut))
+@extend_schema(responses=page_schema(DeviceOut))
 @api_view(["GET"])
 def devices(request: Request) -> Response:
-    """Cards that Kubernetes names, so those by DRA."""
+    """List the devices that Kubernetes names, which are those of DRA."""
     return _list(request, Device.objects.select_related("node", "flavor"), DeviceOut, "node__name", "name", "id")
 
 
 def _list(request: Request, rows: QuerySet[Any], out: type[serializers.ModelSerializer], *ordering: str) -> Response:
-    return page_as(request, access.for_platform(person(request), rows), out, *ordering)
+    return serialized_page(request, access.for_platform(current_user(request), rows), out, *ordering)

@@ -1,4 +1,4 @@
-"""Prices of GPU-hours. A price never changes: a new one begins later."""
+"""Prices of GPU-hours. A price never changes; a new one replaces it from its start."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.http.auth import AdminScope, person
-from portal.api.http.pagination import page, page_of
-from portal.api.http.strict import Amount, Body, Moment, Text, read, words
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
 from quotas.costs import pricing, services
 from quotas.costs.models import Price
 
@@ -27,24 +27,24 @@ class NewPrice(Body):
     flavor = Text(max_length=63)
     per_gpu_hour = Amount(max_digits=20, decimal_places=services.DECIMALS)
     currency = Text(required=False, max_length=3, help_text="That of all prices, if not given.")
-    valid_from = Moment(required=False, allow_null=True, help_text="Now, if not given.")
+    valid_from = Timestamp(required=False, allow_null=True, help_text="Now, if not given.")
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-@extend_schema(methods=["GET"], responses=page_of(PriceOut))
+@extend_schema(methods=["GET"], responses=page_schema(PriceOut))
 @extend_schema(methods=["POST"], request=NewPrice, responses={201: PriceOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def prices(request: Request) -> Response:
-    """All prices, latest first; `?flavor=` keeps those of one. POST sets one from now on or later (operators)."""
+    """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
     if request.method == "GET":
         rows = Price.objects.select_related("flavor")
-        if flavors := words(request, "flavor"):
+        if flavors := query_values(request, "flavor"):
             rows = rows.filter(flavor__name__in=flavors)
         return page(request, rows, _render, "-valid_from", "-id")
     values = read(NewPrice, request)
     price = pricing.set_price(
-        person(request),
+        current_user(request),
         values["flavor"],
         values["per_gpu_hour"],
         values.get("currency") or "",

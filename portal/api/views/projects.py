@@ -1,4 +1,4 @@
-"""Projects: made, adopted, moved, guarded and archived by operators; named by their leads."""
+"""Projects: operators create, adopt, move, guard and archive them; leads rename them."""
 
 import json
 from typing import Any
@@ -15,9 +15,9 @@ from allocations.projects import adopt as project_adopt
 from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
-from portal.api.http.auth import AdminScope, LeadScope, person, require_scope
-from portal.api.http.pagination import page_as, page_of
-from portal.api.http.strict import Body, Flag, Text, Whole, read, word
+from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.pagination import page_schema, serialized_page
+from portal.api.http.strict import Body, Boolean, Integer, Text, query_value, read
 from portal.api.views.structure import IF_MATCH, SLUG_HELP
 from portal.core import money
 from portal.core.errors import Invalid
@@ -63,7 +63,7 @@ class ProjectOut(serializers.ModelSerializer):
 class ObjectLimits(serializers.DictField):
     """Kind → number of objects."""
 
-    child = Whole(allow_null=True)
+    child = Integer(allow_null=True)
 
 
 class NewProject(Body):
@@ -71,13 +71,15 @@ class NewProject(Body):
     name = Text(max_length=100)
     team = Text(max_length=40)
     namespace = Text(required=False, max_length=63, help_text="The slug, if not given.")
-    adopt = Flag(default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first.")
+    adopt = Boolean(
+        default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first."
+    )
     pod_security = serializers.ChoiceField(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
     egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
     exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
-    admin_access = Flag(default=False, help_text=ADMIN_ACCESS)
+    admin_access = Boolean(default=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
-    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
+    config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
 
 
 class ProjectChange(Body):
@@ -87,9 +89,9 @@ class ProjectChange(Body):
     pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)
     egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
     exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
-    admin_access = Flag(required=False, help_text=ADMIN_ACCESS)
+    admin_access = Boolean(required=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
-    config_size_kib = Whole(required=False, help_text=CONFIG_SIZE)
+    config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
 
 
 class Move(Body):
@@ -97,7 +99,7 @@ class Move(Body):
 
 
 class Archive(Body):
-    dry_run = Flag(default=False, help_text="true: only say what would end.")
+    dry_run = Boolean(default=False, help_text="true: only say what would end.")
     confirm = Text(default="", allow_blank=True, help_text="The project's slug; needed unless dry_run is true.")
 
 
@@ -133,17 +135,19 @@ class GuardOut(serializers.Serializer):
     would_refuse = UngatedOut(many=True)
 
 
-@extend_schema(methods=["GET"], operation_id="projects_list", responses=page_of(ProjectOut))
+@extend_schema(methods=["GET"], operation_id="projects_list", responses=page_schema(ProjectOut))
 @extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def projects(request: Request) -> Response:
-    """Projects the caller sees; `?team=` keeps those of one team. POST makes one, or adopts a namespace (operators)."""
+    """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
+    (operators).
+    """
     if request.method == "GET":
-        rows = access.visible_projects(person(request))
-        team = word(request, "team")
-        return page_as(request, rows.filter(team__slug=team) if team else rows, ProjectOut, "slug")
-    user, values = person(request), read(NewProject, request)
+        rows = access.visible_projects(current_user(request))
+        team = query_value(request, "team")
+        return serialized_page(request, rows.filter(team__slug=team) if team else rows, ProjectOut, "slug")
+    user, values = current_user(request), read(NewProject, request)
     team, slug, name, is_adopted = (values.pop(key) for key in ("team", "slug", "name", "adopt"))
     made = organization.create_project(user, _team(user, team), slug, name, is_adopted=is_adopted, **values)
     return _out(made, 201)
@@ -154,13 +158,13 @@ def projects(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([LeadScope])
 def project(request: Request, slug: str) -> Response:
-    """One project, with its ETag. PUT changes its name (leads), or what its namespace allows (operators)."""
-    row = access.project_for(person(request), slug)
+    """Return one project, with its ETag. PUT changes its name (leads), or its settings (operators)."""
+    row = access.project_for(current_user(request), slug)
     if request.method == "PUT":
         values = read(ProjectChange, request)
         if values.keys() - {"name"}:
             require_scope(request, Scope.ADMIN)
-        row = organization.change_project(person(request), row, lock=etag.lock(request, _version), **values)
+        row = organization.change_project(current_user(request), row, lock=etag.lock(request, _version), **values)
     return _out(row)
 
 
@@ -168,8 +172,10 @@ def project(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def move(request: Request, slug: str) -> Response:
-    """Give an empty project to another team (operators); 409 names what still lives in it. Old costs stay put."""
-    user, row = person(request), _managed(request, slug)
+    """Move an empty project to another team (operators). 409 names what still runs in it. Past costs stay with the old
+    team.
+    """
+    user, row = current_user(request), _managed(request, slug)
     transfer.move(user, row, _team(user, read(Move, request)["team"]))
     return _out(row)
 
@@ -178,14 +184,15 @@ def move(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def archive(request: Request, slug: str) -> Response:
-    """End all that lives in the project and take it out of use (operators), if `confirm` is its slug; with `dry_run`
-    only say what would end."""
+    """End everything in the project and archive it (operators), if `confirm` is its slug. `dry_run` only returns what
+    would end.
+    """
     row, values = _managed(request, slug), read(Archive, request)
     if not (is_dry := values["dry_run"]):
         project_archive.require_confirmation(row, values["confirm"])
-    ends = project_archive.preview(person(request), row)
+    ends = project_archive.preview(current_user(request), row)
     if not is_dry:
-        project_archive.archive(person(request), row)
+        project_archive.archive(current_user(request), row)
     return Response(EndsOut(_ends(row, ends)).data)
 
 
@@ -193,9 +200,9 @@ def archive(request: Request, slug: str) -> Response:
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
-    """Take an archived project into use again, with nothing in it (operators)."""
+    """Restore an archived project, empty (operators)."""
     row = _managed(request, slug)
-    project_archive.unarchive(person(request), row)
+    project_archive.unarchive(current_user(request), row)
     return _out(row)
 
 
@@ -204,22 +211,22 @@ def unarchive(request: Request, slug: str) -> Response:
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def guard(request: Request, slug: str) -> Response:
-    """What the guard does, and the pods that it would refuse were they made anew. POST has it warn or refuse."""
+    """Return the guard's mode, and the pods that it would refuse if they were created again. POST sets the mode."""
     row = _managed(request, slug)
     with transaction.atomic():
         if request.method == "POST":
-            project_adopt.set_guard(person(request), row, read(NewGuard, request)["guard"])
-        waiting = project_adopt.waiting_for(person(request), row)
+            project_adopt.set_guard(current_user(request), row, read(NewGuard, request)["guard"])
+        waiting = project_adopt.refused_pods(current_user(request), row)
     return Response(GuardOut({"guard": row.guard, "would_refuse": waiting}).data)
 
 
 def _managed(request: Request, slug: str) -> Project:
-    """The project, for who may manage it."""
-    return access.project_for(person(request), slug, organization.ACTION)
+    """Return the project; raise unless the caller may manage it."""
+    return access.project_for(current_user(request), slug, organization.ACTION)
 
 
 def _team(user: User, slug: str) -> Team:
-    """For operators, who see them all."""
+    """Return the team, for operators."""
     rows = access.teams_to(user, organization.ACTION).select_related("department")
     found = rows.filter(slug=slug).first() if "\x00" not in slug else None
     if found is None:
@@ -227,7 +234,7 @@ def _team(user: User, slug: str) -> Team:
     return found
 
 
-def _ends(row: Project, ends: project_archive.Ends) -> dict[str, Any]:
+def _ends(row: Project, ends: project_archive.ArchivePreview) -> dict[str, Any]:
     return {
         "project": row.slug,
         "archived_at": row.archived_at,
@@ -244,7 +251,7 @@ def _ends(row: Project, ends: project_archive.Ends) -> dict[str, Any]:
         "cost_per_hour": money.text(ends.per_hour),
         "currency": ends.currency,
         "namespace": "deleted" if ends.deletes_namespace else "given_back",
-        "remaining": project_archive.remaining([row]).get(row.namespace, []),
+        "remaining": project_archive.remaining([row]).get(row.slug, []),
     }
 
 
@@ -255,4 +262,4 @@ def _version(row: Project) -> str:
 
 
 def _out(row: Project, status: int = 200) -> Response:
-    return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.of(_version(row))})
+    return Response(ProjectOut(row).data, status=status, headers={"ETag": etag.entity_tag(_version(row))})

@@ -1,4 +1,4 @@
-"""A team's queue: who waits in which place and why, who has quota of it, and how much is lent."""
+"""A team's queue: waiting and admitted entries, with positions and reasons, and how much is lent."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from rest_framework.utils.urls import replace_query_param
 from allocations.queues import lending
 from allocations.queues import queue as team_queue
 from allocations.queues.entries import Entry
-from portal.api.http.auth import person
-from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_of
+from portal.api.http.auth import current_user
+from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
 from portal.api.views.lending import document
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -29,19 +29,19 @@ class QueueEntryOut(serializers.Serializer):
     project = serializers.CharField()
     offering = serializers.CharField(allow_blank=True, help_text="Of a Job once Kueue has chosen its flavor.")
     count = serializers.IntegerField(help_text="Slices, or GPU resources of all pods of a Job.")
-    asks = serializers.DictField(
+    requests = serializers.DictField(
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )
     priority = serializers.CharField(help_text="A number where the priority has no name here.")
     state = serializers.CharField(help_text="Phase of an allocation, state of a Job.")
     reason = serializers.CharField()
     message = serializers.CharField()
-    helps = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
 
 
 class AheadOut(serializers.Serializer):
     count = serializers.IntegerField()
-    asks = serializers.DictField(child=serializers.IntegerField())
+    requests = serializers.DictField(child=serializers.IntegerField())
 
 
 class PendingOut(QueueEntryOut):
@@ -78,15 +78,15 @@ class LoadOut(serializers.Serializer):
     admitted = serializers.IntegerField()
 
 
-@extend_schema(operation_id="queues_list", responses=page_of(LoadOut))
+@extend_schema(operation_id="queues_list", responses=page_schema(LoadOut))
 @api_view(["GET"])
 def queues(request: Request) -> Response:
-    """The queues of the teams the caller sees, in numbers."""
+    """List the queues of the teams the caller may see, as counts."""
 
     def render(teams: list[Team]) -> list[dict[str, Any]]:
         return [{"team": slug, **load._asdict()} for slug, load in team_queue.loads(teams).items()]
 
-    return page(request, access.visible_teams(person(request)), render, "slug")
+    return page(request, access.visible_teams(current_user(request)), render, "slug")
 
 
 FIRST = (1, 1_000_000)
@@ -103,14 +103,14 @@ LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 )
 @api_view(["GET"])
 def queue(request: Request, slug: str) -> Response:
-    """The queue of a team the caller sees, a page at a time."""
-    team = access.team_for(person(request), slug)
+    """Return one page of the queue of a team the caller may see."""
+    team = access.team_for(current_user(request), slug)
     pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
     size = _whole(request, "limit", *LIMIT)
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
     load = team_queue.loads([team])[team.slug]
     pending = [
-        {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "asks": ahead.asks}}
+        {**_entry(entry), "position": place.position, "ahead": {"count": ahead.entries, "requests": ahead.requests}}
         for place, entry, ahead in found.pending
     ]
     sides = lending.of_team(team)
@@ -141,12 +141,24 @@ def _whole(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _next(request: Request, name: str, first: int, count: int) -> str | None:
-    """The URL of the request with that list from ``first`` on; None when nothing is there."""
+    """Return the URL of the request with that list from ``first`` on; None if the list ends before."""
     return str(replace_query_param(request.build_absolute_uri(), name, first)) if first <= count else None
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    shown = ("kind", "name", "project", "offering", "count", "asks", "priority", "state", "reason", "message", "helps")
+    shown = (
+        "kind",
+        "name",
+        "project",
+        "offering",
+        "count",
+        "requests",
+        "priority",
+        "state",
+        "reason",
+        "message",
+        "hint",
+    )
     return {
         "allocation": entry.id if entry.kind == "allocation" else None,
         "job": entry.id if entry.kind == "job" else None,

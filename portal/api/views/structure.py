@@ -1,4 +1,4 @@
-"""Departments and teams, as far as the caller sees them; operators make, rename and move them."""
+"""Departments and teams that the caller may see; operators create, rename and move them."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from allocations.projects import organization
 from portal.api.http import etag
-from portal.api.http.auth import AdminScope, person
-from portal.api.http.pagination import page_as, page_of
+from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -65,16 +65,16 @@ class TeamChange(Body):
     department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")
 
 
-@extend_schema(methods=["GET"], operation_id="departments_list", responses=page_of(DepartmentOut))
+@extend_schema(methods=["GET"], operation_id="departments_list", responses=page_schema(DepartmentOut))
 @extend_schema(methods=["POST"], request=NewDepartment, responses={201: DepartmentOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def departments(request: Request) -> Response:
-    """Departments of the teams the caller sees, and those above them. POST makes one (operators)."""
+    """List the departments of the teams the caller may see, and those above them. POST creates one (operators)."""
     if request.method == "GET":
-        rows = access.visible_departments(person(request)).select_related("parent")
-        return page_as(request, rows, DepartmentOut, "slug")
-    user, values = person(request), read(NewDepartment, request)
+        rows = access.visible_departments(current_user(request)).select_related("parent")
+        return serialized_page(request, rows, DepartmentOut, "slug")
+    user, values = current_user(request), read(NewDepartment, request)
     parent = _department(user, values.get("parent"), "parent")
     made = organization.create_department(user, values["slug"], values["name"], parent)
     return _department_out(made, 201)
@@ -85,8 +85,8 @@ def departments(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
-    """One department, with its ETag. PUT renames or moves it (operators), under the ETag that was read."""
-    user = person(request)
+    """Return one department, with its ETag. PUT renames or moves it (operators) and needs If-Match."""
+    user = current_user(request)
     row = access.department_for(user, slug)
     if request.method == "PUT":
         changes = read(DepartmentChange, request)
@@ -96,15 +96,17 @@ def department(request: Request, slug: str) -> Response:
     return _department_out(row)
 
 
-@extend_schema(methods=["GET"], operation_id="teams_list", responses=page_of(TeamOut))
+@extend_schema(methods=["GET"], operation_id="teams_list", responses=page_schema(TeamOut))
 @extend_schema(methods=["POST"], request=NewTeam, responses={201: TeamOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def teams(request: Request) -> Response:
-    """Teams the caller sees. POST makes one (operators)."""
+    """List the teams the caller may see. POST creates one (operators)."""
     if request.method == "GET":
-        return page_as(request, access.visible_teams(person(request)).select_related("department"), TeamOut, "slug")
-    user, values = person(request), read(NewTeam, request)
+        return serialized_page(
+            request, access.visible_teams(current_user(request)).select_related("department"), TeamOut, "slug"
+        )
+    user, values = current_user(request), read(NewTeam, request)
     within = _department(user, values["department"], "department")
     assert within is not None
     made = organization.create_team(user, within, values["slug"], values["name"])
@@ -116,8 +118,8 @@ def teams(request: Request) -> Response:
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
-    """One team, with its ETag. PUT renames it or moves it to another department (operators)."""
-    user = person(request)
+    """Return one team, with its ETag. PUT renames it or moves it to another department (operators)."""
+    user = current_user(request)
     row = access.team_for(user, slug)
     if request.method == "PUT":
         changes = read(TeamChange, request)
@@ -128,7 +130,7 @@ def team(request: Request, slug: str) -> Response:
 
 
 def _department(user: User, slug: str | None, field: str) -> Department | None:
-    """For operators, who see them all."""
+    """Return the department, for operators."""
     if slug is None:
         return None
     rows = access.departments_to(user, organization.ACTION)
@@ -155,4 +157,4 @@ def _team_out(row: Team, status: int = 200) -> Response:
 
 
 def _tagged(data: Any, version: str, status: int) -> Response:
-    return Response(data, status=status, headers={"ETag": etag.of(version)})
+    return Response(data, status=status, headers={"ETag": etag.entity_tag(version)})

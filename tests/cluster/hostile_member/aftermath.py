@@ -53,13 +53,13 @@ def archive(operator: User, project: Project, admin: ApiClient) -> None:
 def remains(project: Project, admin: ApiClient) -> Iterator[str]:
     if admin.call("GET", f"/api/v1/namespaces/{project.namespace}").status != 404:
         project.refresh_from_db()
-        words = archiving.remaining([project]).get(project.namespace, [])
+        words = archiving.remaining([project]).get(project.slug, [])
         yield f"namespace {project.namespace} is there {'; '.join(words)}".rstrip()
     for row in Allocation.objects.filter(project=project, ended_at=None):
         yield f"allocation {row.name} is {row.phase} ({row.reason})"
     for interval in UsageInterval.objects.filter(namespace=project.namespace, end=None):
         yield f"{interval.count} {interval.offering} are charged since {interval.start:%T}"
-    for applied in AppliedObject.objects.filter(target=f"project:{project.slug}"):
+    for applied in AppliedObject.objects.filter(target=f"local/project:{project.slug}"):
         yield f"{applied.kind} {applied.name} is still kept"
 
 

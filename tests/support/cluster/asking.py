@@ -57,4 +57,4 @@ def release_all(project: Project) -> None:
 
 
 def intervals(row: Allocation) -> list[UsageInterval]:
-    return list(UsageInterval.objects.filter(allocation=row.pk).order_by("start", "slot"))
+    return list(UsageInterval.objects.filter(holder_id=row.pk).order_by("start", "slot"))

@@ -15,8 +15,8 @@ def intervals(namespaces: Collection[str], **only: object) -> dict[Holder, list[
     names: dict[UUID, str] = dict(rows.values_list("id", "name"))
     found: dict[Holder, list[UsageInterval]] = defaultdict(list)
     for row in UsageInterval.objects.filter(namespace__in=namespaces, **only).order_by("start", "key"):
-        name = names.get(row.allocation)
-        found[Holder(row.namespace, "allocation" if name else "job", name or str(row.allocation))].append(row)
+        name = names.get(row.holder_id)
+        found[Holder(row.namespace, "allocation" if name else "job", name or str(row.holder_id))].append(row)
     return found
 
 

@@ -19,8 +19,9 @@ def main(count: int) -> int:
 
     from allocations.cluster.client import connect
     from allocations.reconcile.allocation import reconcile_allocation
+    from tests.support.clusters import LOCAL
 
-    client, together = connect(), Barrier(count)
+    client, together = connect(LOCAL), Barrier(count)
 
     def once(id_: str) -> None:
         together.wait()

@@ -19,13 +19,14 @@ from portal.workqueue import targets
 from tests.cluster.attacks.stage import Person
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
+from tests.support.clusters import LOCAL
 
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
     """The tenant with kubectl and a kubeconfig as the portal hands it out."""
-    token = credentials.mint(connect(), user.username, 600).token
+    token = credentials.mint(connect(LOCAL), user.username, 600).token
     file = folder / f"{user.username}.kubeconfig"
-    file.write_text(credentials.kubeconfig(connect(), "", "local", user.username, namespace, token), encoding="utf-8")
+    file.write_text(credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, token), encoding="utf-8")
     return Person(str(local.binaries / "kubectl"), file, namespace)
 
 
@@ -35,7 +36,7 @@ def token_of(user: User) -> Callable[[], str]:
 
     def token() -> str:
         if not minted or minted[-1].expires_at < clock.now() + timedelta(minutes=10):
-            minted.append(credentials.mint(connect(), user.username, credentials.LONGEST_S))
+            minted.append(credentials.mint(connect(LOCAL), user.username, credentials.MAX_TTL_S))
         return minted[-1].token
 
     return token
@@ -44,7 +45,7 @@ def token_of(user: User) -> Callable[[], str]:
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
     """New projects of the team, their namespaces ready for its members."""
     found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    workqueue.mark(*(targets.project(project.slug) for project in found))
+    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in found))
     for project in found:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)

@@ -48,7 +48,7 @@ class Cluster:
     def get(self, kind: str, row: Allocation, name: str) -> dict[str, Any] | None:
         return self.objects.get((kind, row.project.namespace, name))
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
         return [o for (k, _, _), o in self.objects.items() if k == kind]
 
     def devices(self, row: Allocation) -> set[str]:
@@ -115,12 +115,12 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
     expected: dict[str, set[str]] = defaultdict(set)
     for namespace, name in active:
         expected[namespace].add(name)
-    for guard in seen.of("GpuProject"):
+    for guard in seen.of_kind("GpuProject"):
         namespace = guard["metadata"]["namespace"]
         listed = set(guard["spec"].get("allocations", {}))
         if listed != expected[namespace]:
             yield f"the guard of {namespace} differs by {sorted(listed ^ expected[namespace])}"
-    for quota in seen.of("ResourceQuota"):
+    for quota in seen.of_kind("ResourceQuota"):
         namespace = quota["metadata"]["namespace"]
         entries = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
         if strangers := set(entries) - expected[namespace]:
@@ -129,13 +129,13 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
 
 def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
     """Open intervals are exactly what is held; each slot is held once at a time; no hold went unrecorded."""
-    intervals = list(UsageInterval.objects.filter(allocation__in=[row.pk for row in rows]))
+    intervals = list(UsageInterval.objects.filter(holder_id__in=[row.pk for row in rows]))
     by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
     for interval in intervals:
-        by_allocation[interval.allocation].append(interval)
+        by_allocation[interval.holder_id].append(interval)
     for row in rows:
         mine = by_allocation[row.pk]
-        is_open = Counter(i.slot.removeprefix(f"{i.cluster}/") for i in mine if i.end is None)
+        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in mine if i.end is None)
         held: set[str] = set()
         if row.phase == Phase.ACTIVE and row.ended_at is None:
             held = seen.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
@@ -163,9 +163,9 @@ def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> lis
     now = clock.now()
     ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
     ledger: dict[Slot, list[UsageInterval]] = defaultdict(list)
-    for interval in UsageInterval.objects.filter(allocation__in=list(ids)):
-        row = ids[interval.allocation]
-        device = interval.slot.removeprefix(f"{interval.cluster}/") if row.offering.flavor.path == "dra" else ""
+    for interval in UsageInterval.objects.filter(holder_id__in=list(ids)):
+        row = ids[interval.holder_id]
+        device = interval.slot.removeprefix(f"{interval.cluster_id}/") if row.offering.flavor.path == "dra" else ""
         ledger[Slot(row.project.namespace, row.name, device)].append(interval)
     ours = {(row.project.namespace, row.name) for row in ids.values()}
     truth = {slot: holds for slot, holds in list(witness.holds.items()) if holds and slot[:2] in ours}

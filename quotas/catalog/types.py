@@ -1,7 +1,6 @@
-"""Plain values of the catalogue: what is read from a cluster, and what is found in it.
+"""Plain types of the catalog: what is read from a cluster, and what is found in it.
 
-Whoever talks to Kubernetes makes `NodeFact` and `SliceFact`; `discovery.discover` makes a `Discovered` of
-them.
+The inventory controller creates `NodeFact` and `SliceFact`; `discovery.discover` turns them into `Discovered`.
 """
 
 from collections.abc import Mapping
@@ -16,8 +15,9 @@ Taint = tuple[str, str, str]  # key, value, effect
 
 @dataclass(frozen=True)
 class NodeFact:
-    """A node. `allocatable` and `capacity` hold the GPU resources only (`nvidia.com/*`), as integers; `gives`
-    is the rest of what is allocatable."""
+    """A node. `allocatable` and `capacity` have the GPU resources only (`nvidia.com/*`), as integers; `gives` is the
+    rest of what is allocatable.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -61,7 +61,7 @@ class SliceFact:
 
 @dataclass(frozen=True)
 class ClassFact:
-    """A DeviceClass: the resource by which pods may ask for its devices without a claim, "" for none, and its CEL."""
+    """A DeviceClass: the resource by which pods may request its devices without a claim, "" for none, and its CEL."""
 
     name: str
     extended_resource: str = ""
@@ -70,9 +70,7 @@ class ClassFact:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a flavor is known by within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g.
-    `time-slicing-4`.
-    """
+    """What identifies a flavor within its cluster. `strategy` is `plain`, `dynamic-mig` or e.g. `time-slicing-4`."""
 
     product: str
     path: str
@@ -83,14 +81,14 @@ class Identity:
 class Supply:
     """One kind of slice on one node.
 
-    `unit` is what a unit of its pool amounts to, `draws` what one slice takes of the pool. `usable` slices are healthy
-    now; the node gives at most `most` when all is well, counting slices of this kind alone. `card_part` is the part
-    of a card's memory that one slice has, or takes turns with.
+    `unit` is what a unit of its pool amounts to, `consumes` what one slice takes of the pool. `usable` slices are
+    healthy now; `most` is the number with all devices healthy, counting slices of this kind alone. `card_part` is the
+    part of a card's memory that one slice has, or takes turns with.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
     unit: Mapping[str, int]
-    draws: Mapping[str, int]
+    consumes: Mapping[str, int]
     kind: str
     profile: str
     isolation: str
@@ -109,7 +107,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one path found on one node."""
+    """What one backend supplies on one node."""
 
     path: str
     strategy: str
@@ -135,8 +133,9 @@ class FoundFlavor:
 
 @dataclass(frozen=True)
 class FoundPool:
-    """`total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices; a unit is
-    `card_part` of a card."""
+    """A pool. `total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices; a unit
+    is `card_part` of a card.
+    """
 
     key: str
     flavor: str
@@ -168,8 +167,9 @@ class FoundOffering:
 
 @dataclass(frozen=True)
 class FoundNode:
-    """`flavor` is empty when nothing of the node is offered. `units` are the healthy ones of its `capacity`, `gives` is
-    what it can give pods. `blocked` cards cannot have their share of that (`node_room`)."""
+    """A node. `flavor` is empty if nothing of it is offered. `units` are the healthy ones of its `capacity`, `gives` is
+    what it can give pods. `blocked` cards cannot have their share of that (`node_room`).
+    """
 
     name: str
     flavor: str
@@ -194,7 +194,7 @@ class FoundDevice:
 
 @dataclass(frozen=True)
 class Discovered:
-    """All that was found, each part sorted by its name."""
+    """Everything that was found, each part sorted by name."""
 
     flavors: tuple[FoundFlavor, ...] = ()
     pools: tuple[FoundPool, ...] = ()

@@ -1,4 +1,4 @@
-"""A cheap mark of what a live part shows, so that a poll that finds nothing new costs one query and swaps nothing."""
+"""Versions of polled page parts, so that a poll without news costs one query and swaps nothing."""
 
 from django.db.models import Count, Max, QuerySet
 from django.http import HttpResponse
@@ -9,11 +9,13 @@ from portal.core import clock
 
 
 def version(rows: QuerySet[Allocation]) -> str:
-    """Another text once a row changes phase or reason, joins or leaves, and each minute, as costs and times run."""
+    """Return a text that changes when a row changes phase or reason, joins or leaves, and each minute, since costs and
+    times change.
+    """
     found = rows.order_by().aggregate(last=Max("transitions"), rows=Count("pk", distinct=True))
     return f"{found['last'] or 0}-{found['rows']}-{clock.now():%H%M}"
 
 
 def unchanged(request: PageRequest, current: str) -> HttpResponse | None:
-    """204, which htmx does not swap, where a poll already shows ``current``."""
+    """Return 204, which htmx does not swap, if the poll already shows ``current``; else None."""
     return HttpResponse(status=204) if request.htmx and request.GET.get("v") == current else None

@@ -1,0 +1,1 @@
+"""The Kubernetes clusters that the portal knows, one row each."""

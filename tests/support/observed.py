@@ -1,0 +1,50 @@
+"""A hold by DRA of an allocation, as a watcher brings it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from allocations.cluster import kinds, names
+from allocations.cluster.kinds import KINDS, Observation
+from allocations.models import Allocation
+
+T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
+DEVICES = [{"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-1"}]
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def raw(kind: str, row: Allocation, name: str, revision: int, **body: Any) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": row.project.namespace,
+        "uid": f"{kind}-{row.name}",
+        "resourceVersion": str(revision),
+        "labels": {names.MANAGED: "true", names.ALLOCATION: row.name, names.PROJECT: row.project.slug},
+    }
+    return {"kind": kind, "metadata": metadata, **body}
+
+
+def seen(body: Mapping[str, Any], seconds: float, *, live: bool = True, gone: bool = False) -> Observation:
+    observation = kinds.observe(KINDS[body["kind"]], body, at=at(seconds), live=live, gone=gone)
+    assert observation is not None
+    return observation
+
+
+def claim(row: Allocation, revision: int, devices: list[dict[str, str]]) -> dict[str, Any]:
+    allocation = {"devices": {"results": devices}, "allocationTimestamp": "2026-11-02T11:59:00Z"} if devices else {}
+    return raw("ResourceClaim", row, row.name, revision, status={"allocation": allocation})
+
+
+def holder(row: Allocation, revision: int) -> dict[str, Any]:
+    spec = {"nodeName": "h100-0", "containers": [], "resourceClaims": [{"name": "g", "resourceClaimName": row.name}]}
+    return raw("Pod", row, names.holder(row.name), revision, spec=spec, status={"phase": "Running"})
+
+
+def hold(row: Allocation, seconds: float = 0, revision: int = 10, *, live: bool = True) -> list[Observation]:
+    return [
+        seen(claim(row, revision, DEVICES), seconds, live=live),
+        seen(holder(row, revision + 1), seconds, live=live),
+    ]
