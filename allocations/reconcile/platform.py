@@ -17,7 +17,7 @@ from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan
+from allocations.reconcile.engine.plan import plan, unwanted
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from portal.workqueue import targets
@@ -41,9 +41,9 @@ def reconcile_platform(client: Client) -> datetime | None:
         manifests = desired(cluster)
         view, done = mirror.of_kinds(*KINDS), applied_of(targets.PLATFORM)
         wanted = {Ref.of(m) for m in manifests}
-        stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=stale), view, done))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        stale = [ref for ref in unwanted(wanted, view, done) if ref.kind != "ResourceFlavor"]
+        refused = _apply_all(client, plan(Wanted(objects=manifests, unwanted=[stale]), view, done))
+        forget(ref for ref in stale if is_gone(ref, view, done.get(ref)))
     if refused:
         raise refused[0]
     return None

@@ -18,7 +18,7 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror, teardown
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan
+from allocations.reconcile.engine.plan import plan, unwanted
 from allocations.reconcile.recovery import adopt
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -53,9 +53,9 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
             return None
         manifests = build(facts(project, view, done))
         wanted = {Ref.of(m) for m in manifests}
-        stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(Wanted(objects=manifests, unwanted=stale), view, done), targets.project(slug))
-        forget(ref for ref in stale[0] if is_gone(ref, view, done[ref]))
+        stale = unwanted(wanted, view, done)
+        apply(client, plan(Wanted(objects=manifests, unwanted=[stale]), view, done), targets.project(slug))
+        forget(ref for ref in stale if is_gone(ref, view, done.get(ref)))
         return clock.now() + teardown.LOOK_AGAIN if project.archived_at is not None else None
 
 

@@ -1,4 +1,4 @@
-"""An archived project whose namespace is there again: from a backup of etcd, or since its own row is from a backup."""
+"""What a backup of etcd brought back: an archived project's namespace, and the ways in of people who have left."""
 
 from datetime import UTC, datetime
 
@@ -6,9 +6,19 @@ import pytest
 
 from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS
+from allocations.cluster.manifests import platform
+from allocations.cluster.manifests.project import role_bindings
+from allocations.domain.actions import Apply, Delete, Wanted, digest
+from allocations.domain.objects import Ref
+from allocations.models import AppliedObject
 from allocations.reconcile import mirror
-from allocations.reconcile.mirror_writer import record_observations
+from allocations.reconcile.engine.apply import applied
+from allocations.reconcile.engine.plan import plan, unwanted
+from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from allocations.reconcile.project import facts
 from allocations.reconcile.teardown import _brought_back
+from portal.workqueue.targets import Target
+from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 T0 = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -55,3 +65,72 @@ def test_a_namespace_that_was_there_before_the_portal_is_left_alone(archived):
     see(archived, "Namespace", archived.namespace)
     see(archived, "RoleBinding", "gpu-portal-tenant")
     assert brought_back(archived) == set()
+
+
+def planned(manifests, view):
+    done = applied(Target("t"))
+    stale = unwanted({Ref.of(one) for one in manifests}, view, done)
+    return plan(Wanted(objects=manifests, unwanted=[stale]), view, done)
+
+
+def test_the_service_account_of_a_person_who_left_is_deleted_again(db):
+    here, left = platform.service_account("ada"), platform.service_account("bob")
+    for one in (here, left):
+        observe_as_made("ServiceAccount", one, uid=one["metadata"]["name"])
+    remember(here, uid="person-ada")
+    actions = planned([here], mirror.of_kinds("ServiceAccount"))
+    assert actions == [Delete(Ref("ServiceAccount", names.PEOPLE_NAMESPACE, "person-bob"), "person-bob")]
+
+
+def test_a_role_binding_of_a_role_that_no_project_gives_any_more_is_deleted(project):
+    see(project, "RoleBinding", "gpu-portal-former")
+    actions = planned([], mirror.of_project(project.namespace))
+    assert actions == [
+        Delete(Ref("RoleBinding", project.namespace, "gpu-portal-former"), "RoleBinding-gpu-portal-former")
+    ]
+
+
+def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(team, project):
+    member, leaver = person(team), person(team)
+
+    def bound():
+        view = mirror.of_project(project.namespace)
+        return list(role_bindings(facts(project, view, ())))
+
+    def people(manifests):
+        return [[subject["name"] for subject in one["subjects"]] for one in manifests]
+
+    before = bound()
+    leaver.memberships.all().delete()
+    for one in bound():
+        remember(one, uid=one["metadata"]["name"])
+    start_anew()
+    record_list(KINDS["RoleBinding"], [seen("RoleBinding", one, uid=one["metadata"]["name"]) for one in before], 9, T0)
+    actions = planned(bound(), mirror.of_project(project.namespace))
+    assert people(before) == [sorted([names.person(member.username), names.person(leaver.username)]), []]
+    assert [action.why for action in actions if isinstance(action, Apply)] == ["edited"]
+    assert people(action.manifest for action in actions) == [[names.person(member.username)]]
+
+
+def seen(kind, manifest, uid):
+    """The manifest as the portal's own apply made it."""
+    fields: dict[str, dict[str, str]] = {
+        f"f:{name}": {} for name in manifest if name not in ("apiVersion", "kind", "metadata")
+    }
+    entry = {"manager": names.FIELD_MANAGER, "operation": "Apply", "fieldsV1": fields}
+    metadata = {**manifest["metadata"], "uid": uid, "resourceVersion": "7", "managedFields": [entry]}
+    found = kinds.observe(KINDS[kind], {**manifest, "metadata": metadata}, at=T0, live=False)
+    assert found is not None
+    return found
+
+
+def observe_as_made(kind, manifest, uid):
+    record_observations([seen(kind, manifest, uid)])
+
+
+def remember(manifest, uid):
+    """That the manifest was applied, at revision 7, as it is."""
+    ref = Ref.of(manifest)
+    where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": uid, "resource_version": 7}
+    fields = seen(ref.kind, manifest, uid).digest
+    AppliedObject.objects.create(target="t", intent=digest(manifest), digest=fields, applied_at=T0, **where)

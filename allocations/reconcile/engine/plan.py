@@ -4,7 +4,7 @@ It knows nothing of slices: a slice path says which objects should be and which 
 (``allocations.cluster.backends``), and the same difference serves allocations, projects and the platform.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from allocations.domain.actions import Action, Apply, Delete, Wanted, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, Ref, Seen, View
@@ -13,6 +13,15 @@ AS_MADE = frozenset({"ResourceClaim", "Pod"})
 """Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
 DELETED = "deleted"
 """Stands as the intent of an object whose deletion was answered."""
+ACCESS_KINDS = ("RoleBinding", "ServiceAccount")
+"""Kinds that let people in."""
+
+
+def unwanted(wanted: Collection[Ref], view: View, applied: Collection[Ref]) -> list[Ref]:
+    """What was applied and is not wanted; of what lets people in, also what nobody remembers to have applied: etcd may
+    have come back from a backup with it. ``view`` has of these kinds the portal's own alone."""
+    lets_in = [seen.ref for kind in ACCESS_KINDS for seen in view.of(kind)]
+    return [ref for ref in dict.fromkeys([*applied, *lets_in]) if ref not in wanted]
 
 
 def why_apply(manifest: Manifest, view: View, applied: Applied | None) -> str:
