@@ -14,7 +14,7 @@ from allocations.models import AppliedObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied
 from allocations.reconcile.engine.plan import plan, unwanted
-from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
 from allocations.reconcile.project import facts
 from allocations.reconcile.teardown import _brought_back
 from portal.workqueue.targets import Target
@@ -33,8 +33,9 @@ def archived(project):
 def see(project, kind, name, created="2026-11-01T08:00:00Z", **labels):
     labels = {names.MANAGED: "true", **labels}
     metadata = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "7", "labels": labels}
-    where = {"namespace": project.namespace} if KINDS[kind].namespaced else {"creationTimestamp": created}
-    found = kinds.observe(KINDS[kind], {"kind": kind, "metadata": metadata | where}, at=T0, live=False)
+    where = {"namespace": project.namespace} if KINDS[kind].namespaced else {}
+    raw = {"kind": kind, "metadata": metadata | where | {"creationTimestamp": created}}
+    found = kinds.observe(KINDS[kind], raw, at=T0, live=False)
     assert found is not None
     record_observations([found])
 
@@ -60,11 +61,31 @@ def test_where_no_namespace_is_left_there_is_nothing_to_take_down(archived):
     assert brought_back(archived) == set()
 
 
-def test_a_namespace_that_was_there_before_the_portal_is_left_alone(archived):
+@pytest.fixture
+def adopted(archived):
+    """Its namespace, which is older than the project, has the portal's labels again."""
     archived.adopted = True
-    see(archived, "Namespace", archived.namespace)
-    see(archived, "RoleBinding", "gpu-portal-tenant")
-    assert brought_back(archived) == set()
+    see(archived, "Namespace", archived.namespace, created="2020-01-01T00:00:00Z")
+    return archived
+
+
+def test_what_the_portal_kept_in_a_namespace_that_it_had_given_back_is_taken_out_again(adopted):
+    see(adopted, "GpuProject", names.GUARD)
+    see(adopted, "RoleBinding", "gpu-portal-tenant")
+    kept = {("GpuProject", names.GUARD), ("RoleBinding", "gpu-portal-tenant")}
+    assert brought_back(adopted) == {("Namespace", adopted.namespace)} | kept
+
+
+def test_an_adopted_namespace_whose_guards_data_is_younger_than_the_archiving_is_left_alone(adopted):
+    see(adopted, "GpuProject", names.GUARD, created="2026-11-02T12:00:01Z")
+    see(adopted, "RoleBinding", "gpu-portal-tenant")
+    assert brought_back(adopted) == set()
+
+
+def test_an_adopted_namespace_without_guards_data_is_given_back_once_that_is_known_to_be_gone(adopted):
+    assert brought_back(adopted) == set()
+    record_sync((KINDS["GpuProject"], 7, T0))
+    assert brought_back(adopted) == {("Namespace", adopted.namespace)}
 
 
 def planned(manifests, view):
