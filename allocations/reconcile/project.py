@@ -23,12 +23,13 @@ from allocations.reconcile.recovery import adopt
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
-from portal.tenants.models import Membership, Project, Role
+from portal.tenants.models import Membership, Project, Role, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.dra import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
+from quotas.limits.selectors import pools_with_quota
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
@@ -90,7 +91,7 @@ def facts(project: Project, view: View, done: Iterable[Ref]) -> ProjectFacts:
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
-        flavors=_flavors(),
+        flavors=_flavors(project.team),
         holds=holds,
         former=former_holds.used(view),
         resources=_counted_resources(),
@@ -118,9 +119,10 @@ def _counted_resources() -> tuple[str, ...]:
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 
-def _flavors() -> dict[str, dict[str, object]]:
-    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell: {flavor: GpuProject
-    entry}."""
+def _flavors(team: Team) -> dict[str, dict[str, object]]:
+    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell, and of which the team
+    has no quota: {flavor: GpuProject entry}."""
+    pools = pools_with_quota(team)
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
     offered = Offering.objects.filter(flavor__accepted=True).exclude(kind=Kind.CLAIM).select_related("flavor")
@@ -128,7 +130,8 @@ def _flavors() -> dict[str, dict[str, object]]:
         for resource in offering.requests if offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
-                resources.setdefault(offering.flavor.name, {})[resource] = offering.node_share.amounts
+                without = {} if offering.pool_id in pools else {"hasQuota": False}
+                resources.setdefault(offering.flavor.name, {})[resource] = {**offering.node_share.amounts, **without}
     return {name: {"nodeLabels": labels[name], "resources": resources[name]} for name in resources}
 
 

@@ -88,6 +88,12 @@ def quota_snapshot() -> QuotaSnapshot:
     )
 
 
+def pools_with_quota(team: Team) -> set[int]:
+    """Ids of the pools of which the team's queue has quota of its own, or may borrow some. One query."""
+    rows = Limit.objects.filter(KEPT_BY_KUEUE, team=team).exclude(nominal=0, borrowing=0)
+    return {pool for pool in rows.values_list("pool_id", flat=True) if pool is not None}
+
+
 def below(department: Department) -> set[int]:
     """Ids of the department and of all that stand in it. One query."""
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))

@@ -62,7 +62,7 @@ def set_limit(
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
         if row.kept_by_kueue:
-            workqueue.mark(targets.PLATFORM)
+            _bring_along(row)
     return row
 
 
@@ -80,7 +80,13 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.mark(targets.PLATFORM)
+        _bring_along(limit)
+
+
+def _bring_along(limit: Limit) -> None:
+    """Have Kueue's objects follow, and what the policies read of the quota in the team's projects."""
+    projects = Project.objects.filter(team=limit.team_id, archived_at=None).values_list("slug", flat=True)
+    workqueue.mark(targets.PLATFORM, *(targets.project(slug) for slug in projects))
 
 
 def set_policy(
