@@ -97,17 +97,24 @@ class FlavorDevices:
         """By node with blocked cards: how many slices can have their share of the node beside what is held there."""
         return self._node_bounds(shape, self._on_blocked_nodes)
 
+    def free_parts(self, shape: SliceShape) -> dict[str, Fraction]:
+        """By node with blocked cards: how much of its cards can be had with the share of the node that goes with it."""
+        return self._free_parts(shape, self._on_blocked_nodes)
+
     @cached_property
     def _on_blocked_nodes(self) -> Sequence[CardState]:
         return [(card, self.occupied.get(card, EMPTY), 1) for card in self.cards if card.blocked]
 
     def _node_bounds(self, shape: SliceShape, states: Iterable[CardState]) -> dict[str, int]:
+        return {node: floor(left / self._part(shape)) for node, left in self._free_parts(shape, states).items()}
+
+    def _free_parts(self, shape: SliceShape, states: Iterable[CardState]) -> dict[str, Fraction]:
         free: dict[str, Fraction] = {}
         for card, there, count in states:
             if card.blocked:
                 left = free.get(card.node, -card.blocked)
                 free[card.node] = left + count * self._free_part(card, there, shape)
-        return {node: max(0, floor(left / self._part(shape))) for node, left in free.items()}
+        return {node: max(Fraction(0), left) for node, left in free.items()}
 
     def _room(self, shape: SliceShape, card: Card, there: Occupancy, *, empty: bool) -> int:
         """How many more slices fit on the card beside ``there``; with ``empty`` its taken devices count as free."""

@@ -38,6 +38,11 @@ def _conditions(raw: Raw) -> dict[str, dict[str, str]]:
     }
 
 
+def _created_at(raw: Raw) -> str:
+    at: str = raw["metadata"].get("creationTimestamp", "")
+    return at.replace("Z", "+00:00")
+
+
 def workload(raw: Raw) -> Mapping[str, Any] | None:
     """A lease of ours, or what Kueue made of a tenant's Job in our queue.
 
@@ -51,7 +56,7 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
     conditions, admission = _conditions(raw), status.get("admission", {})
     finished = conditions.get("Finished", {}).get("status") == "True"
     facts = {
-        "created_at": metadata.get("creationTimestamp", "").replace("Z", "+00:00"),
+        "created_at": _created_at(raw),
         "conditions": conditions,
         "cluster_queue": admission.get("clusterQueue", ""),
         "usage": {} if finished else _usage(admission, status.get("reclaimablePods", ())),
@@ -235,8 +240,7 @@ def namespace(raw: Raw) -> Mapping[str, Any]:
     """``remaining``: what keeps one that is being deleted, in the words of Kubernetes' namespace controller."""
     conditions = _conditions(raw)
     found = [conditions[name]["message"] for name in REMAINING if conditions.get(name, {}).get("status") == "True"]
-    created_at = raw["metadata"].get("creationTimestamp", "").replace("Z", "+00:00")
-    return {"created_at": created_at, **({"remaining": found} if found else {})}
+    return {"created_at": _created_at(raw), **({"remaining": found} if found else {})}
 
 
 def quota(raw: Raw) -> Mapping[str, Any]:
@@ -254,7 +258,7 @@ def gpu_project(raw: Raw) -> Mapping[str, Any]:
     """``classes``: PriorityClasses that pods are given in this namespace."""
     allocations = raw.get("spec", {}).get("allocations", {})
     classes = {entry.get("priorityClassName", "") for entry in allocations.values()}
-    return {"allocations": sorted(allocations), "classes": sorted(classes - {""})}
+    return {"created_at": _created_at(raw), "allocations": sorted(allocations), "classes": sorted(classes - {""})}
 
 
 def cluster_queue(raw: Raw) -> Mapping[str, Any]:

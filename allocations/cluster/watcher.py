@@ -12,7 +12,8 @@ The watcher does not rely on silence:
 - Every ``RELIST_S`` a list checks what the watches reported.
 - A database error ends the session of the process, and all kinds are listed again.
 - A revision lower than an earlier one does the same: etcd was restored from a backup, and a watch from a revision that
-  it has not reached yet would be silent without an error.
+  it has not reached yet would be silent without an error. A watch that broke, or that reported nothing (a proxy may
+  hide that it broke), asks for the revision before it continues.
 """
 
 import queue
@@ -118,7 +119,7 @@ class Reflector(threading.Thread):
 
     def _watch(self, place: "WatchPosition") -> None:
         """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
-        last_contact = place.at
+        last_contact, began_at = place.at, place.revision
         for event in self._client.watch(self._kind, place.revision):
             raw, at = event["object"], clock.now()
             if event["type"] == "ERROR":
@@ -133,12 +134,14 @@ class Reflector(threading.Thread):
             if self._stop_event.is_set():
                 return
         # The server ended the request in good order: up to now there was nothing else to tell.
+        if place.revision == began_at:
+            place.check(self._kind, self._client.revision(self._kind))
         self._reached(place, place.revision, clock.now())
 
     def _reached(
         self, place: "WatchPosition", revision: int, at: datetime, observation: Observation | None = None
     ) -> None:
-        place.revision, place.at = revision, at
+        place.reached(self._kind, revision, at)
         self._tell(Synced(self._kind, revision, at, observation))
 
 
@@ -150,10 +153,19 @@ class WatchPosition:
     at: datetime
     missed_until: int = 0
 
-    def missed(self, kind: Kind, now: int) -> None:
-        """Nothing up to revision ``now`` is told as it happens. Raises StoreRestored if that is before the place."""
+    def check(self, kind: Kind, now: int) -> None:
+        """Raises StoreRestored if revision ``now`` is before the place."""
         if now < self.revision:
             raise StoreRestored(f"{kind.name} was seen at revision {self.revision} and is at {now}")
+
+    def reached(self, kind: Kind, revision: int, at: datetime) -> None:
+        """The watch has come to ``revision``. Raises StoreRestored if that is before the place."""
+        self.check(kind, revision)
+        self.revision, self.at = revision, at
+
+    def missed(self, kind: Kind, now: int) -> None:
+        """Nothing up to revision ``now`` is told as it happens. Raises StoreRestored if that is before the place."""
+        self.check(kind, now)
         self.missed_until = now
 
 

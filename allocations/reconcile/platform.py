@@ -16,7 +16,7 @@ from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan
+from allocations.reconcile.engine.plan import plan, unwanted
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from portal.workqueue import targets
@@ -38,9 +38,9 @@ def reconcile_platform(client: Client) -> datetime | None:
         manifests = desired(client.cluster)
         snapshot, done = mirror.of_kinds(client.cluster, *KINDS), applied_of(target)
         wanted = {Ref.of_manifest(m) for m in manifests}
-        stale = [[ref for ref in done if ref not in wanted and ref.kind != "ResourceFlavor"]]
-        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), target)
-        forget(client.cluster, (ref for ref in stale[0] if is_gone(ref, snapshot, done[ref])))
+        stale = [ref for ref in unwanted(wanted, snapshot, done) if ref.kind != "ResourceFlavor"]
+        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done), target)
+        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, done.get(ref))))
     if refused:
         raise refused[0]
     return None

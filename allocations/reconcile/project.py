@@ -18,17 +18,18 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror, teardown
 from allocations.reconcile.engine.apply import applied as applied_of
 from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan
+from allocations.reconcile.engine.plan import plan, unwanted
 from allocations.reconcile.recovery import adopt
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
-from portal.tenants.models import Membership, Project, Role
+from portal.tenants.models import Membership, Project, Role, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.dra import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
+from quotas.limits.selectors import pools_with_quota
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
@@ -54,9 +55,9 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
             return None
         manifests = build(facts(project, snapshot, done))
         wanted = {Ref.of_manifest(m) for m in manifests}
-        stale = [[ref for ref in done if ref not in wanted]]
-        apply(client, plan(DesiredState(objects=manifests, unwanted=stale), snapshot, done), target)
-        forget(client.cluster, (ref for ref in stale[0] if is_gone(ref, snapshot, done[ref])))
+        stale = unwanted(wanted, snapshot, done)
+        apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done), target)
+        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, done.get(ref))))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
@@ -91,7 +92,7 @@ def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectF
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
-        flavors=_flavors(project.cluster_id),
+        flavors=_flavors(project.cluster_id, project.team),
         holds=holds,
         former=former_holds.used(snapshot),
         resources=_counted_resources(project.cluster_id),
@@ -120,9 +121,10 @@ def _counted_resources(cluster: str) -> tuple[str, ...]:
     return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
 
 
-def _flavors(cluster: str) -> dict[str, dict[str, object]]:
-    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell: {flavor: GpuProject
-    entry}."""
+def _flavors(cluster: str, team: Team) -> dict[str, dict[str, object]]:
+    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell, and of which the team
+    has no quota: {flavor: GpuProject entry}."""
+    pools = pools_with_quota(team)
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
     offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True).exclude(kind=Kind.CLAIM)
@@ -130,7 +132,8 @@ def _flavors(cluster: str) -> dict[str, dict[str, object]]:
         for resource in offering.requests if offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
-                resources.setdefault(offering.flavor.name, {})[resource] = offering.node_share.amounts
+                without = {} if offering.pool_id in pools else {"hasQuota": False}
+                resources.setdefault(offering.flavor.name, {})[resource] = {**offering.node_share.amounts, **without}
     return {name: {"nodeLabels": labels[name], "resources": resources[name]} for name in resources}
 
 

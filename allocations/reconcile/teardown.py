@@ -11,7 +11,7 @@ from allocations.cluster import namespaces
 from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS, OURS
 from allocations.cluster.manifests.project import given_back, nothing_of_ours
-from allocations.cluster.names import LEFT_BEHIND
+from allocations.cluster.names import GUARD, LEFT_BEHIND
 from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.reconcile import mirror
@@ -47,13 +47,19 @@ def tear_down(project: Project, target: Target, client: Client) -> datetime | No
 
 
 def _brought_back(project: Project, snapshot: Snapshot) -> dict[Ref, Applied]:
-    """What the portal kept in the namespace, as the mirror shows it. Nothing of a namespace that is younger than the
-    archiving, or was there before the portal: the project may be in use again, and its row come back from a backup."""
-    if project.adopted:
+    """Return what the portal kept in the namespace, as the mirror shows it.
+
+    Nothing where the namespace, or in an adopted one the GpuProject, is younger than the archiving: the project may be
+    in use again, and its row come back from a backup. An adopted one with the portal's labels and no GpuProject was not
+    given back completely, since the GpuProject is created first.
+    """
+    namespace, guard = snapshot.get(_namespace(project)), Ref("GpuProject", project.namespace, GUARD)
+    if namespace is None or project.archived_at is None:
         return {}
-    namespace = snapshot.get(_namespace(project))
-    created_at = namespace.facts.get("created_at") if namespace else None
-    if not created_at or project.archived_at is None or datetime.fromisoformat(created_at) > project.archived_at:
+    is_guard_gone = snapshot.is_gone(Applied(guard, "", namespace.resource_version, "", ""))
+    made = namespace if is_guard_gone or not project.adopted else snapshot.get(guard)
+    created_at = made.facts.get("created_at") if made else None
+    if not created_at or datetime.fromisoformat(created_at) > project.archived_at:
         return {}
     seen = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
     return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}

@@ -63,7 +63,9 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
         _try(claim, project, built)
     part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
-    return Prepared(stored, demand, fit.fits(claim, inventory.now), diagnostics.infeasible(claim, inventory.fleet))
+    return Prepared(
+        stored, demand, fit.fits(claim, inventory.now(part)), diagnostics.infeasible(claim, inventory.fleet)
+    )
 
 
 def _permit(user: User, project: Project, claim: Claim) -> None:

@@ -90,6 +90,12 @@ def quota_snapshot() -> QuotaSnapshot:
     )
 
 
+def pools_with_quota(team: Team) -> set[int]:
+    """Return the ids of the pools of which the team's queue has quota or may borrow some. One query."""
+    rows = Limit.objects.filter(ENFORCED_BY_KUEUE, team=team).exclude(nominal=0, borrowing=0)
+    return {pool for pool in rows.values_list("pool_id", flat=True) if pool is not None}
+
+
 def below(department: Department) -> set[int]:
     """Return the ids of the department and of all its descendants. One query."""
     return _below(department.pk, dict(Department.objects.values_list("pk", "parent_id")))

@@ -59,8 +59,8 @@ def set_limit(
         team, project = audit_scope(holder)
         target = f"{row.holder}/{row.scope}"
         audit(actor, "limit.set", target, team=team, project=project, before=before, after=after)
-        if row.pool and row.is_enforced_by_kueue:
-            workqueue.enqueue(targets.platform(row.pool.flavor.cluster_id))
+        if row.is_enforced_by_kueue:
+            _enqueue_followers(row)
     return row
 
 
@@ -78,7 +78,15 @@ def remove_limit(actor: str, limit: Limit) -> None:
         )
         LimitUse.objects.filter(limit=limit).delete()
         limit.delete()
-        workqueue.enqueue(*targets.platforms())
+        _enqueue_followers(limit)
+
+
+def _enqueue_followers(limit: Limit) -> None:
+    """Enqueue Kueue's objects, and the team's projects, whose policies read of its quota."""
+    projects = Project.objects.filter(team=limit.team_id, archived_at=None)
+    followers = [targets.project(cluster, slug) for cluster, slug in projects.values_list("cluster_id", "slug")]
+    platforms = [targets.platform(limit.pool.flavor.cluster_id)] if limit.pool else targets.platforms()
+    workqueue.enqueue(*platforms, *followers)
 
 
 def set_policy(

@@ -1,5 +1,6 @@
 """Claims of one's own as requests: what they draw, what refuses them, what they cost, and what stays of them."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -12,7 +13,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.requests import custom_claims, selectors, services
 from portal.core.errors import Forbidden, Invalid, Refused
-from quotas.catalog.models import Offering
+from quotas.catalog.models import Node, Offering
 from tests.support.claim_rows import h100_node, take
 from tests.support.people import client, person
 
@@ -102,6 +103,21 @@ def test_devices_that_others_have_make_it_wait(fleet, member, project):
     assert services.preview(member, claim_request({"count": 1})).fits == "now"
     assert services.preview(member, claim_request({"count": 2})).fits == "queue"
     assert services.preview(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
+
+
+def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
+    """Of eight cards, pods that are not the portal's leave the share of two and a half; one is in use."""
+    Node.objects.update(blocked_gpus=Decimal("5.5"))
+    take("gpu-0")
+
+    def fits(*requests) -> str:
+        return services.preview(member, claim_request(*requests)).fits
+
+    assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
+    assert [fits({"count": 1}), fits({"count": 2})] == ["now", "queue"]
+    halves = {"device": "mig", "profile": "3g.40gb"}
+    assert [fits({**halves, "count": 3}), fits({**halves, "count": 4})] == ["now", "queue"]
+    assert fits({"alternatives": [{"count": 2}, {"count": 1}]}) == "now"
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,37 @@ def test_a_job_that_a_backup_brought_back_is_charged_from_when_it_is_found() -> 
     assert unused() == [(at(-120), at(60), 2), (at(3600), None, 2)]
 
 
+def test_a_job_that_a_backup_brought_back_owes_nothing_of_before_though_its_pods_used_all_of_it() -> None:
+    """They were bound in the second of its admission, and ended after its quota went back: nothing was ever unused."""
+    reserved = workload(since=BOUND)
+    record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
+    record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
+    record_observations(LOCAL, [seen(workload(revision=40), 60, gone=True), seen(pod(revision=41), 62, gone=True)])
+    start_anew(LOCAL)
+    with clock.frozen(at(3600)):
+        record_list(LOCAL, KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
+    assert [bill(second) for second in (30, 62, 3599, 3600)] == [2, 0, 0, 2]
+
+
+@pytest.mark.parametrize("order", [("Workload", "Pod"), ("Pod", "Workload")])
+def test_pods_of_a_job_that_a_backup_brought_back_are_charged_for_what_they_use_and_counted_once(
+    order: tuple[str, str],
+) -> None:
+    before = {"Workload": workload(since="2026-11-02T11:58:00Z"), "Pod": pod()}
+    record_observations(LOCAL, nodes())
+    for kind in order:
+        record_list(LOCAL, KINDS[kind], [seen(before[kind], 0, live=False)], 12, at(0))
+    record_observations(LOCAL, [seen(pod(revision=40), 60, gone=True), seen(workload(revision=41), 60, gone=True)])
+    start_anew(LOCAL)
+    with clock.frozen(at(3600)):
+        for kind in order:
+            record_list(LOCAL, KINDS[kind], [seen(before[kind], 3600, live=False)], 20, at(3600))
+        reconcile_inventory(LOCAL)
+    assert intervals()[1:] == [(at(3600), None, True, False)]
+    assert (unused()[1:], bill(3599), bill(3600)) == ([], 0, 2)
+    assert capacity() == Capacity(total=8, held=2, free=6)
+
+
 def test_what_nobody_recorded_is_repaired_from_the_mirror() -> None:
     """As after an upgrade from a portal that charged pods only, or a restored ledger."""
     record_observations(LOCAL, [*nodes(), seen(workload(pods=2, since="2026-11-02T11:58:00Z"), 0), seen(pod(), 2)])

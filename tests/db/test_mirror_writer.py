@@ -123,6 +123,23 @@ def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found(row:
     assert [times for _, *times in intervals()] == [[at(0), at(30), False, False], [found, None, True, False]]
 
 
+def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found_whichever_holder_it_had(
+    row: Allocation,
+) -> None:
+    """The holder was lost and made again before the backup, so its hold is known to the ledger by the first one."""
+    record_observations(LOCAL, hold(row, 0, revision=1000))
+    again = holder(row, 1050)
+    again["metadata"]["uid"] = "made-again"
+    record_observations(LOCAL, [seen(holder(row, 1040), 10, gone=True), seen(again, 11)])
+    record_observations(LOCAL, [seen(claim(row, 1100, []), 30, gone=True), seen(again, 30, gone=True)])
+    start_anew(LOCAL)
+    found = at(3600)
+    with clock.frozen(found):
+        record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1060, found)
+        record_list(LOCAL, KINDS["Pod"], [seen(again, 3600, live=False)], 1060, found)
+    assert [times for _, *times in intervals()] == [[at(0), at(30), False, False], [found, None, True, False]]
+
+
 def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(listed: Allocation) -> None:
     ref = Ref("ResourceClaim", listed.project.namespace, listed.name)
     there = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": f"ResourceClaim-{listed.name}"}

@@ -42,3 +42,14 @@ def test_what_keeps_the_portal_whole_always_refuses(guard):
     (binding,) = bindings(guard).values()
     assert binding["validationActions"] == ["Deny"]
     assert "matchExpressions" not in str(binding)
+
+
+def test_queued_jobs_are_bounded_by_the_flavors_whose_share_they_are_given_as_limits():
+    def variables(guard):
+        policy = next(yaml.safe_load_all((POLICIES / f"{guard}.yaml").read_text()))
+        return {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+
+    bound, given = variables("job-share"), variables("job-limits")
+    common = {"gpus", "asked", "flavors", "allowed", "admissible", "possible", "cpu", "memory"}
+    assert common <= bound.keys() & given.keys()
+    assert {name: bound[name] for name in common} == {name: given[name] for name in common}

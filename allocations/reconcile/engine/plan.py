@@ -4,7 +4,7 @@ A backend says which objects should exist and which should not, in which order (
 same difference serves allocations, projects and the platform.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from allocations.domain.actions import Action, Apply, Delete, DesiredState, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, ObservedObject, Ref, Snapshot
@@ -13,6 +13,18 @@ IMMUTABLE_KINDS = frozenset({"ResourceClaim", "Pod"})
 """Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
 DELETED = "deleted"
 """Stands as the intent of an object whose deletion was answered."""
+ACCESS_KINDS = ("RoleBinding", "ServiceAccount")
+"""Kinds that give people access to the cluster."""
+
+
+def unwanted(wanted: Collection[Ref], snapshot: Snapshot, applied: Collection[Ref]) -> list[Ref]:
+    """Return what was applied and is not wanted.
+
+    Of the kinds that give access it returns also what the portal has no record of applying: a backup of etcd may have
+    restored it. ``snapshot`` has of these kinds only objects of the portal.
+    """
+    access = [seen.ref for kind in ACCESS_KINDS for seen in snapshot.of_kind(kind)]
+    return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in wanted]
 
 
 def why_apply(manifest: Manifest, snapshot: Snapshot, applied: Applied | None) -> str:

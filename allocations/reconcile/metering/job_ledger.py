@@ -10,8 +10,10 @@ an interval in the device's own slot, until the claim has it no more. What is re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from uuid import uuid5
 
 import structlog
 from django.db import transaction
@@ -154,9 +156,10 @@ def _charge(account: Account, missing: Collection[UnresolvedUse], new: Observati
 
 def _unseen_start(account: Account, at: datetime) -> datetime:
     """When a reservation that nobody saw begin is charged from: as the cluster says; now, where the ledger has a change
-    after that, since then it had ended and is there again (etcd came back from a backup)."""
+    or an end after that, since then it had ended and is there again (etcd came back from a backup)."""
     since = account.since or at
-    return clock.now() if any(changed > since for changed in account.changed.values()) else since
+    after = [moment for moment in (*account.changed.values(), account.ended) if moment is not None and moment > since]
+    return clock.now() if after else since
 
 
 def _repair(cluster: str, namespace: str, job: str, *, at: datetime) -> int:
@@ -211,14 +214,21 @@ def _end_of(cluster: str, new: Observation, job: str, rows: QuerySet[UsageInterv
 
 
 def _unmetered(cluster: str, namespace: str, job: str, **only: str) -> list[UnresolvedUse]:
-    """What the Job's pods use and the ledger lacks."""
+    """Return what the Job's pods use and the ledger lacks.
+
+    What has ended there and is used again begins now, under its next key (etcd was restored from a backup).
+    """
     there = MirrorObject.objects.filter(cluster=cluster, namespace=namespace)
     pods = list(there.filter(kind="Pod", allocation="", facts__job=job, **only))
     claims = _claims(there, [pod for pod in pods if not uses.is_bound(pod.facts)])
     found = [*uses.of_pods(job, pods), *uses.of_claims(job, claims)]
-    keys = [one.key for one in found]
-    known = set(UsageInterval.objects.filter(key__in=keys).values_list("key", flat=True)) if keys else set()
-    return [one for one in found if one.key not in known]
+    missing: list[UnresolvedUse] = []
+    while found:
+        ends = dict(UsageInterval.objects.filter(key__in=[one.key for one in found]).values_list("key", "end"))
+        missing += [one for one in found if one.key not in ends]
+        ended = [(one, end) for one in found if (end := ends.get(one.key))]
+        found = [replace(one, key=uuid5(one.key, f"{end:%FT%T.%f}"), since=clock.now()) for one, end in ended]
+    return missing
 
 
 def _claims(there: QuerySet[MirrorObject], pods: Collection[MirrorObject]) -> list[MirrorObject]:

@@ -42,7 +42,8 @@ class Account:
     """One Job's side of the ledger, kept up while intervals of it open and end. All but ``offerings`` is by offering.
 
     ``changed``: when the unused part last changed. ``known``: offerings of which the ledger has any interval.
-    ``is_queued``: whether it has a workload, or had one that was charged: pods of a deleted Job may be seen after it.
+    ``ended``: when any interval of the Job last ended. ``is_queued``: whether it has a workload, or had one that was
+    charged: pods of a deleted Job may be seen after it.
     """
 
     job: UUID
@@ -55,6 +56,7 @@ class Account:
     unused: dict[str, tuple[UUID, int]] = field(default_factory=dict)
     changed: dict[str, datetime] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    ended: datetime | None = None
     is_queued: bool = True
 
 
@@ -176,6 +178,7 @@ def _read(of: Account) -> None:
     groups = intervals.order_by().values_list("offering", "unused")
     for offering, is_unused, start, end in groups.annotate(last_start=Max("start"), last_end=Max("end")):
         of.known.add(offering)
+        of.ended = max(filter(None, (of.ended, end)), default=None)
         if is_unused:
             of.changed[offering] = max(start, end or start)
 

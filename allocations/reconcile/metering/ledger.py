@@ -101,7 +101,8 @@ def _open_held(
     the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
     its key is known. ``again``: ``snapshot`` is the newest there is, so one that it shows after its end is another hold
     (someone took our label off the claim, say, and it was put back). Of that the cluster tells only the first
-    beginning, so where nobody watched (etcd came back from a backup) it begins now."""
+    beginning, so where nobody watched (etcd came back from a backup) it begins now, with the holder that the ledger
+    knows or another."""
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
         asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
@@ -118,7 +119,7 @@ def _open_held(
         first = key(row.pk, slot, held.identity)
         this = _next_key(row.pk, slot, held.identity) if again else first
         found_at = at if before is not None else clock.now()
-        is_back = this != first and before is None
+        is_back = before is None and (this != first or _has_ended_since(row.pk, slot, held.since))
         since = held.since if held.since and not is_back else found_at
         where = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         metering.open_interval(
@@ -132,6 +133,13 @@ def _open_held(
             estimated=not watched,
         )
     return {row.pk for row, _, _ in begins}
+
+
+def _has_ended_since(allocation: UUID, slot: str, since: datetime | None) -> bool:
+    """Whether the ledger has an end of the allocation's hold after it began, so that this is another hold."""
+    if since is None:
+        return False
+    return UsageInterval.objects.filter(holder_id=allocation, slot=slot, end__gt=since).exists()
 
 
 def _open(rows: Sequence[Allocation]) -> Open:
