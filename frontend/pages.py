@@ -18,7 +18,7 @@ from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.health import EXPECTED
-from portal.http import counters
+from portal.http import counters, processor_time
 from portal.http.middleware import AuthenticatedHttpRequest
 
 log = structlog.get_logger(__name__)
@@ -93,10 +93,11 @@ def problem_page(request: PageRequest, problem: Problem) -> HttpResponse:
 
 
 def _count(request: PageRequest) -> None:
-    """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person."""
+    """Raise TooManyRequests above ``PAGE_REQUESTS_PER_MINUTE`` of a person, or above a person's processor time."""
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
-        raise TooManyRequests(limit, wait_s)
+        raise TooManyRequests(f"At most {limit} pages a minute.", wait_s)
+    processor_time.require_time(request, request.user.pk)
 
 
 def _stale_process() -> str:

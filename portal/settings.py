@@ -96,6 +96,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
+    "portal.http.processor_time.count_processor_time",
     "portal.http.middleware.record_channel",
     "portal.http.middleware.body_limit",
     "portal.http.middleware.AnswerBusy",
@@ -204,6 +205,7 @@ REST_FRAMEWORK = {
 }
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
+PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 20)  # per person, REST and pages together
 SPECTACULAR_SETTINGS = {
     "TITLE": "GPU portal",
     "DESCRIPTION": "Ask for GPU slices, see what they hold and what they cost.",

@@ -23,6 +23,7 @@ DEADLINES = {
     "SWEEP_S": "5",
     "API_REQUESTS_PER_MINUTE": "100000",
     "PAGE_REQUESTS_PER_MINUTE": "100000",
+    "PROCESSOR_SECONDS_PER_MINUTE": "100000",
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""

@@ -19,6 +19,9 @@ from deploy.local.kubeconfigs import component_kubeconfig
 from deploy.local.probes import Probe
 from deploy.local.token import LIFE_S
 
+GO = {"GOGC": "400"}
+"""Memory is plentiful here and processors are few: Go collects garbage a quarter as often as by default."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -48,20 +51,20 @@ def cluster(home: Home) -> tuple[Row, ...]:
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
     wishes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
     return (
-        Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd"),
-        Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2),
+        Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd", env=GO),
+        Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2, env=GO),
         Row("kube-controller-manager", control_plane.controller_manager(home),
-            probes.component("controller-manager"), ("kube-apiserver",), stop=1),
+            probes.component("controller-manager"), ("kube-apiserver",), stop=1, env=GO),
         Row("kube-scheduler", control_plane.scheduler(home),
-            probes.component("scheduler"), ("kube-apiserver",), stop=1),
+            probes.component("scheduler"), ("kube-apiserver",), stop=1, env=GO),
         Row("kueue-manifests", _step(home, "kueue-manifests"), None, ("kube-apiserver",)),
         Row("kueue-certificates", _step(home, "kueue-certificates"), None, ("kueue-manifests",)),
         Row("kueue", control_plane.kueue_manager(home),
-            probes.kueue, ("kueue-manifests",), stop=1, cwd=kueue.folder(home)),
+            probes.kueue, ("kueue-manifests",), stop=1, cwd=kueue.folder(home), env=GO),
         Row("kueue-visibility", _step(home, "kueue-visibility"), None, ("kueue",)),
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
-            env={"KWOK_WORKDIR": str(home.root / "kwok")}),
+            env={**GO, "KWOK_WORKDIR": str(home.root / "kwok")}),
         *wishes,
         Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
             ("kwok", "cluster-objects", *(row.name for row in wishes)), stop=1),
@@ -96,7 +99,7 @@ def portal(home: Home) -> tuple[Row, ...]:
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
-    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=4")
+    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=4", "--keep-alive=75")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"), env=owner),

@@ -159,14 +159,14 @@ class Busy(Problem):
 
 
 class TooManyRequests(Busy):
-    """429: the person exceeded the number of requests per minute."""
+    """429: the person exceeded a limit on requests, and may try again in `wait_s` seconds."""
 
     status = 429
     reason = "throttled"
     title = "Too many requests"
 
-    def __init__(self, limit: int, wait_s: int) -> None:
-        super().__init__(f"At most {limit} pages a minute.", hint=f"Try again in {wait_s} seconds.")
+    def __init__(self, detail: str, wait_s: int) -> None:
+        super().__init__(detail, hint=f"Try again in {wait_s} seconds.")
         self.retry_after_s = wait_s
 
 

@@ -1,7 +1,8 @@
-"""Counters per minute in Redis, exact under concurrency: one INCR decides."""
+"""Counters per minute or a shorter window in Redis, exact under concurrency: one INCR decides."""
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import TypeVar
 
@@ -32,23 +33,31 @@ def count(name: str, limit: int) -> int:
     Raises `Unavailable` without Redis.
     """
     key, left_s = _window(name)
-
-    def increment(store: redis.Redis) -> int:
-        with store.pipeline() as pipeline:
-            pipeline.incr(key)
-            pipeline.expire(key, WINDOW_S)
-            return int(pipeline.execute()[0])
-
-    return left_s if _ask(increment) > limit else 0
+    return left_s if _ask(lambda store: _increment(store, key)) > limit else 0
 
 
-def wait(name: str, limit: int) -> int:
-    """Return 0 while `name` was counted less than `limit` times this minute, else seconds until the next.
+def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:
+    """Return 0 while `name` was counted less than `limit` times in this window, else seconds until the next.
 
     Counts nothing. Raises `Unavailable` without Redis.
     """
-    key, left_s = _window(name)
+    key, left_s = _window(name, window_s)
     return left_s if _ask(lambda store: int(store.get(key) or 0)) >= limit else 0
+
+
+def wait_if_counted(name: str, limit: int, window_s: int) -> int:
+    """Return what `wait` returns, or 0 without Redis."""
+    try:
+        return wait(name, limit, window_s)
+    except Unavailable:
+        return 0
+
+
+def add(name: str, amount: int, window_s: int) -> None:
+    """Add `amount` to what `name` was counted in this window; without Redis nothing is counted."""
+    key, _ = _window(name, window_s)
+    with suppress(Unavailable):
+        _ask(lambda store: _increment(store, key, amount, window_s))
 
 
 def hit(name: str, limit: int) -> int:
@@ -59,10 +68,17 @@ def hit(name: str, limit: int) -> int:
         return 0
 
 
-def _window(name: str) -> tuple[str, int]:
-    """Return the key of `name` for this minute, and the seconds until the next."""
-    window, passed = divmod(int(time.time()), WINDOW_S)
-    return f"gpu-portal:count:{name}:{window}", WINDOW_S - passed
+def _window(name: str, window_s: int = WINDOW_S) -> tuple[str, int]:
+    """Return the key of `name` for this window, and the seconds until the next."""
+    window, passed = divmod(int(time.time()), window_s)
+    return f"gpu-portal:count:{name}:{window}", window_s - passed
+
+
+def _increment(store: redis.Redis, key: str, amount: int = 1, window_s: int = WINDOW_S) -> int:
+    with store.pipeline() as pipeline:
+        pipeline.incr(key, amount)
+        pipeline.expire(key, window_s)
+        return int(pipeline.execute()[0])
 
 
 def _ask(command: Callable[[redis.Redis], T]) -> T:

@@ -4,14 +4,14 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from portal.http import address_limits, counters
+from portal.http import address_limits, counters, processor_time
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it loads its views
 
 
 class PersonThrottle(BaseThrottle):
-    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user."""
+    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and a person's processor time."""
 
     def __init__(self) -> None:
         self.wait_s = 0
@@ -20,6 +20,8 @@ class PersonThrottle(BaseThrottle):
         is_known = request.user.is_authenticated
         who = f"user:{request.user.pk}" if is_known else f"address:{address_limits.network(request)}"
         self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
+        if is_known and not self.wait_s:
+            processor_time.require_time(request._request, request.user.pk)
         return self.wait_s == 0
 
     def wait(self) -> float:

@@ -17,8 +17,8 @@ from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.support.cluster.waiting import eventually
 
-NOT_AS_IN_PRODUCTION = ("API_REQUESTS_PER_MINUTE", "PAGE_REQUESTS_PER_MINUTE")
-SIZE = ("--workers=2", "--threads=4")
+NOT_AS_IN_PRODUCTION = ("API_REQUESTS_PER_MINUTE", "PAGE_REQUESTS_PER_MINUTE", "PROCESSOR_SECONDS_PER_MINUTE")
+SIZE = ("--workers=2", "--threads=4", "--keep-alive=75")
 """As in the README."""
 
 

@@ -1,0 +1,73 @@
+"""The limit on the processor time of one person's requests, REST and pages together."""
+
+import time
+from uuid import uuid4
+
+import pytest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import RequestFactory
+
+from portal.http import counters, processor_time
+from tests.support.pages import browser_of
+from tests.support.people import client, person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def one_window(monkeypatch):
+    monkeypatch.setattr(counters, "_paused_until", 0.0)
+    monkeypatch.setattr("portal.http.counters.time.time", lambda: 1_000_000_013.0)
+
+
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_who_has_used_up_the_limit_is_told_how_long_to_wait_in_rest_and_pages_and_nobody_else_is(settings, team):
+    settings.PROCESSOR_SECONDS_PER_MINUTE = 20
+    busy, other = person(team), person(team)
+    counters.add(f"processor-ms:{busy.pk}", 3_333, processor_time.WINDOW_S)
+    answer = client(busy).get("/api/v1/me")
+    assert (answer.status_code, answer.json()["reason"]) == (429, "throttled")
+    assert "3.3 seconds of processor time within 10 seconds" in answer.json()["detail"]
+    assert 0 < int(answer["Retry-After"]) <= processor_time.WINDOW_S
+    assert browser_of(busy).get("/").status_code == 429
+    assert client(other).get("/api/v1/me").status_code == 200
+
+
+def test_what_requests_take_adds_up_over_rest_and_pages(settings, team):
+    settings.PROCESSOR_SECONDS_PER_MINUTE = 100_000
+    member = person(team)
+    name = f"processor-ms:{member.pk}"
+
+    def is_at_least(milliseconds):
+        return counters.wait(name, milliseconds, processor_time.WINDOW_S) > 0
+
+    assert not is_at_least(1)
+    assert client(member).get("/api/v1/offerings").status_code == 200
+    assert is_at_least(1)
+    settings.PROCESSOR_SECONDS_PER_MINUTE = 0
+    assert browser_of(member).get("/").status_code == 429
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_costs_what_it_took_to_make_also_one_that_is_streamed(settings, streams):
+    settings.PROCESSOR_SECONDS_PER_MINUTE = 100_000
+    request, nobody_else = RequestFactory().get("/"), uuid4().int
+
+    def parts():
+        work(0.05)
+        yield b"first"
+        work(0.05)
+        yield b"second"
+
+    def view(request):
+        processor_time.require_time(request, nobody_else)
+        return StreamingHttpResponse(parts()) if streams else HttpResponse(b"".join(parts()))
+
+    answer = processor_time.count_processor_time(view)(request)
+    assert b"".join(answer) == b"firstsecond"
+    assert counters.wait(f"processor-ms:{nobody_else}", 95, processor_time.WINDOW_S) > 0
