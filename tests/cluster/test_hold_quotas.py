@@ -13,7 +13,7 @@ from allocations.cluster.client import connect
 from allocations.cluster.manifests.platform import HOLD_PRIORITY, former_hold_class, hold_class
 from allocations.domain.actions import Apply
 from allocations.domain.phases import Phase
-from allocations.models import Allocation, AppliedObject
+from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile.engine.apply import apply
 from allocations.requests import services
 from deploy.local.runner import Local
@@ -233,6 +233,7 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
     kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
+    eventually(lambda: not MirrorObject.objects.filter(kind="ResourceQuota", name=former).exists())
     workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))
     wait_for(row, Phase.ACTIVE)
