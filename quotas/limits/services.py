@@ -82,10 +82,14 @@ def remove_limit(actor: str, limit: Limit) -> None:
 
 
 def _enqueue_followers(limit: Limit) -> None:
-    """Enqueue Kueue's objects, and the team's projects, whose policies read of its quota."""
-    projects = Project.objects.filter(team=limit.team_id, archived_at=None)
+    """Enqueue Kueue's objects, and the team's projects, whose policies read its quota: in the pool's cluster, or in all
+    clusters if the limit has no pool.
+    """
+    projects, platforms = Project.objects.filter(team=limit.team_id, archived_at=None), targets.platforms()
+    if limit.pool:
+        projects = projects.filter(cluster=limit.pool.flavor.cluster_id)
+        platforms = [targets.platform(limit.pool.flavor.cluster_id)]
     followers = [targets.project(cluster, slug) for cluster, slug in projects.values_list("cluster_id", "slug")]
-    platforms = [targets.platform(limit.pool.flavor.cluster_id)] if limit.pool else targets.platforms()
     workqueue.enqueue(*platforms, *followers)
 
 

@@ -310,7 +310,7 @@ def test_what_a_flavor_is_given_concerns_its_cluster_and_a_team_concerns_all(
     assert due() == {"far/platform", "far/project:vision-far"}
     WorkItem.objects.all().delete()
     limits.set_limit("operator", team, flavor.pools.get(), 3)
-    assert due() == {"far/platform"}
+    assert due() == {"far/platform", "far/project:vision-far"}
     WorkItem.objects.all().delete()
     tenants.create_team(team.department, "speech", "Speech")
     assert due() == {"far/platform", "local/platform"}
