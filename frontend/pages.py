@@ -18,7 +18,7 @@ from allocations.reconcile.etcd_monitor import refused_writes
 from portal.core import clock, heartbeat
 from portal.core.errors import Busy, Permanent, Problem, Retryable, TooManyRequests
 from portal.health import EXPECTED
-from portal.http import counters, processor_time
+from portal.http import counters, person_limits
 from portal.http.middleware import AuthenticatedHttpRequest
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ def _count(request: PageRequest) -> None:
     limit = settings.PAGE_REQUESTS_PER_MINUTE
     if wait_s := counters.hit(f"page:{request.user.pk}", limit):
         raise TooManyRequests(f"At most {limit} pages a minute.", wait_s)
-    processor_time.require_time(request, request.user.pk)
+    person_limits.admit(request, request.user.pk)
 
 
 def _stale_process() -> str:

@@ -96,7 +96,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
-    "portal.http.processor_time.count_processor_time",
+    "portal.http.person_limits.limit_person",
     "portal.http.middleware.record_channel",
     "portal.http.middleware.body_limit",
     "portal.http.middleware.AnswerBusy",
@@ -206,6 +206,8 @@ REST_FRAMEWORK = {
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
 PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 20)  # per person, REST and pages together
+# Per person, in each web process; as many more wait. Keep twice this below the threads of a process.
+PERSON_REQUESTS_AT_ONCE = env.integer("PERSON_REQUESTS_AT_ONCE", 1)
 SPECTACULAR_SETTINGS = {
     "TITLE": "GPU portal",
     "DESCRIPTION": "Ask for GPU slices, see what they hold and what they cost.",

@@ -24,6 +24,7 @@ DEADLINES = {
     "API_REQUESTS_PER_MINUTE": "100000",
     "PAGE_REQUESTS_PER_MINUTE": "100000",
     "PROCESSOR_SECONDS_PER_MINUTE": "100000",
+    "PERSON_REQUESTS_AT_ONCE": "4",
     "LOG_LEVEL": "INFO",
 }
 """Short, so that tests of deadlines end; the same for the portal's processes and for the tests."""

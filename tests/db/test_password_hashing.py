@@ -8,14 +8,14 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, ma
 
 from portal.core.errors import Busy
 from portal.tenants import password_hashing
-from portal.tenants.password_hashing import Slots
+from portal.core.slots import Slots
 from tests.support.people import person
 
 
 @pytest.fixture
 def slots(monkeypatch):
     monkeypatch.setattr(password_hashing, "WAIT_S", 0.05)
-    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1))
+    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1, password_hashing._busy))
     return password_hashing.SLOTS
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from portal.core.models import AuditEntry
 from portal.http import counters
 from portal.tenants import password_hashing, services
-from portal.tenants.password_hashing import Slots
+from portal.core.slots import Slots
 from tests.services import free_port
 from tests.support.people import client as api_client
 from tests.support.people import person
@@ -52,7 +52,7 @@ def test_many_names_from_one_address_are_refused_before_a_password_is_hashed(set
     for number in range(3):
         assert sign_in(f"nobody-{number}", "wrong", address).status_code == 200
     monkeypatch.setattr(password_hashing, "WAIT_S", 0)
-    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1))
+    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1, password_hashing._busy))
     with password_hashing.SLOTS.one():  # whoever wants to hash now is answered 503
         for name in ("nobody-3", user.username):
             answer = sign_in(name, SECRET, address)
@@ -106,7 +106,7 @@ def test_many_attempts_at_one_name_are_429_too(settings, address, user):
 @pytest.mark.parametrize("name", ["person", "a name that nobody has"])
 def test_when_too_many_sign_in_at_once_the_answer_is_busy_for_known_and_unknown_names(name, monkeypatch, address, user):
     monkeypatch.setattr(password_hashing, "WAIT_S", 0.05)
-    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1))
+    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1, password_hashing._busy))
     name = user.username if name == "person" else name
     with password_hashing.SLOTS.one():
         answer = sign_in(name, SECRET, address)

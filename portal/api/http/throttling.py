@@ -4,7 +4,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from portal.http import address_limits, counters, processor_time
+from portal.http import address_limits, counters, person_limits
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it loads its views
@@ -21,7 +21,7 @@ class PersonThrottle(BaseThrottle):
         who = f"user:{request.user.pk}" if is_known else f"address:{address_limits.network(request)}"
         self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
         if is_known and not self.wait_s:
-            processor_time.require_time(request._request, request.user.pk)
+            person_limits.admit(request._request, request.user.pk)
         return self.wait_s == 0
 
     def wait(self) -> float:

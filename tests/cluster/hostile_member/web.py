@@ -17,7 +17,12 @@ from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from tests.support.cluster.waiting import eventually
 
-NOT_AS_IN_PRODUCTION = ("API_REQUESTS_PER_MINUTE", "PAGE_REQUESTS_PER_MINUTE", "PROCESSOR_SECONDS_PER_MINUTE")
+NOT_AS_IN_PRODUCTION = (
+    "API_REQUESTS_PER_MINUTE",
+    "PAGE_REQUESTS_PER_MINUTE",
+    "PROCESSOR_SECONDS_PER_MINUTE",
+    "PERSON_REQUESTS_AT_ONCE",
+)
 SIZE = ("--workers=2", "--threads=4", "--keep-alive=75")
 """As in the README."""
 

@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
-from portal.http import counters, processor_time
+from portal.http import counters, person_limits
 from tests.support.pages import browser_of
 from tests.support.people import client, person
 
@@ -29,11 +29,11 @@ def work(seconds):
 def test_who_has_used_up_the_limit_is_told_how_long_to_wait_in_rest_and_pages_and_nobody_else_is(settings, team):
     settings.PROCESSOR_SECONDS_PER_MINUTE = 20
     busy, other = person(team), person(team)
-    counters.add(f"processor-ms:{busy.pk}", 3_333, processor_time.WINDOW_S)
+    counters.add(f"processor-ms:{busy.pk}", 3_333, person_limits.WINDOW_S)
     answer = client(busy).get("/api/v1/me")
     assert (answer.status_code, answer.json()["reason"]) == (429, "throttled")
     assert "3.3 seconds of processor time within 10 seconds" in answer.json()["detail"]
-    assert 0 < int(answer["Retry-After"]) <= processor_time.WINDOW_S
+    assert 0 < int(answer["Retry-After"]) <= person_limits.WINDOW_S
     assert browser_of(busy).get("/").status_code == 429
     assert client(other).get("/api/v1/me").status_code == 200
 
@@ -44,7 +44,7 @@ def test_what_requests_take_adds_up_over_rest_and_pages(settings, team):
     name = f"processor-ms:{member.pk}"
 
     def is_at_least(milliseconds):
-        return counters.wait(name, milliseconds, processor_time.WINDOW_S) > 0
+        return counters.wait(name, milliseconds, person_limits.WINDOW_S) > 0
 
     assert not is_at_least(1)
     assert client(member).get("/api/v1/offerings").status_code == 200
@@ -65,9 +65,9 @@ def test_an_answer_costs_what_it_took_to_make_also_one_that_is_streamed(settings
         yield b"second"
 
     def view(request):
-        processor_time.require_time(request, nobody_else)
+        person_limits.admit(request, nobody_else)
         return StreamingHttpResponse(parts()) if streams else HttpResponse(b"".join(parts()))
 
-    answer = processor_time.count_processor_time(view)(request)
+    answer = person_limits.count_person_limits(view)(request)
     assert b"".join(answer) == b"firstsecond"
-    assert counters.wait(f"processor-ms:{nobody_else}", 95, processor_time.WINDOW_S) > 0
+    assert counters.wait(f"processor-ms:{nobody_else}", 95, person_limits.WINDOW_S) > 0

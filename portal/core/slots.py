@@ -1,0 +1,36 @@
+"""Bounds how many threads of a process do the same thing at once, and how many wait for it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
+
+from portal.core.errors import Busy
+
+WAIT_S = 1.0
+
+
+class Slots:
+    """A semaphore with `size` slots; as many more wait up to `WAIT_S`, others are refused at once.
+
+    The number of waiting threads is bounded too, since each keeps a thread of the web server from serving others.
+    """
+
+    def __init__(self, size: int, busy: Callable[[], Busy]) -> None:
+        self._running = BoundedSemaphore(size)
+        self._inside = BoundedSemaphore(2 * size)
+        self._busy = busy
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Hold a slot during the block; raises what `busy` returns if none becomes free."""
+        if not self._inside.acquire(blocking=False):
+            raise self._busy()
+        try:
+            if not self._running.acquire(timeout=WAIT_S):
+                raise self._busy()
+            try:
+                yield
+            finally:
+                self._running.release()
+        finally:
+            self._inside.release()

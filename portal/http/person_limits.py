@@ -1,0 +1,88 @@
+"""Limits how many requests of one person run at once, and how much processor time they take.
+
+Requests differ a hundredfold in cost, so a limit on their number alone lets one person keep every web process busy.
+GitHub limits its REST API in both ways too (docs.github.com, "Rate limits for the REST API").
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Lock
+from typing import Any
+from weakref import WeakValueDictionary
+
+from django.conf import settings
+from django.http import HttpRequest, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from portal.core.errors import TooManyRequests
+from portal.core.slots import Slots
+from portal.http import counters
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+WINDOW_S = 10
+"""Short, so that nobody who exceeds the limit waits for long."""
+PERSON, SLOT = "PERSON", "PERSON_SLOT"
+"""In `request.META`: the id of the person whose request it is, once that is known, and what is open until it ends."""
+_slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
+_lock = Lock()
+
+
+def admit(request: HttpRequest, person: int) -> None:
+    """Count the request as the person's until it ends.
+
+    Raises `TooManyRequests` if the person's requests have used up their processor time, or too many run or wait.
+    """
+    request.META[PERSON] = person
+    if wait_s := counters.wait_if_counted(_name(person), _limit_ms(), WINDOW_S):
+        seconds = f"{_limit_ms() / 1000:.1f} seconds of processor time within {WINDOW_S} seconds"
+        raise TooManyRequests(f"Your requests took more than {seconds}.", wait_s)
+    request.META[SLOT].enter_context(_slots_of(person).one())
+
+
+def limit_person(get_response: GetResponse) -> GetResponse:
+    """Free the person's slot when the request ends, and count its processor time and that of a streamed answer."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        start = time.thread_time()
+        with ExitStack() as request.META[SLOT]:
+            response = get_response(request)
+        person = request.META.get(PERSON)
+        if person is not None:
+            _count(person, start)
+            if isinstance(response, StreamingHttpResponse):
+                response.streaming_content = _counted(person, iter(response))
+        return response
+
+    return middleware
+
+
+def _slots_of(person: int) -> Slots:
+    """Return the slots that all requests of the person in this process share; kept while one of them uses them."""
+    with _lock:
+        return _slots.setdefault(person, Slots(settings.PERSON_REQUESTS_AT_ONCE, _busy))
+
+
+def _busy() -> TooManyRequests:
+    return TooManyRequests("Too many of your requests run at this moment.", 1)
+
+
+def _counted(person: int, content: Iterator[Any]) -> Iterator[Any]:
+    """Yield the parts of an answer; what making each of them takes is counted."""
+    start = time.thread_time()
+    for part in content:
+        _count(person, start)
+        yield part
+        start = time.thread_time()
+
+
+def _count(person: int, start: float) -> None:
+    counters.add(_name(person), round((time.thread_time() - start) * 1000), WINDOW_S)
+
+
+def _name(person: int) -> str:
+    return f"processor-ms:{person}"
+
+
+def _limit_ms() -> int:
+    return int(settings.PROCESSOR_SECONDS_PER_MINUTE * 1000 * WINDOW_S // 60)
