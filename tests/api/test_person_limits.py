@@ -68,6 +68,6 @@ def test_an_answer_costs_what_it_took_to_make_also_one_that_is_streamed(settings
         person_limits.admit(request, nobody_else)
         return StreamingHttpResponse(parts()) if streams else HttpResponse(b"".join(parts()))
 
-    answer = person_limits.count_person_limits(view)(request)
+    answer = person_limits.limit_person(view)(request)
     assert b"".join(answer) == b"firstsecond"
     assert counters.wait(f"processor-ms:{nobody_else}", 95, person_limits.WINDOW_S) > 0

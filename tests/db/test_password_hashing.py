@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, make_password
 
 from portal.core.errors import Busy
-from portal.tenants import password_hashing
 from portal.core.slots import Slots
+from portal.tenants import password_hashing
 from tests.support.people import person
 
 

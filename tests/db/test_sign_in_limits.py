@@ -7,9 +7,9 @@ import redis
 from django.test import Client
 
 from portal.core.models import AuditEntry
+from portal.core.slots import Slots
 from portal.http import counters
 from portal.tenants import password_hashing, services
-from portal.core.slots import Slots
 from tests.services import free_port
 from tests.support.people import client as api_client
 from tests.support.people import person
