@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from fractions import Fraction
 
-from allocations.domain.admission import Counted
+from allocations.domain.admission import CountedLimit
 from portal.tenants.models import Project, Team, User
 from quotas.limits import counting
 from quotas.limits.counting import ResourceDemand
@@ -30,7 +30,7 @@ class CountedLimits:
         is_below = limit.department_id is None or limit.department_id in self._quotas.above([team])
         return limit.team_id in (None, team.pk) and is_below
 
-    def in_slices(self, team: Team, per_slice: ResourceDemand) -> list[Counted]:
+    def in_slices(self, team: Team, per_slice: ResourceDemand) -> list[CountedLimit]:
         """Return the limits that apply to the team, in slices that each take ``per_slice``."""
         found = []
         for limit in self.rows:
@@ -39,5 +39,5 @@ class CountedLimits:
                 most = limit.nominal // amount
                 left = max(Fraction(0), limit.nominal - limit.units_used) // amount
                 used = max(most - left, limit.units_used // amount)  # more than it has, where it was lowered
-                found.append(Counted(limit.dimension, limit.holder, most, used))
+                found.append(CountedLimit(limit.dimension, limit.holder, most, used))
         return found

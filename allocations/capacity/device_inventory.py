@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.cards import SliceShape
+from allocations.capacity.devices import SliceShape
 from allocations.claims import device_schema, published, units
 from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.fit import Fleet

@@ -91,7 +91,7 @@ class Availability:
             own=quota.bound,
             team=team.slug,
             department=team.department.slug,
-            counted=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
+            counted_limits=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
             hidden=not offering.is_offered,
             allocation_limits=tuple(allocation_limits),
             spread=spread,

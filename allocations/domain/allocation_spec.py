@@ -134,7 +134,7 @@ class AllocationRequest(AllocationSpec):
         said = {each.name: getattr(self, each.name) for each in fields_of(AllocationSpec)}
         return AllocationSpec(**{**said, **changes})
 
-    def given(self) -> dict[str, Any]:
+    def request_body(self) -> dict[str, Any]:
         """The body of the REST request: project, offering, count, and what is not the default."""
         said = self.to_json()
         is_said = {

@@ -203,7 +203,7 @@ def _carried(observations: Iterable[Observation], known: Mapping[Ref, MirrorObje
         uid, revision, facts = last.get(observation.ref, ("", 0, {}))
         if observation.facts is not None and not observation.gone and observation.resource_version >= revision:
             before = facts if observation.uid == uid else {}
-            observation = replace(observation, facts=KINDS[observation.ref.kind].carry(before, observation.facts))
+            observation = replace(observation, facts=KINDS[observation.ref.kind].merge(before, observation.facts))
             last[observation.ref] = (observation.uid, observation.resource_version, observation.facts or {})
         yield observation
 

@@ -191,7 +191,7 @@ def test_a_hold_takes_from_the_capacity_of_its_own_cluster_alone(twins: dict[str
     cards = flavor_devices.of_flavors([one.flavor for one in offered.values()])
     fits = {c: cards[one.flavor_id].total(flavor_devices.slice_shape(one)) for c, one in offered.items()}
     assert fits == {LOCAL: 4, FAR: 3}
-    taken = {c: sorted(card.name for card in cards[one.flavor_id].cards if card.taken) for c, one in offered.items()}
+    taken = {c: sorted(card.name for card in cards[one.flavor_id].gpus if card.allocated) for c, one in offered.items()}
     assert taken == {LOCAL: [], FAR: ["gpu-1"]}
 
 
