@@ -254,7 +254,7 @@ def _allocations_touched(cluster: str, change: Change, holders: Mapping[tuple[st
     if change.new.ref.kind in SHOW_HOLDS:
         snapshot = mirror.of_allocations(cluster, namespace, rows)
         old = mirror.seen(change.old) if change.old else None
-        before = snapshot.with_form(change.new.ref, old) if change.new.live else None
+        before = snapshot.with_object(change.new.ref, old) if change.new.live else None
         try:
             moved = ledger.sync(rows, snapshot, before, at=change.new.at)
         except SlotHeld as error:

@@ -201,7 +201,7 @@ def test_a_persons_claim_chooses_among_the_devices_of_its_own_cluster(twins: dic
     record_observations(FAR, hold(twins[FAR].row))
     fleets = {c: device_inventory.of_flavor(twin.offering("h100/whole").flavor).fleet for c, twin in twins.items()}
     assert {cluster: bool(fleet.devices) for cluster, fleet in fleets.items()} == {LOCAL: False, FAR: True}
-    assert {cluster: len(fleet.taken) for cluster, fleet in fleets.items()} == {LOCAL: 0, FAR: 1}
+    assert {cluster: len(fleet.shares_in_use) for cluster, fleet in fleets.items()} == {LOCAL: 0, FAR: 1}
 
 
 def test_a_job_draws_on_the_quota_of_its_own_cluster_alone(team: Team, twins: dict[str, Twin]) -> None:

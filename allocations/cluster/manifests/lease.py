@@ -98,5 +98,5 @@ def read(lease: ObservedObject | None) -> LeaseFacts | None:
         pending_message="" if reserved else quota.get("message", ""),
         evicted_at=datetime.fromisoformat(evicted["at"]) if is_evicted else None,
         evicted_reason=evicted.get("reason", "") if is_evicted else "",
-        evicted_message=reasons.evicted_words(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
+        evicted_message=reasons.eviction_message(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
     )
