@@ -46,7 +46,7 @@ def parse(document: Any, schema: DeviceSchema, *, path: str = "claim") -> Claim:
     errors = Errors()
     node = Node(document, path, errors, ("requests", "constraints", "config"))
     requests = node.each("requests", MAX_ITEMS, lambda item, at: _request(item, at, errors, schema))
-    if node.is_object and not requests and node.at("requests") not in errors.found:
+    if node.is_object and not requests and node.at("requests") not in errors.by_path:
         node.error("requests", "Give at least one request.")
     _check_names(requests, errors)
     claim = Claim(

@@ -12,16 +12,16 @@ class Errors:
     """Errors by path, as in ``claim.requests[0].attributes[1].name``."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[str]] = {}
+        self.by_path: dict[str, list[str]] = {}
 
     def add(self, path: str, sentence: str) -> None:
         """Add an error."""
-        self.found.setdefault(path, []).append(sentence)
+        self.by_path.setdefault(path, []).append(sentence)
 
     def raise_any(self) -> None:
         """Raise Invalid if there are errors."""
-        if self.found:
-            raise Invalid(self.found)
+        if self.by_path:
+            raise Invalid(self.by_path)
 
 
 class Node:

@@ -77,7 +77,7 @@ class Reflector(threading.Thread):
             except (ClusterUnavailable, ClusterRefused) as error:
                 wait = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
                 failures += 1
-                log.warning("watch.broken", kind=self._kind.name, error=str(error), again_in_s=wait)
+                log.warning("watch.failed", kind=self._kind.name, error=str(error), retry_in_s=wait)
                 self._stop_event.wait(wait)
             except BaseException as error:
                 self._put(error)

@@ -34,6 +34,7 @@ class Ref(NamedTuple):
 
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> "Ref":
+        """Return the reference to the manifest's object."""
         metadata = manifest["metadata"]
         return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
 

@@ -122,7 +122,7 @@ def workload(cluster: str, uid: str, flavor: str) -> None:
         conditions={"QuotaReserved": {"status": "True", "at": T0.isoformat(), "reason": "", "message": ""}},
         cluster_queue="team-vision",
         usage={flavor: {GPU: 2}},
-        asks={GPU: 2},
+        gpu_requests={GPU: 2},
         priority=0,
         record="",
     )

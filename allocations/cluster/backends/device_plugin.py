@@ -21,26 +21,32 @@ def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
 
 
 def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
+    """Return nothing to delete."""
     return []
 
 
 def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
+    """Return nothing to recreate."""
     return []
 
 
 def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+    """Return False: it has no ResourceClaims."""
     return False
 
 
 def claims(request: ResolvedSpec) -> list[Ref]:
+    """Return no ResourceClaims."""
     return []
 
 
 def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return no GPUs: a count of a resource selects none."""
     return ()
 
 
 def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+    """Return False: a count of a resource needs no scheduling."""
     return False
 
 

@@ -179,23 +179,23 @@ def _kueue(client: Client) -> Document | ReadError:
 
 def _guards(client: Client) -> tuple[Guard, ...]:
     kinds = {"validating": "Validating", "mutating": "Mutating"}
-    found: list[Guard] = []
+    guards: list[Guard] = []
     for plural in (*GUARD_KINDS, *(f"{kind.removesuffix('ies')}ybindings" for kind in GUARD_KINDS)):
         prefix = kinds[plural.partition("admission")[0]]
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
-        found += [as_guard({**item, "kind": kind}) for item in items]
-    return tuple(found)
+        guards += [as_guard({**item, "kind": kind}) for item in items]
+    return tuple(guards)
 
 
 def _flows(client: Client) -> tuple[FlowSchema, ...]:
-    found = []
+    flow_schemas = []
     for raw in client.json("GET", FLOWS).get("items") or []:
         rules = [rule for rule in raw["spec"].get("rules") or [] if rule.get("resourceRules")]
         groups = tuple(s["group"]["name"] for rule in rules for s in rule["subjects"] if s["kind"] == "Group")
         level = raw["spec"]["priorityLevelConfiguration"]["name"]
-        found.append(FlowSchema(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
-    return tuple(found)
+        flow_schemas.append(FlowSchema(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
+    return tuple(flow_schemas)
 
 
 def _stored_kib(client: Client) -> dict[str, int]:

@@ -21,12 +21,12 @@ def guards(facts: ClusterFacts, requirements: Requirements) -> Iterator[Finding]
     by_key = {(guard.kind, guard.name): guard for guard in facts.guards}
     wrong = []
     for guard in requirements.guards:
-        found = by_key.get((guard.kind, guard.name))
-        if found is None:
+        installed = by_key.get((guard.kind, guard.name))
+        if installed is None:
             wrong.append(f"{guard.kind} {guard.name} is missing")
-        elif found.rules != guard.rules:
+        elif installed.rules != guard.rules:
             wrong.append(f"{guard.kind} {guard.name} is of another release")
-        elif guard.fails_closed and not found.fails_closed:
+        elif guard.fails_closed and not installed.fails_closed:
             wrong.append(f"{guard.kind} {guard.name} lets pass what it should refuse")
     complete = f"{len(requirements.guards)} policies and bindings are in place"
     yield ok_or_problem(name, not wrong, "; ".join(wrong) or complete, APPLY)
