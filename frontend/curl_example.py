@@ -14,6 +14,6 @@ def as_curl(request: AllocationRequest) -> str:
             f"curl -sS {shlex.quote(f'{settings.PORTAL_URL}/api/v1/allocations')}",
             '-H "Authorization: Bearer $GPU_PORTAL_TOKEN"',
             "-H 'Content-Type: application/json'",
-            f"-d {shlex.quote(json.dumps(request.given(), ensure_ascii=False))}",
+            f"-d {shlex.quote(json.dumps(request.request_body(), ensure_ascii=False))}",
         ]
     )

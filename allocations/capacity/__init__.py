@@ -1,1 +1,1 @@
-"""What GPUs there are, what is held of them, and what fits."""
+"""The capacity of the fleet: its devices, their use, and what fits."""

@@ -1,7 +1,7 @@
-"""How many allocations a project, and each person in it, may have: live ones, and separately scheduled ones.
+"""Limits on the number of allocations of a project and of each person in it: live ones, and scheduled ones.
 
-A live allocation has a number of the project's. A scheduled one has none before its start, so it does not count as
-live.
+A live allocation has a number in its project. A scheduled one gets its number at its start, and does not count as live
+before.
 """
 
 from typing import NamedTuple
@@ -17,16 +17,16 @@ Limits = tuple[AllocationLimit, ...]
 
 
 class ApplicableLimits(NamedTuple):
-    """The limits on one more allocation: on one that starts now, and on one that starts later."""
+    """The limits on a new allocation: ``live`` if it starts now, ``scheduled`` if it starts later."""
 
     live: Limits
     scheduled: Limits
 
 
 def applicable_limits(project: Project, user: User) -> ApplicableLimits:
-    """Return the limits of the project and of the person in it, with the use of each. One query.
+    """Return the limits of the project and of the person in it, with their use, in one query.
 
-    Callers that act on them hold the advisory lock ``live`` of the project.
+    A caller that creates an allocation must hold the project's advisory lock ``live``.
     """
     rows = Allocation.objects.filter(project=project, ended_at=None).order_by()
     live, own = Q(number__isnull=False), Q(requested_by=user)

@@ -1,9 +1,9 @@
-"""Chooses the GPUs on which an allocation's slices cost others least, which its claims then request. Pure."""
+"""Chooses the GPUs for an allocation's slices that leave the most room for other requests. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from allocations.capacity.cards import DISTINCT_GPUS, Card, Occupancy, SliceShape, group_of
+from allocations.capacity.devices import DISTINCT_GPUS, Occupancy, PhysicalGpu, SliceShape, group_of
 from allocations.capacity.packing import FlavorDevices
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
@@ -15,99 +15,104 @@ Group = tuple[str, ...]
 
 def choose_devices(
     devices: FlavorDevices, profile: str, count: int, constraints: Collection[str], *, spread: bool
-) -> tuple[Card, ...] | None:
-    """Return the card of each MIG slice, so that the fewest large instances are lost; None if they do not fit.
+) -> tuple[PhysicalGpu, ...] | None:
+    """Return the GPU for each MIG slice of a request so that the fewest large instances are lost; None if they do not
+    fit.
 
-    1. Cards are grouped as the request's constraints require: by node, or by card, PCIe root or clique.
-    2. In each group each slice goes to the card that loses least (``layouts.best_card``), where the scheduler will put
-       it on the first free placement. A node on which not all of them can have their share is left out.
-    3. The group whose slices cost least is taken; of equal ones the fuller, then the first by name.
+    1. GPUs are grouped as the request's constraints require: by node, GPU, PCIe root or clique. GPUs of a node that
+       lacks CPU, memory or pods for all slices are left out.
+    2. Within each group, each slice goes to the GPU that loses least (``layouts.best_card``). The scheduler will use
+       the first free placement there.
+    3. The group with the lowest cost wins; of equal groups the fuller one, then the first by name.
     """
     if devices.geometry is None:
         return None
-    found: list[tuple[Cost, int, Group, tuple[Card, ...]]] = []
+    candidates: list[tuple[Cost, int, Group, tuple[PhysicalGpu, ...]]] = []
     seen: set[tuple[tuple[Placement, ...], ...]] = set()
-    for group, cards in sorted(_groups(devices, profile, count, constraints, spread=spread).items()):
-        state = tuple(sorted(tuple(sorted(devices.occupied[card] or ())) for card in cards))
-        if state in seen:  # another group just like it comes first by name
+    for group, gpus in sorted(_groups(devices, profile, count, constraints, spread=spread).items()):
+        state = tuple(sorted(tuple(sorted(devices.occupancies[gpu] or ())) for gpu in gpus))
+        if state in seen:  # an identical group comes first by name
             continue
         seen.add(state)
         is_distinct = DISTINCT_GPUS in constraints
-        if filled := _fill(devices.geometry, devices.occupied, cards, profile, count, is_distinct):
-            fullness = sum(place.size for one in state for place in one)
-            found.append((filled[1], -fullness, group, filled[0]))
-    return min(found, key=lambda each: each[:3])[3] if found else None
+        if choice := _choose_in_group(devices.geometry, devices.occupancies, gpus, profile, count, is_distinct):
+            fullness = sum(place.size for placements in state for place in placements)
+            candidates.append((choice[1], -fullness, group, choice[0]))
+    return min(candidates, key=lambda candidate: candidate[:3])[3] if candidates else None
 
 
 def with_pending(devices: FlavorDevices, pending: Iterable[tuple[str, str]]) -> FlavorDevices:
-    """Return the cards as they will be once the scheduler has placed pending slices, each (profile, card's UUID).
+    """Return the GPUs as they will be once the scheduler has placed pending slices, each (profile, UUID of its GPU).
 
-    A slice without a free placement on its card will not stay there, and is left out.
+    A slice without a free placement on its GPU is left out, since it will not stay there.
     """
     if devices.geometry is None:
         return devices
-    there = dict(devices.occupied)
-    by_uuid = {card.uuid: card for card in devices.cards}
+    occupancies = dict(devices.occupancies)
+    by_uuid = {gpu.uuid: gpu for gpu in devices.gpus}
     for profile, uuid in pending:
-        card = by_uuid.get(uuid)
-        state = there[card] if card else None
-        if card and state is not None and (place := layouts.first_fit(devices.geometry, state, profile)):
-            there[card] = state | {place}
-    return devices.with_occupied(there)
+        gpu = by_uuid.get(uuid)
+        placements = occupancies[gpu] if gpu else None
+        if gpu and placements is not None and (place := layouts.first_fit(devices.geometry, placements, profile)):
+            occupancies[gpu] = placements | {place}
+    return devices.with_occupancies(occupancies)
 
 
 def best_clique(
     devices: FlavorDevices, shape: SliceShape, count: int, constraints: Collection[str], *, spread: bool
 ) -> str:
-    """Return the clique with the most room, of those that take the request now or else ever; "" if none does."""
+    """Return the NVLink clique with the most room for the request; "" if it fits in none.
+
+    Cliques with enough free capacity are preferred; else those that would have enough if they were idle.
+    """
     for empty in (False, True):
-        rooms = {
+        room_by_clique = {
             name: devices.of_clique(name).max_colocated(shape, constraints, spread=spread, empty=empty)
-            for name in {card.clique for card in devices.cards if card.clique}
+            for name in {gpu.clique for gpu in devices.gpus if gpu.clique}
         }
-        fitting = [name for name in sorted(rooms) if rooms[name] >= count]
+        fitting = [name for name in sorted(room_by_clique) if room_by_clique[name] >= count]
         if fitting:
-            return max(fitting, key=lambda name: rooms[name])
+            return max(fitting, key=lambda name: room_by_clique[name])
     return ""
 
 
 def _groups(
     devices: FlavorDevices, profile: str, count: int, constraints: Collection[str], *, spread: bool
-) -> dict[Group, list[Card]]:
-    """Cards that slices of one request may be on together, but for those of nodes that cannot have all of them."""
+) -> dict[Group, list[PhysicalGpu]]:
+    """Return the groups of GPUs that one request's slices may share, without nodes that cannot run all of them."""
     bounds = devices.node_bounds(SliceShape("mig", profile))
-    groups: dict[Group, list[Card]] = defaultdict(list)
-    for card in devices.cards:
-        group = group_of(card, constraints, spread=spread)
-        if group is not None and devices.occupied[card] is not None and bounds.get(card.node, count) >= count:
-            groups[group].append(card)
+    groups: dict[Group, list[PhysicalGpu]] = defaultdict(list)
+    for gpu in devices.gpus:
+        group = group_of(gpu, constraints, spread=spread)
+        if group is not None and devices.occupancies[gpu] is not None and bounds.get(gpu.node, count) >= count:
+            groups[group].append(gpu)
     return groups
 
 
-def _fill(
+def _choose_in_group(
     geometry: Geometry,
-    occupied: Mapping[Card, Occupancy],
-    cards: Sequence[Card],
+    occupancies: Mapping[PhysicalGpu, Occupancy],
+    gpus: Sequence[PhysicalGpu],
     profile: str,
     count: int,
-    distinct: bool,
-) -> tuple[tuple[Card, ...], Cost] | None:
-    """The card of each of ``count`` slices within a group, and what they cost together."""
-    there = {card: occupied[card] or frozenset() for card in cards}
-    chosen: list[Card] = []
+    is_distinct: bool,
+) -> tuple[tuple[PhysicalGpu, ...], Cost] | None:
+    """Return the GPU for each of ``count`` slices within a group, and their total cost; None if they do not fit."""
+    placements = {gpu: occupancies[gpu] or frozenset() for gpu in gpus}
+    chosen: list[PhysicalGpu] = []
     costs: list[Cost] = []
     for _ in range(count):
-        alike: dict[frozenset[Placement], Card] = {}
-        for card in cards:
-            if not (distinct and card in chosen):
-                alike.setdefault(there[card], card)
-        key = layouts.best_card(geometry, {card.key: state for state, card in alike.items()}, profile)
+        first_by_state: dict[frozenset[Placement], PhysicalGpu] = {}
+        for gpu in gpus:
+            if not (is_distinct and gpu in chosen):
+                first_by_state.setdefault(placements[gpu], gpu)
+        key = layouts.best_card(geometry, {gpu.key: state for state, gpu in first_by_state.items()}, profile)
         if key is None:
             return None
-        card = next(card for card in alike.values() if card.key == key)
-        place = layouts.first_fit(geometry, there[card], profile)
+        gpu = next(gpu for gpu in first_by_state.values() if gpu.key == key)
+        place = layouts.first_fit(geometry, placements[gpu], profile)
         assert place is not None
-        costs.append(layouts.loss(geometry, there[card], place))
-        there[card] |= {place}
-        chosen.append(card)
+        costs.append(layouts.loss(geometry, placements[gpu], place))
+        placements[gpu] |= {place}
+        chosen.append(gpu)
     return tuple(chosen), tuple(map(sum, zip(*costs, strict=True)))

@@ -1,6 +1,6 @@
-"""The devices of a flavor that claims choose from, as mirrored, in four queries.
+"""The devices of a flavor that a custom claim can get, read from the mirror in four queries.
 
-Three more look up the CPU and memory that go with some of the devices, where other pods use that share.
+Three more queries run if other pods use the CPU or memory that some of the devices need.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from allocations.capacity import flavor_devices
-from allocations.capacity.cards import SliceShape
+from allocations.capacity.devices import SliceShape
 from allocations.claims import device_schema, published, units
 from allocations.claims.device_schema import DeviceSchema
 from allocations.claims.fit import Fleet
@@ -22,10 +22,12 @@ from quotas.catalog.models import Flavor, Kind, Node, Offering
 
 @dataclass(frozen=True)
 class DeviceInventory:
-    """``fleet`` is on all nodes of the flavor; ``usable`` are the nodes that take pods now.
+    """The devices of a flavor, and what they count against quotas.
 
-    ``free_parts`` says how much of its GPUs a node can give with their share of CPU and memory, for nodes that have too
-    little for all of them.
+    - ``fleet``: the devices on all nodes; ``usable``: the nodes that accept pods now.
+    - ``free_parts``: node → how many of its GPUs it has CPU and memory for, for nodes that have too little for all.
+    - ``schema``: the attributes and capacities that the devices publish.
+    - ``demands``: the units that each kind of device counts in its pool.
     """
 
     fleet: Fleet
@@ -34,42 +36,40 @@ class DeviceInventory:
     schema: DeviceSchema
     demands: DeviceDemands
 
-    def now(self, part: Fraction) -> Fleet:
-        """The devices on nodes that take pods, with the share that goes with so much of their cards."""
+    def available(self, part: Fraction) -> Fleet:
+        """Return the devices on nodes that accept pods and have CPU and memory for ``part`` GPUs."""
         usable = {node for node in self.usable if part <= self.free_parts.get(node, part)}
         return replace(self.fleet, devices=tuple(d for d in self.fleet.devices if d.node in usable))
 
 
 def of_flavor(flavor: Flavor) -> DeviceInventory:
-    """Return what the flavor's nodes publish, what claims have of it, and what each kind of device takes of
-    its pools.
-    """
+    """Return the devices that the flavor's nodes publish, with their use and their demands."""
     nodes = list(Node.objects.filter(flavor=flavor, present=True))
-    there = MirrorObject.objects.filter(cluster=flavor.cluster_id)
-    slices = there.filter(kind="ResourceSlice", facts__node__in=[node.name for node in nodes]).order_by("name")
-    claims = there.filter(kind="ResourceClaim").exclude(facts__devices=[])
-    found = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
-    own = tuple(d for d in found.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
+    objects = MirrorObject.objects.filter(cluster=flavor.cluster_id)
+    slices = objects.filter(kind="ResourceSlice", facts__node__in=[node.name for node in nodes]).order_by("name")
+    claims = objects.filter(kind="ResourceClaim").exclude(facts__devices=[])
+    fleet = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
+    devices = tuple(d for d in fleet.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     return DeviceInventory(
-        fleet=replace(found, devices=own),
+        fleet=replace(fleet, devices=devices),
         usable=frozenset(node.name for node in nodes if node.ready),
         free_parts=_free_parts(flavor) if any(node.blocked_gpus for node in nodes) else {},
-        schema=device_schema.of_devices(own),
+        schema=device_schema.of_devices(devices),
         demands=_demands(flavor),
     )
 
 
-def excess(flavor: Flavor, counted: Mapping[str, int], given: Iterable[Slice]) -> str:
-    """Return a sentence about what the allocated devices take beyond what the lease counts; "" if nothing."""
+def excess(flavor: Flavor, counted: Mapping[str, int], slices: Iterable[Slice]) -> str:
+    """Return in words what the allocated devices use beyond the units that the lease counts; "" if nothing."""
     inventory = of_flavor(flavor)
-    published = {(device.node, device.name): device for device in inventory.fleet.devices}
-    known = [
-        (published[one.node, one.device], int(one.consumed.get("shares", 1)))
-        for one in given
-        if one.is_charged and (one.node, one.device) in published
+    devices = {(device.node, device.name): device for device in inventory.fleet.devices}
+    allocated = [
+        (devices[each.node, each.device], int(each.consumed.get("shares", 1)))
+        for each in slices
+        if each.is_charged and (each.node, each.device) in devices
     ]
-    more = units.excess(counted, known, inventory.demands)
-    return ", ".join(f"{amount} of {name} where {counted.get(name, 0)} are counted" for name, amount in more.items())
+    amounts = units.excess(counted, allocated, inventory.demands)
+    return ", ".join(f"{amount} of {name} where {counted.get(name, 0)} are counted" for name, amount in amounts.items())
 
 
 def _free_parts(flavor: Flavor) -> dict[str, Fraction]:

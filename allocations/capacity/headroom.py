@@ -1,4 +1,4 @@
-"""Headroom of teams: the least of what the fleet has free, their quotas leave, and counted limits leave."""
+"""The headroom of teams: the least of the fleet's free capacity, their remaining quota and remaining limits."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ from quotas.limits.counting import ResourceDemand
 
 @dataclass(frozen=True)
 class TeamHeadroom:
-    """One team's headroom of an offering, in slices. ``limit`` is its own quota, ``most`` that with all it could ever
-    borrow; ``can_borrow`` is the part of ``can_get_now`` that others would lend.
+    """A team's headroom of one offering, in slices.
+
+    ``limit`` is its guaranteed quota, ``most`` that quota plus all that it could ever borrow. ``can_borrow`` is the
+    part of ``can_get_now`` that it would borrow.
     """
 
     limit: int
@@ -29,9 +31,9 @@ class TeamHeadroom:
 
 
 class Availability:
-    """Capacity, quotas and counted limits, read once for ``teams``, and for one ``user`` and ``project`` of theirs.
+    """Capacity, quotas and counted limits for some teams, and for a user and a project in them. Each is read once.
 
-    ``cliques``: read NVLink cliques too.
+    With ``cliques``, NVLink cliques are read too.
     """
 
     def __init__(
@@ -49,15 +51,16 @@ class Availability:
         self.limits = CountedLimits(self.quotas.quotas, list(teams), user=user, project=project)
 
     def headroom(self, team: Team, offering: Offering) -> TeamHeadroom:
+        """Return the team's headroom of the offering."""
         quota = self.quotas.of_team(team, offering)
         counted = self.limits.in_slices(team, counting.demand(offering, 1))
-        lefts = [one.limit - one.used for one in counted]
-        now = max(0, min([self.fleet.capacity(offering).free, quota.left, *lefts]))
+        remaining = [limit.limit - limit.used for limit in counted]
+        can_get_now = max(0, min([self.fleet.capacity(offering).free, quota.left, *remaining]))
         return TeamHeadroom(
             limit=quota.own,
             used=self.quotas.reserved(team, offering),
-            can_get_now=now,
-            can_borrow=max(0, now - quota.own_left),
+            can_get_now=can_get_now,
+            can_borrow=max(0, can_get_now - quota.own_left),
             most=quota.most,
         )
 
@@ -72,8 +75,9 @@ class Availability:
         constraints: Collection[str] = (),
         per_slice: ResourceDemand | None = None,
     ) -> AdmissionInput:
-        """Return the input of the admission rules for a request of ``count`` slices; ``per_slice`` is what one takes of
-        a claim.
+        """Return the input of the admission rules for a request of ``count`` slices.
+
+        ``per_slice`` is the demand of one slice of a custom claim; None for other offerings.
         """
         team = project.team
         capacity, quota = self.fleet.capacity(offering), self.quotas.of_team(team, offering)
@@ -91,7 +95,7 @@ class Availability:
             own=quota.bound,
             team=team.slug,
             department=team.department.slug,
-            counted=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
+            counted_limits=tuple(self.limits.in_slices(team, per_slice or counting.demand(offering, 1))),
             hidden=not offering.is_offered,
             allocation_limits=tuple(allocation_limits),
             spread=spread,

@@ -1,6 +1,6 @@
-"""CPU, memory and pods of its node that go with an allocation.
+"""The share of its nodes' CPU, memory and pods that comes with an allocation.
 
-Needs no query, given the relations of ``spec_of_row.rows()``.
+Needs no query if the row has the relations of ``spec_of_row.rows()``.
 """
 
 from fractions import Fraction
@@ -13,21 +13,21 @@ from quotas.catalog.node_shares import NodeShare, of_claim
 
 
 def node_share(row: Allocation) -> NodeShare:
-    """Return what goes with all its slices together; false if no node has reported its capacity."""
+    """Return the share of all slices of the allocation; false if no node has reported its capacity."""
     return of_request(row.offering, row.count, CustomClaim.of_column(row.claim))
 
 
 def of_request(offering: Offering, count: int, claim: CustomClaim | None) -> NodeShare:
-    """Return what goes with so many slices; ``claim`` is for offerings of kind claim."""
+    """Return the share of ``count`` slices; ``claim`` is for offerings of kind claim."""
     if offering.kind != Kind.CLAIM or claim is None or claim.built is None:
         return offering.node_share.times(count)
     return of_claim(offering.flavor.per_card, _claim_part(claim.built, offering))
 
 
 def _claim_part(built: BuiltClaim, offering: Offering) -> Fraction:
-    """Cards' memory that the claim takes at least; of claims of the release before, what its lease counts."""
+    """Return the GPU memory in GPUs that the claim uses at least; for older claims, what its lease counts."""
     if built.card_part is not None:
         return built.card_part
     flavor = offering.flavor
-    card = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
-    return card_part(built.units, card)
+    gpu = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
+    return card_part(built.units, gpu)

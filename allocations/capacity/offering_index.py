@@ -1,4 +1,4 @@
-"""Offerings with their pools, and what slices and claims take of them."""
+"""Offerings with their pools, and the units of pools that slices and claims use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 
 class ReservedClaim(NamedTuple):
-    """A custom claim whose lease reserves: team, offering, and the units that it may take at most."""
+    """A custom claim whose lease reserves quota, with the units that it can use at most."""
 
     team: str
     offering: str
@@ -32,27 +32,27 @@ class OfferingIndex:
         return {row.key: row for row in Offering.objects.select_related("pool__use", "flavor")}
 
     def offered(self) -> list[Offering]:
-        """What is offered, sorted by key."""
+        """Return what is offered, sorted by key."""
         return [row for _, row in sorted(self._by_key.items()) if row.is_offered]
 
     def flavors(self) -> list[Flavor]:
-        """The flavors of all offerings, each once."""
+        """Return the flavors of all offerings, each once."""
         return list({row.flavor_id: row.flavor for row in self._by_key.values()}.values())
 
     def pools_of(self, flavor: int) -> list[Pool]:
-        """The pools of a flavor (its id), sorted by key."""
+        """Return the pools of a flavor (by its id), sorted by key."""
         pools = {row.pool.key: row.pool for row in self._by_key.values() if row.flavor_id == flavor}
         return [pool for _, pool in sorted(pools.items())]
 
     def demand_of(self, row: Allocation) -> ResourceDemand:
-        """What an allocation takes; needs its offering's pool."""
+        """Return the demand of an allocation; needs its offering's pool."""
         claim = CustomClaim.of_column(row.claim)
         if claim is None or claim.built is None:
             return counting.demand(row.offering, row.count)
         return self.demand_of_claim(row.offering, claim.built.units, claim.built.gpus)
 
     def demand_of_claim(self, offering: Offering, amounts: Mapping[str, int], gpus: Fraction) -> ResourceDemand:
-        """What a custom claim takes at most, as limits count it."""
+        """Return the largest demand of a custom claim, as limits count it."""
         units = {
             pool.pk: max(Fraction(amounts.get(name, 0), amount) for name, amount in pool.resources.items())
             for pool in self.pools_of(offering.flavor_id)
@@ -60,21 +60,21 @@ class OfferingIndex:
         return ResourceDemand(offering.pk, offering.flavor_id, 1, gpus, {pk: n for pk, n in units.items() if n})
 
     def amounts(self, slices: Mapping[str, int], claims: Iterable[ReservedClaim]) -> Amounts:
-        """What so many slices of each offering (by key) and these claims take of each pool (by key)."""
-        found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        """Return what slices (offering key → count) and claims use of each pool (by key)."""
+        used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for key, count in slices.items():
             if offering := self._by_key.get(key):
                 for resource, amount in offering.requests.items():
-                    found[offering.pool.key][resource] += amount * count
+                    used[offering.pool.key][resource] += amount * count
         for claim in claims:
             if offering := self._by_key.get(claim.offering):
                 for pool in self.pools_of(offering.flavor_id):
                     for resource in claim.units.keys() & pool.resources.keys():
-                        found[pool.key][resource] += claim.units[resource]
-        return found
+                        used[pool.key][resource] += claim.units[resource]
+        return used
 
 
 def amounts_per_slice(offering: Offering) -> Mapping[str, int]:
-    """What one slice takes of its pool; a custom claim is counted in units of its flavor's main pool."""
+    """Return what one slice uses of its pool; for custom claims, one unit of the flavor's main pool."""
     amounts: Mapping[str, int] = offering.pool.resources if offering.kind == Kind.CLAIM else offering.requests
     return amounts

@@ -1,7 +1,7 @@
-"""Computes which slices still fit on a flavor's cards, and how many of them one request can have. Pure.
+"""Computes how many slices fit on a flavor's GPUs, and how many of them one request can get. Pure.
 
-With dynamic MIG a card is divided on demand, so what fits depends on where its instances are placed
-(``quotas.catalog.layouts``), not only on how much of it is left.
+With dynamic MIG a GPU is partitioned on demand. What fits then depends on where its instances are placed
+(``quotas.catalog.layouts``), not only on how much memory is free.
 """
 
 from collections import Counter
@@ -10,170 +10,176 @@ from fractions import Fraction
 from functools import cached_property
 from math import floor
 
-from allocations.capacity.cards import DISTINCT_GPUS, Card, Occupancy, SliceShape, group_of, occupancy
+from allocations.capacity.devices import DISTINCT_GPUS, Occupancy, PhysicalGpu, SliceShape, group_of, occupancy
 from quotas.catalog import layouts
 from quotas.catalog.mig_tables import Geometry
 
-CardState = tuple[Card, Occupancy, int]
-"""A card, what is on it where it is cut on demand, and how many cards are like it."""
+GpuState = tuple[PhysicalGpu, Occupancy, int]
+"""A GPU, its occupancy if it has dynamic MIG, and the number of GPUs in the same state."""
 EMPTY: Occupancy = frozenset()
 
 
 class FlavorDevices:
-    """The cards of one flavor, and what fits on them.
+    """The GPUs of one flavor, and the slices that fit on them.
 
-    ``cards`` may be a function, which is called only if single cards are needed. Totals need ``states`` only, which
-    returns one card for each state, with the number of such cards. ``part_of`` returns which part of a card a profile
-    is that was made beforehand.
+    ``gpus`` may be a function, which is called only if single GPUs are needed. Totals need only ``states``, which
+    returns one GPU for each state, with the number of such GPUs. ``part_of`` returns the fraction of a GPU that a
+    statically created MIG profile is.
     """
 
     def __init__(
         self,
-        cards: Iterable[Card] | Callable[[], Iterable[Card]],
+        gpus: Iterable[PhysicalGpu] | Callable[[], Iterable[PhysicalGpu]],
         geometry: Geometry | None = None,
-        occupied: Mapping[Card, Occupancy] | None = None,
-        states: Callable[[], Iterable[tuple[Card, int]]] | None = None,
+        occupancies: Mapping[PhysicalGpu, Occupancy] | None = None,
+        states: Callable[[], Iterable[tuple[PhysicalGpu, int]]] | None = None,
         part_of: Callable[[str], Fraction] = lambda profile: Fraction(1),
     ) -> None:
-        self._read_cards = cards
+        self._read_gpus = gpus
         self.geometry = geometry
-        self._given_occupied = occupied
+        self._planned_occupancies = occupancies
         self._read_states = states
         self._part_of = part_of
-        self._rooms: dict[tuple[str, str, int, Occupancy], int] = {}
+        self._room_cache: dict[tuple[str, str, int, Occupancy], int] = {}
 
     @cached_property
-    def cards(self) -> tuple[Card, ...]:
-        """In the order of their names."""
-        found = self._read_cards() if callable(self._read_cards) else self._read_cards
-        return tuple(sorted(found, key=lambda card: card.key))
+    def gpus(self) -> tuple[PhysicalGpu, ...]:
+        """All GPUs, sorted by node and name."""
+        gpus = self._read_gpus() if callable(self._read_gpus) else self._read_gpus
+        return tuple(sorted(gpus, key=lambda gpu: gpu.key))
 
     @cached_property
-    def occupied(self) -> Mapping[Card, Occupancy]:
-        """What is on each card that is cut on demand."""
-        if self.geometry is None or self._given_occupied is not None:
-            return self._given_occupied or {}
-        return {card: occupancy(self.geometry, card) for card in self.cards}
+    def occupancies(self) -> Mapping[PhysicalGpu, Occupancy]:
+        """The occupancy of each GPU with dynamic MIG; empty for other flavors."""
+        if self.geometry is None or self._planned_occupancies is not None:
+            return self._planned_occupancies or {}
+        return {gpu: occupancy(self.geometry, gpu) for gpu in self.gpus}
 
     def of_clique(self, clique: str) -> "FlavorDevices":
-        """Only the cards of the NVLink clique."""
-        cards = (card for card in self.cards if card.clique == clique)
-        return FlavorDevices(cards, self.geometry, self._given_occupied, part_of=self._part_of)
+        """Return only the GPUs of the NVLink clique."""
+        gpus = (gpu for gpu in self.gpus if gpu.clique == clique)
+        return FlavorDevices(gpus, self.geometry, self._planned_occupancies, part_of=self._part_of)
 
-    def with_occupied(self, occupied: Mapping[Card, Occupancy]) -> "FlavorDevices":
-        """The same cards with something else on them."""
-        return FlavorDevices(self.cards, self.geometry, occupied, part_of=self._part_of)
+    def with_occupancies(self, occupancies: Mapping[PhysicalGpu, Occupancy]) -> "FlavorDevices":
+        """Return the same GPUs with other occupancies."""
+        return FlavorDevices(self.gpus, self.geometry, occupancies, part_of=self._part_of)
 
     def total(self, shape: SliceShape, *, empty: bool = False) -> int:
-        """Return how many slices fit, each with its share of its node; with ``empty`` how many would on an
-        idle fleet.
+        """Return how many slices fit, each with its share of its node's CPU, memory and pods.
+
+        With ``empty``, return how many fit on an idle fleet.
         """
-        rooms: Counter[str] = Counter()
-        for card, there, count in self._states:
-            room = self._room(shape, card, EMPTY if empty else there, empty=empty)
-            rooms[card.node if card.blocked else ""] += count * room
+        room_by_node: Counter[str] = Counter()
+        for gpu, placements, count in self._states:
+            room = self._room(shape, gpu, EMPTY if empty else placements, empty=empty)
+            room_by_node[gpu.node if gpu.blocked_gpus else ""] += count * room
         bounds = {} if empty else self._node_bounds(shape, self._states)
-        return sum(min(room, bounds.get(node, room)) for node, room in rooms.items())
+        return sum(min(room, bounds.get(node, room)) for node, room in room_by_node.items())
 
     def max_colocated(
         self, shape: SliceShape, constraints: Collection[str], *, spread: bool, empty: bool = False
     ) -> int:
-        """Return the most slices that one request can get at once under its constraints; with ``empty`` on an idle
-        fleet.
+        """Return the largest number of slices that one request can get now under its constraints.
+
+        With ``empty``, return the largest number on an idle fleet.
         """
-        rooms: Counter[tuple[tuple[str, ...], str]] = Counter()
-        for card in self.cards:
-            if (group := group_of(card, constraints, spread=spread)) is not None:
-                there = EMPTY if empty or self.geometry is None else self.occupied[card]
-                room = self._room(shape, card, there, empty=empty)
-                rooms[group, card.node] += min(1, room) if DISTINCT_GPUS in constraints else room
+        room_by_node: Counter[tuple[tuple[str, ...], str]] = Counter()
+        for gpu in self.gpus:
+            if (group := group_of(gpu, constraints, spread=spread)) is not None:
+                placements = EMPTY if empty or self.geometry is None else self.occupancies[gpu]
+                room = self._room(shape, gpu, placements, empty=empty)
+                room_by_node[group, gpu.node] += min(1, room) if DISTINCT_GPUS in constraints else room
         bounds = {} if empty else self.node_bounds(shape)
-        most: Counter[tuple[str, ...]] = Counter()
-        for (group, node), room in rooms.items():
-            most[group] += min(room, bounds.get(node, room))
-        return max(most.values(), default=0)
+        room_by_group: Counter[tuple[str, ...]] = Counter()
+        for (group, node), room in room_by_node.items():
+            room_by_group[group] += min(room, bounds.get(node, room))
+        return max(room_by_group.values(), default=0)
 
     def node_bounds(self, shape: SliceShape) -> dict[str, int]:
-        """By node with blocked cards: how many slices can have their share of the node beside what is held there."""
+        """Return how many slices a node has CPU, memory and pods for, for each node with blocked GPUs."""
         return self._node_bounds(shape, self._on_blocked_nodes)
 
     def free_parts(self, shape: SliceShape) -> dict[str, Fraction]:
-        """By node with blocked cards: how much of its cards can be had with the share of the node that goes with it."""
+        """Return how much of its GPUs (in GPUs) a node has CPU, memory and pods for, for each node with blocked
+        GPUs."""
         return self._free_parts(shape, self._on_blocked_nodes)
 
     @cached_property
-    def _on_blocked_nodes(self) -> Sequence[CardState]:
-        return [(card, self.occupied.get(card, EMPTY), 1) for card in self.cards if card.blocked]
+    def _on_blocked_nodes(self) -> Sequence[GpuState]:
+        return [(gpu, self.occupancies.get(gpu, EMPTY), 1) for gpu in self.gpus if gpu.blocked_gpus]
 
-    def _node_bounds(self, shape: SliceShape, states: Iterable[CardState]) -> dict[str, int]:
-        return {node: floor(left / self._part(shape)) for node, left in self._free_parts(shape, states).items()}
+    def _node_bounds(self, shape: SliceShape, states: Iterable[GpuState]) -> dict[str, int]:
+        return {node: floor(free / self._slice_part(shape)) for node, free in self._free_parts(shape, states).items()}
 
-    def _free_parts(self, shape: SliceShape, states: Iterable[CardState]) -> dict[str, Fraction]:
-        free: dict[str, Fraction] = {}
-        for card, there, count in states:
-            if card.blocked:
-                left = free.get(card.node, -card.blocked)
-                free[card.node] = left + count * self._free_part(card, there, shape)
-        return {node: max(Fraction(0), left) for node, left in free.items()}
+    def _free_parts(self, shape: SliceShape, states: Iterable[GpuState]) -> dict[str, Fraction]:
+        free_by_node: dict[str, Fraction] = {}
+        for gpu, placements, count in states:
+            if gpu.blocked_gpus:
+                free = free_by_node.get(gpu.node, -gpu.blocked_gpus)
+                free_by_node[gpu.node] = free + count * self._free_part(gpu, placements, shape)
+        return {node: max(Fraction(0), free) for node, free in free_by_node.items()}
 
-    def _room(self, shape: SliceShape, card: Card, there: Occupancy, *, empty: bool) -> int:
-        """How many more slices fit on the card beside ``there``; with ``empty`` its taken devices count as free."""
+    def _room(self, shape: SliceShape, gpu: PhysicalGpu, placements: Occupancy, *, empty: bool) -> int:
+        """Return how many more slices fit on the GPU beside ``placements``.
+
+        With ``empty``, its allocated devices count as free.
+        """
         if self.geometry is not None:
-            known = (shape.kind, shape.profile, shape.replicas, there)
-            if known not in self._rooms:
-                self._rooms[known] = _room_beside(self.geometry, there, shape)
-            return self._rooms[known]
+            key = (shape.kind, shape.profile, shape.replicas, placements)
+            if key not in self._room_cache:
+                self._room_cache[key] = _room_beside(self.geometry, placements, shape)
+            return self._room_cache[key]
         if shape.kind == "mig":
-            free = [profile for name, profile in card.parts.items() if empty or name not in card.taken]
+            free = [profile for name, profile in gpu.mig_profiles.items() if empty or name not in gpu.allocated]
             return free.count(shape.profile)
-        return 0 if card.parts else max(0, shape.replicas - (0 if empty else len(card.taken)))
+        return 0 if gpu.mig_profiles else max(0, shape.replicas - (0 if empty else len(gpu.allocated)))
 
-    def _part(self, shape: SliceShape) -> Fraction:
-        """Part of a card that a slice is."""
+    def _slice_part(self, shape: SliceShape) -> Fraction:
+        """Return the fraction of a GPU that one slice is."""
         if shape.kind != "mig":
             return Fraction(1, shape.replicas)
         if self.geometry is None:
             return self._part_of(shape.profile)
-        sizes = {one.name: one.size for one in self.geometry.profiles}
+        sizes = {profile.name: profile.size for profile in self.geometry.profiles}
         return Fraction(sizes.get(shape.profile, self.geometry.memory), self.geometry.memory)
 
-    def _free_part(self, card: Card, there: Occupancy, shape: SliceShape) -> Fraction:
-        """Part of the card that nobody has."""
+    def _free_part(self, gpu: PhysicalGpu, placements: Occupancy, shape: SliceShape) -> Fraction:
+        """Return the fraction of the GPU that is free."""
         if self.geometry is not None:
-            taken = self.geometry.memory if there is None else sum(place.size for place in there)
-            return Fraction(self.geometry.memory - taken, self.geometry.memory)
-        if card.parts:
-            free = (profile for name, profile in card.parts.items() if name not in card.taken)
+            used = self.geometry.memory if placements is None else sum(place.size for place in placements)
+            return Fraction(self.geometry.memory - used, self.geometry.memory)
+        if gpu.mig_profiles:
+            free = (profile for name, profile in gpu.mig_profiles.items() if name not in gpu.allocated)
             return sum(map(self._part_of, free), Fraction(0))
-        return max(Fraction(0), 1 - Fraction(len(card.taken), shape.replicas))
+        return max(Fraction(0), 1 - Fraction(len(gpu.allocated), shape.replicas))
 
     @cached_property
-    def _states(self) -> Sequence[CardState]:
-        """A card for each state, what is on it, and how many are in it: many cards are in few states."""
+    def _states(self) -> Sequence[GpuState]:
+        """One GPU for each state, with its occupancy and the number of GPUs in that state."""
         if self._read_states is not None:
-            given = [(card, self._occupancy(card), count) for card, count in self._read_states()]
+            gpus = [(gpu, self._occupancy(gpu), count) for gpu, count in self._read_states()]
         else:
-            given = [(card, self.occupied.get(card, EMPTY), 1) for card in self.cards]
-        found: dict[Hashable, CardState] = {}
-        for card, there, count in given:
-            state = (card.node if card.blocked else "", self._state(card, there))
-            known = found.get(state, (card, there, 0))
-            found[state] = (*known[:2], known[2] + count)
-        return tuple(found.values())
+            gpus = [(gpu, self.occupancies.get(gpu, EMPTY), 1) for gpu in self.gpus]
+        by_key: dict[Hashable, GpuState] = {}
+        for gpu, placements, count in gpus:
+            key = (gpu.node if gpu.blocked_gpus else "", self._state_key(gpu, placements))
+            state = by_key.get(key, (gpu, placements, 0))
+            by_key[key] = (*state[:2], state[2] + count)
+        return tuple(by_key.values())
 
-    def _occupancy(self, card: Card) -> Occupancy:
-        return occupancy(self.geometry, card) if self.geometry else EMPTY
+    def _occupancy(self, gpu: PhysicalGpu) -> Occupancy:
+        return occupancy(self.geometry, gpu) if self.geometry else EMPTY
 
-    def _state(self, card: Card, there: Occupancy) -> Hashable:
-        """All that decides what fits on the card."""
+    def _state_key(self, gpu: PhysicalGpu, placements: Occupancy) -> Hashable:
+        """Return everything that determines which slices fit on the GPU."""
         if self.geometry is not None:
-            return there
-        return len(card.taken) if not card.parts else (tuple(sorted(card.parts.items())), card.taken)
+            return placements
+        return len(gpu.allocated) if not gpu.mig_profiles else (tuple(sorted(gpu.mig_profiles.items())), gpu.allocated)
 
 
-def _room_beside(geometry: Geometry, there: Occupancy, shape: SliceShape) -> int:
-    if there is None:
+def _room_beside(geometry: Geometry, placements: Occupancy, shape: SliceShape) -> int:
+    if placements is None:
         return 0
     if shape.kind != "mig":
-        return 0 if there else 1
-    return layouts.room(geometry, there).get(shape.profile, 0)
+        return 0 if placements else 1
+    return layouts.room(geometry, placements).get(shape.profile, 0)

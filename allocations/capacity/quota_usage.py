@@ -1,4 +1,4 @@
-"""Usage of the quotas that Kueue enforces, and what they leave to teams."""
+"""The use of the quotas that Kueue enforces, and what remains of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,8 +16,13 @@ from quotas.limits.tree import Tree
 
 @dataclass(frozen=True)
 class TeamQuota:
-    """A team's quota in slices of one offering: its own, that with all it may borrow (None: unlimited), the most that
-    the tree of departments could give it, and what that has left now: below 0 where limits were lowered since."""
+    """A team's quota of one offering, in slices.
+
+    - ``own``: its guaranteed quota; ``own_left``: what is unused of it.
+    - ``bound``: its guaranteed quota plus its borrowing limit; None if borrowing is unlimited.
+    - ``most``: the most that the tree of departments could give it; ``left``: what remains of that now. It is below 0
+      if limits were lowered below their use.
+    """
 
     own: int
     own_left: int
@@ -28,17 +33,20 @@ class TeamQuota:
 
 @dataclass(frozen=True)
 class PoolRequest:
-    """What a claim asks of one pool of its flavor, and the team's quota there, in the pool's units rounded up."""
+    """The units that a claim requests from one pool of its flavor, and the team's quota of the pool.
+
+    All amounts are in units of the pool; ``requested`` is rounded up. ``bound`` is as in ``TeamQuota``.
+    """
 
     pool: str
-    asked: int
+    requested: int
     bound: int | None
     limit: int
     used: int
 
 
 class QuotaUsage:
-    """The quotas of all departments and teams beside all that is reserved, by tenants' own Jobs too."""
+    """The quotas of all departments and teams with their use, including tenants' own Jobs."""
 
     def __init__(self, usage: CurrentUsage | None = None, quotas: QuotaSnapshot | None = None) -> None:
         self._usage = usage or CurrentUsage()
@@ -46,17 +54,17 @@ class QuotaUsage:
         self._trees: dict[tuple[str, str], Tree] = {}
 
     def of_team(self, team: Team, offering: Offering) -> TeamQuota:
-        """The team's quota of the offering, beside all that it and those it lends to have reserved."""
+        """Return the team's quota of the offering, and what remains of it after all reservations."""
         pool, per_slice, queue = offering.pool, amounts_per_slice(offering), queue_names.cluster_queue(team.slug)
         quota, bound = self.quotas.quota(queue, pool.key), self._bound(queue, pool)
 
         def least(amount: Callable[[Tree], int]) -> int:
-            rooms = [
+            slices = [
                 amount(self._tree(pool, resource)) // n if resource in pool.resources else 0
                 for resource, n in per_slice.items()
                 if n
             ]
-            return min(rooms, default=0)
+            return min(slices, default=0)
 
         return TeamQuota(
             own=room(quota.nominal, pool.resources, per_slice),
@@ -67,30 +75,30 @@ class QuotaUsage:
         )
 
     def reserved(self, team: Team, offering: Offering) -> int:
-        """Slices of the offering that the team has reserved, by its tenants' own Jobs too."""
+        """Return the slices of the offering that the team has reserved, including its tenants' own Jobs."""
         return self._usage.reserved_slices(team.slug, offering.key, offering.flavor.name, offering.resource)
 
-    def lend_to_each_other(self, one: Team, other: Team) -> bool:
-        """Whether both are in one tree of departments."""
-        roots = {self.quotas.root(queue_names.cluster_queue(team.slug)) for team in (one, other)}
+    def lend_to_each_other(self, team: Team, other: Team) -> bool:
+        """Return whether both teams are in one tree of departments."""
+        roots = {self.quotas.root(queue_names.cluster_queue(each.slug)) for each in (team, other)}
         return len(roots) == 1
 
     def of_claim(self, team: Team, offering: Offering, amounts: Mapping[str, int]) -> list[PoolRequest]:
-        """A claim's amounts by the pools of its flavor that have them."""
+        """Return what a claim requests from each pool of its flavor that has some of its resources."""
         queue = queue_names.cluster_queue(team.slug)
-        found = []
+        requests = []
         for pool in self._usage.index.pools_of(offering.flavor_id):
             if not amounts.keys() & pool.resources.keys():
                 continue
             trees = {name: self._tree(pool, name) for name in pool.resources}
             most = min(tree.potential(queue) // pool.resources[name] for name, tree in trees.items())
             left = min(tree.available(queue) // pool.resources[name] for name, tree in trees.items())
-            asked = _units(amounts, pool.resources)
-            found.append(PoolRequest(pool.key, asked, self._bound(queue, pool), most, max(0, most - left)))
-        return found
+            requested = _units(amounts, pool.resources)
+            requests.append(PoolRequest(pool.key, requested, self._bound(queue, pool), most, max(0, most - left)))
+        return requests
 
     def units_by_queue(self, pool: Pool) -> dict[str, Fraction]:
-        """What each queue (by its name in Kueue) has reserved of the pool, in its units."""
+        """Return the units of the pool that each ClusterQueue has reserved."""
         flavor = pool.key.partition("/")[0]
         return {
             queue: max(Fraction(used.get((flavor, name), 0), amount) for name, amount in pool.resources.items())
@@ -98,14 +106,16 @@ class QuotaUsage:
         }
 
     def excess(self, quotas: QuotaSnapshot, name: str, pool: Pool) -> tuple[Fraction, Fraction]:
-        """Of what the queue or cohort uses of the pool, in its units, if the quotas were these: what is more than it
-        could ever have, and what is not its own but borrowed."""
-        over = borrowed = Fraction(0)
+        """Return two parts of the use of a queue or cohort if the quotas were ``quotas``, in units of the pool.
+
+        The first is above the most that it could have, the second is borrowed.
+        """
+        above = borrowed = Fraction(0)
         for resource, amount in pool.resources.items():
             tree = quotas.tree(pool.key, amount, self._by_queue(pool, resource))
-            over = max(over, Fraction(tree.usage(name) - tree.potential(name), amount))
+            above = max(above, Fraction(tree.usage(name) - tree.potential(name), amount))
             borrowed = max(borrowed, Fraction(tree.borrowed(name), amount))
-        return over, borrowed
+        return above, borrowed
 
     def _bound(self, queue: str, pool: Pool) -> int | None:
         quota = self.quotas.quota(queue, pool.key)
@@ -118,7 +128,7 @@ class QuotaUsage:
         return self._trees[pool.key, resource]
 
     def _by_queue(self, pool: Pool, resource: str) -> dict[str, int]:
-        """What each queue (by its name in Kueue) has reserved of one of the pool's resources."""
+        """Return the amount of one of the pool's resources that each ClusterQueue has reserved."""
         flavor = pool.key.partition("/")[0]
         return {queue: amounts.get((flavor, resource), 0) for queue, amounts in self._usage.by_queue.items()}
 

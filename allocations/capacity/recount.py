@@ -1,4 +1,4 @@
-"""Recomputes counted limits from the allocations of their holders."""
+"""Recomputes the use of counted limits from the allocations of their holders."""
 
 from uuid import UUID
 

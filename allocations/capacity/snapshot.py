@@ -1,4 +1,4 @@
-"""The fleet's total and free capacity of each offering."""
+"""The total and free capacity of each offering."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from quotas.catalog.selectors import room, units
 
 @dataclass(frozen=True)
 class Capacity:
-    """Slices of one offering. ``total`` is on healthy devices and without what others use beside the portal: GPUs, and
-    the CPU, memory and pods that go with GPUs which nobody has.
+    """The capacity of one offering, in slices.
 
-    Where cards are cut on demand, ``total`` is what an idle fleet has, and ``free`` what fits beside what is placed
-    on them now, with its share of its node."""
+    ``total`` counts healthy devices that nobody uses outside the portal, and for which their node has CPU, memory and
+    pods. With dynamic MIG, ``total`` is the capacity of an idle fleet, and ``free`` what fits beside the slices placed
+    now.
+    """
 
     total: int
     held: int
@@ -25,33 +26,36 @@ class Capacity:
 
 
 class CapacitySnapshot:
-    """Capacity of offerings, for any team. ``cliques``: NVLink cliques will be needed, which nodes are read for."""
+    """The capacity of offerings at one moment, for any team. With ``cliques``, NVLink cliques are read too."""
 
     def __init__(self, usage: CurrentUsage | None = None, *, cliques: bool = False) -> None:
         self._usage = usage or CurrentUsage()
-        named = [flavor for flavor in self._usage.index.flavors() if flavor.path in NAMING_PATHS]
-        self._devices = flavor_devices.of_flavors(named, cliques=cliques)
+        dra_flavors = [flavor for flavor in self._usage.index.flavors() if flavor.path in NAMING_PATHS]
+        self._devices = flavor_devices.of_flavors(dra_flavors, cliques=cliques)
 
     def capacity(self, offering: Offering) -> Capacity:
+        """Return the capacity of the offering."""
         pool, held = offering.pool, self._usage.held.get(offering.key, 0)
         if offering.flavor.partitionable:
             devices, shape = self._devices[offering.flavor_id], flavor_devices.slice_shape(offering)
             return Capacity(total=devices.total(shape, empty=True), held=held, free=devices.total(shape))
-        per_slice, taken = amounts_per_slice(offering), self._usage.held_amounts.get(pool.key, {})
+        per_slice, used = amounts_per_slice(offering), self._usage.held_amounts.get(pool.key, {})
         total = room(units(pool), pool.resources, per_slice)
-        free = room(units(pool), pool.resources, per_slice, taken)
+        free = room(units(pool), pool.resources, per_slice, used)
         return Capacity(total=total, held=held, free=min(free, total))
 
     def max_colocated(
         self, offering: Offering, constraints: Collection[str], *, spread: bool, empty: bool = False
     ) -> int | None:
-        """The most slices that one request can get at once under its constraints; with ``empty`` if nobody used any.
-        None where Kubernetes names no device."""
+        """Return the most slices that one request can get under its constraints; with ``empty``, on an idle fleet.
+
+        None if Kubernetes does not name the devices of the offering.
+        """
         devices = self._devices.get(offering.flavor_id)
         if devices is None:
             return None
         return devices.max_colocated(flavor_devices.slice_shape(offering), constraints, spread=spread, empty=empty)
 
     def offerings(self) -> list[Offering]:
-        """What is offered, sorted by key."""
+        """Return what is offered, sorted by key."""
         return self._usage.index.offered()

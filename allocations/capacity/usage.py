@@ -1,4 +1,4 @@
-"""What allocations and tenants' own Jobs hold and have reserved now, each read once when needed."""
+"""The slices and units that allocations and tenants' own Jobs hold and have reserved now."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -14,32 +14,36 @@ from quotas.metering.models import UsageInterval
 
 
 class CurrentUsage:
-    """``index`` tells what offerings take of pools."""
+    """Current use. Each kind of use is read once, when it is first needed."""
 
     def __init__(self, index: OfferingIndex | None = None) -> None:
         self.index = index or OfferingIndex()
 
     @cached_property
     def held(self) -> Mapping[str, int]:
-        """Slices held by offering, as metering has seen them."""
+        """Slices held by offering, as metered."""
         rows = UsageInterval.objects.filter(end=None).order_by().values_list("offering").annotate(n=Sum("count"))
         return dict(rows)
 
     @cached_property
     def held_amounts(self) -> Amounts:
-        """What is held of each pool."""
+        """Amounts held of each pool."""
         return self.index.amounts(self.held, self._claims)
 
     def reserved_slices(self, team: str, offering: str, flavor: str, resource: str) -> int:
-        """Slices of the offering that the team has reserved. Tenants' own Jobs are found by its ``flavor`` and
-        ``resource`` in Kueue."""
+        """Return the slices of the offering that the team has reserved.
+
+        Tenants' own Jobs are found by the offering's ``flavor`` and ``resource`` in Kueue.
+        """
         jobs = self._jobs[queue_names.cluster_queue(team), flavor, resource]
         return self._reserved.get((team, offering), 0) + jobs
 
     @cached_property
     def by_queue(self) -> Mapping[str, Mapping[tuple[str, str], int]]:
-        """What each queue (by its name in Kueue) has reserved, by flavor and resource: by the portal's leases, as their
-        phases say, and by tenants' own Jobs."""
+        """Amounts reserved in each ClusterQueue, by flavor and resource.
+
+        They include the leases of allocations in phases that reserve, and tenants' own Jobs.
+        """
         used: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
         for team in {team for team, _ in self._reserved} | {claim.team for claim in self._claims}:
             of_queue = used[queue_names.cluster_queue(team)]
@@ -67,20 +71,21 @@ class CurrentUsage:
     @cached_property
     def _claims(self) -> list[ReservedClaim]:
         rows = Allocation.objects.filter(claim__isnull=False, ended_at=None, phase__in=RESERVING).order_by()
-        found = rows.values_list("project__team__slug", "offering__key", "claim__built__units")
-        return [ReservedClaim(team, offering, units or {}) for team, offering, units in found]
+        values = rows.values_list("project__team__slug", "offering__key", "claim__built__units")
+        return [ReservedClaim(team, offering, units or {}) for team, offering, units in values]
 
     @cached_property
     def _jobs(self) -> Counter[tuple[str, str, str]]:
-        """Return what workloads other than the portal's leases have reserved, by queue, flavor and resource. Only
-        flavors with offerings count, in their cluster: another cluster may have flavors of the same name that are
-        not the portal's.
+        """Amounts reserved by workloads other than leases, by ClusterQueue, flavor and resource.
+
+        Only flavors with offerings count, each in its own cluster: another cluster may have flavors of the same name
+        that the portal does not offer.
         """
         flavors = {(flavor.cluster_id, flavor.name) for flavor in self.index.flavors()}
         rows = MirrorObject.objects.filter(kind="Workload", allocation="").exclude(facts__cluster_queue="")
-        found: Counter[tuple[str, str, str]] = Counter()
+        reserved: Counter[tuple[str, str, str]] = Counter()
         for cluster, queue, usage in rows.values_list("cluster", "facts__cluster_queue", "facts__usage"):
             for flavor, amounts in (usage or {}).items() if queue else ():
                 if (cluster, flavor) in flavors:
-                    found.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
-        return found
+                    reserved.update({(queue, flavor, resource): amount for resource, amount in amounts.items()})
+        return reserved

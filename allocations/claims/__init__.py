@@ -1,1 +1,1 @@
-"""A person's own DRA request: read, checked, counted and built. Pure: no Django, no cluster, no clock."""
+"""Custom DRA claims: parses, validates, counts and builds them. Pure."""

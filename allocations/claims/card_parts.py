@@ -1,7 +1,7 @@
-"""The least GPU memory that a claim can be given, which determines its share of CPU and memory. Pure.
+"""Computes the least GPU memory that a claim can get, which determines its share of CPU and memory. Pure.
 
-The scheduler chooses the devices later. The lease counts the largest (``units``); the node share is that of the
-smallest, since beside a small device others get what goes with the rest of its card.
+The scheduler chooses the devices later. The lease counts the largest devices (``units``), but the node share is that of
+the smallest: the rest of the GPU's share is for its other devices.
 """
 
 from collections import defaultdict
@@ -14,17 +14,17 @@ from allocations.claims.units import DeviceDemands
 
 
 def min_card_part(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
-    """Cards' memory that the claim takes at least: 2 for two whole cards, 1/8 for a card or one eighth of one."""
+    """Return the least GPU memory of the claim in GPUs: 2 for two GPUs, 1/8 for a choice of a GPU or an eighth."""
     return sum((_of_request(request.choices, devices, demands) for request in claim.requests), Fraction(0))
 
 
 def _of_request(choices: Sequence[Choice], devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
-    found = [part for choice in choices if (part := _of_choice(choice, devices, demands)) is not None]
-    return min(found, default=Fraction(0))
+    parts = [part for choice in choices if (part := _of_choice(choice, devices, demands)) is not None]
+    return min(parts, default=Fraction(0))
 
 
 def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> Fraction | None:
-    """None where no device meets it."""
+    """Return the least GPU memory of a choice; None if no device matches it."""
     if choice.admin_access:
         return Fraction(0)
     by_node: dict[str, list[Fraction]] = defaultdict(list)

@@ -1,8 +1,8 @@
-"""Conditions as CEL, by which the scheduler chooses devices. Text from people enters as literals only.
+"""Builds CEL expressions from conditions, by which the scheduler selects devices.
 
-Every attribute and capacity is asked for (``"x" in ...``) before it is read: a missing one would abort the whole
-allocation. Names are literals too (``device.attributes["domain"]["name"]``), so whatever they hold, an expression has
-the shape that this module gave it. Source: Kubernetes resource.k8s.io/v1, CELDeviceSelector; CEL language definition.
+An expression tests that an attribute or capacity exists (``"x" in ...``) before it reads it, since a missing one would
+fail the whole allocation. Names and values from people are inserted as literals only, so they cannot change the
+structure of an expression. Source: Kubernetes resource.k8s.io/v1, CELDeviceSelector; CEL language definition.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in")
 
 
 def literal(value: Value, type_: str) -> str:
-    """The value as CEL of its type."""
+    """Return the value as a CEL literal of its type."""
     if type_ == "quantity":
         return f"quantity({text(str(value))})"
     if type_ == "version":
@@ -24,23 +24,23 @@ def literal(value: Value, type_: str) -> str:
     return str(int(value)) if type_ == "int" else text(str(value))
 
 
-def condition(asked: Condition) -> str:
-    """An expression that is true of the devices that publish the name and meet the condition."""
-    domain, _, name = asked.name.rpartition("/")
-    group = f"device.{'capacity' if asked.type == 'quantity' else 'attributes'}[{text(domain)}]"
-    it = f"{group}[{text(name)}]"
-    guard = f"{text(name)} in {group}"
-    values = [literal(value, asked.type) for value in asked.values]
-    if asked.type in ("quantity", "version"):
-        operator = "==" if asked.operator == "in" else asked.operator
-        compared = [f"{it}.compareTo({value}) {operator} 0" for value in values]
-        return f"{guard} && {compared[0]}" if len(compared) == 1 else f"{guard} && ({' || '.join(compared)})"
-    if asked.operator == "in":
-        return f"{guard} && {it} in [{', '.join(values)}]"
-    return f"{guard} && {it} {asked.operator} {values[0]}"
+def expression(condition: Condition) -> str:
+    """Return an expression that is true for devices that publish the name and meet the condition."""
+    domain, _, name = condition.name.rpartition("/")
+    group = f"device.{'capacity' if condition.type == 'quantity' else 'attributes'}[{text(domain)}]"
+    field = f"{group}[{text(name)}]"
+    exists = f"{text(name)} in {group}"
+    values = [literal(value, condition.type) for value in condition.values]
+    if condition.type in ("quantity", "version"):
+        operator = "==" if condition.operator == "in" else condition.operator
+        comparisons = [f"{field}.compareTo({value}) {operator} 0" for value in values]
+        return f"{exists} && {comparisons[0]}" if len(comparisons) == 1 else f"{exists} && ({' || '.join(comparisons)})"
+    if condition.operator == "in":
+        return f"{exists} && {field} in [{', '.join(values)}]"
+    return f"{exists} && {field} {condition.operator} {values[0]}"
 
 
 def selectors(choice: Choice, products: Sequence[str]) -> list[str]:
-    """One expression each for the flavor's product, every condition, and an operator's own; all must hold."""
+    """Return the expressions of a choice, all of which must hold: for the product, each condition, and raw CEL."""
     product = Condition(PRODUCT, "string", "==" if len(products) == 1 else "in", tuple(products))
-    return [*map(condition, (product, *choice.conditions)), *choice.cel]
+    return [*map(expression, (product, *choice.conditions)), *choice.cel]

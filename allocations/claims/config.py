@@ -1,7 +1,8 @@
-"""How the pods that use a claim share its devices (NVIDIA's GpuConfig and MigDeviceConfig), checked before it is made.
+"""Parses and validates how a claim's devices are shared (NVIDIA's GpuConfig and MigDeviceConfig).
 
-The driver decodes the configuration strictly and only on the node, where a mistake shows as a pod that never starts.
-So it is read here as strictly: no unknown field, no field of the other strategy, no value that ``Validate`` refuses.
+The driver decodes the configuration strictly and only on the node, where an error shows as a pod that never starts. So
+it is validated here just as strictly: unknown fields, fields of the other strategy, and values that the driver's
+``Validate`` refuses are errors.
 Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1 (sharing.go, validate.go).
 """
 
@@ -18,11 +19,14 @@ FIELDS = tuple(each.name for each in fields_of(Sharing))
 MPS_FIELDS = ("active_thread_percentage", "pinned_memory_limit", "per_device_pinned_memory_limit")
 MAX_DEVICES = 128
 MIN_MEMORY_LIMIT = 2**20
-"""The driver hands limits on in whole MiB and refuses zero."""
+"""The driver rounds limits to whole MiB and refuses zero."""
 
 
 def read(document: Any, path: str, errors: Errors, device: str, devices: int = MAX_DEVICES) -> Sharing:
-    """How pods share so many ``devices`` of a kind, gpu or mig; what is wrong is added to ``errors`` by field."""
+    """Return how pods share devices, and add what is wrong to ``errors`` by field.
+
+    ``device`` is their kind, gpu or mig; ``devices`` is the most of them.
+    """
     node = Node(document, path, errors, FIELDS)
     strategy = node.choice("strategy", STRATEGIES)
     interval = node.choice("interval", INTERVALS) if node.has("interval") else None
@@ -48,33 +52,33 @@ def read(document: Any, path: str, errors: Errors, device: str, devices: int = M
 def _per_device(node: Node, devices: int) -> dict[str, str]:
     name = "per_device_pinned_memory_limit"
     limits: dict[str, str] = {}
-    known = {str(index) for index in range(devices)}
-    for key, given in node.mapping(name).items():
+    indexes = {str(index) for index in range(devices)}
+    for key, value in node.mapping(name).items():
         path = f"{node.at(name)}[{str(key)[:64]}]"
-        if key not in known:
+        if key not in indexes:
             node.errors.add(
                 path, f"Name the device by its index, 0 to {devices - 1}: its UUID is not known before it is held."
             )
-        elif limit := _limit(given, path, node.errors):
+        elif limit := _limit(value, path, node.errors):
             limits[key] = limit
     return limits
 
 
-def _limit(given: Any, path: str, errors: Errors) -> str | None:
-    if given is None:
+def _limit(value: Any, path: str, errors: Errors) -> str | None:
+    if value is None:
         return None
     try:
-        enough = isinstance(given, str) and quantities.value(given) >= MIN_MEMORY_LIMIT
+        is_enough = isinstance(value, str) and quantities.value(value) >= MIN_MEMORY_LIMIT
     except ValueError as error:
         errors.add(path, f"{error}.")
         return None
-    if not enough:
+    if not is_enough:
         errors.add(path, "Give an amount of memory of at least 1Mi as a string, such as 10Gi.")
         return None
-    return str(given)
+    return str(value)
 
 
 def opaque(sharing: Sharing, device: str, requests: Sequence[str] = ()) -> dict[str, Any]:
-    """An entry of a claim's ``spec.devices.config``, for the named requests; for all of them where none is named."""
-    built = {"opaque": gpu_config.opaque(sharing, is_mig=device == "mig")}
-    return {"requests": list(requests), **built} if requests else built
+    """Return an entry of a claim's ``spec.devices.config``; no ``requests`` means all requests."""
+    entry = {"opaque": gpu_config.opaque(sharing, is_mig=device == "mig")}
+    return {"requests": list(requests), **entry} if requests else entry

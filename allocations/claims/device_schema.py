@@ -1,4 +1,4 @@
-"""The attributes and capacities that devices publish, which a claim can select by: names, types and sample values."""
+"""The attributes and capacities that devices publish, by which a claim can select: names, types and sample values."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ MAX_DOMAIN_LENGTH = 63
 
 @dataclass(frozen=True)
 class AttributeInfo:
-    """An attribute or a capacity: its type, some of the values published, and the kinds of device that have it."""
+    """An attribute or capacity: its type, some published values, and the kinds of device that publish it."""
 
     type: str
     values: tuple[Value, ...]
@@ -26,7 +26,7 @@ class AttributeInfo:
 
 @dataclass(frozen=True)
 class DeviceSchema:
-    """By qualified name. ``profiles`` and ``products`` are the values of these attributes, all of them."""
+    """The attributes and capacities by qualified name, and all MIG profiles and products."""
 
     attributes: Mapping[str, AttributeInfo]
     capacities: Mapping[str, AttributeInfo]
@@ -36,7 +36,7 @@ class DeviceSchema:
     shareable: bool
 
     def document(self) -> dict[str, Any]:
-        """As GET /offerings/{id}/device-schema answers it; the driver's own names are short."""
+        """Return the response of GET /offerings/{id}/device-schema, with short names for the driver's own domain."""
         return {
             "devices": list(self.devices),
             "profiles": list(self.profiles),
@@ -48,17 +48,17 @@ class DeviceSchema:
 
 def _listed(attributes: Mapping[str, AttributeInfo]) -> list[dict[str, Any]]:
     return [
-        {"name": short(name), "type": word.type, "values": list(word.values), "devices": list(word.devices)}
-        for name, word in sorted(attributes.items(), key=lambda item: ("/" in short(item[0]), item[0]))
+        {"name": short(name), "type": info.type, "values": list(info.values), "devices": list(info.devices)}
+        for name, info in sorted(attributes.items(), key=lambda item: ("/" in short(item[0]), item[0]))
     ]
 
 
 def of_devices(devices: Iterable[Device]) -> DeviceSchema:
     """Return the attributes and capacities that these devices publish."""
-    known = list(devices)
+    devices = list(devices)
     attributes: dict[str, tuple[str, set[Value], set[str]]] = {}
     capacities: dict[str, tuple[str, set[Value], set[str]]] = {}
-    for device in known:
+    for device in devices:
         for name, value in device.attributes.items():
             entry = attributes.setdefault(name, (type_of(device, name), set(), set()))
             entry[1].add(value)
@@ -72,12 +72,13 @@ def of_devices(devices: Iterable[Device]) -> DeviceSchema:
         capacities={name: _attribute(*entry) for name, entry in capacities.items()},
         profiles=_texts(attributes, PROFILE),
         products=_texts(attributes, PRODUCT),
-        devices=tuple(kind for kind in CLASSES if any(device.kind == kind for device in known)),
-        shareable=any(device.shareable for device in known),
+        devices=tuple(kind for kind in CLASSES if any(device.kind == kind for device in devices)),
+        shareable=any(device.shareable for device in devices),
     )
 
 
 def type_of(device: Device, name: str) -> str:
+    """Return the type of the device's attribute: version, bool, int or string."""
     if name in device.versions:
         return "version"
     value = device.attributes[name]
@@ -95,7 +96,10 @@ def _attribute(type_: str, values: set[Value], kinds: set[str]) -> AttributeInfo
 
 
 def problem(name: str, attributes: Mapping[str, AttributeInfo], what: str) -> str:
-    """Return why no device can be selected by the named attribute or capacity; "" if one can."""
+    """Return why no device can be selected by the named attribute or capacity; "" if one can.
+
+    ``what`` is "attribute" or "capacity".
+    """
     domain, _, identifier = qualified(name).rpartition("/")
     if not _IDENTIFIER.fullmatch(identifier):
         return (
@@ -105,7 +109,7 @@ def problem(name: str, attributes: Mapping[str, AttributeInfo], what: str) -> st
         return f"The part before the slash is a DNS domain of at most {MAX_DOMAIN_LENGTH} characters."
     if qualified(name) in attributes:
         return ""
-    known = sorted(short(each) for each in attributes)
-    close = get_close_matches(short(name), known, 1)
-    meant = f" Did you mean {close[0]}?" if close else ""
-    return f"No device here publishes the {what} {short(name)}.{meant} There are: {', '.join(known)}."
+    names = sorted(short(each) for each in attributes)
+    matches = get_close_matches(short(name), names, 1)
+    suggestion = f" Did you mean {matches[0]}?" if matches else ""
+    return f"No device here publishes the {what} {short(name)}.{suggestion} There are: {', '.join(names)}."

@@ -1,4 +1,4 @@
-"""Diagnoses claims that can never be allocated, with what would work instead. Pure."""
+"""Diagnoses claims that can never be allocated, and suggests what would work instead. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,26 +9,33 @@ from allocations.claims.matching import holds, meets
 from allocations.claims.model import Choice, Claim, Condition, Device, short
 from quotas.catalog import quantities
 
-MAX_TRIED = 4
-"""Requests of which fewer are tried: enough for a hint."""
+MAX_REDUCED_REQUESTS = 4
+"""The most requests for which a smaller count is searched, which is enough for a hint."""
 
 
 @dataclass(frozen=True)
 class Infeasible:
-    """``most`` is the largest count that would work where a count is what is too large, else 0."""
+    """Why a claim can never be allocated, by the path of the faulty part.
+
+    ``requested`` is the requested count. ``most`` is the largest count that would work, or 0 if no smaller count helps.
+    """
 
     path: str
     detail: str
     hint: str
-    asked: int = 1
+    requested: int = 1
     most: int = 0
 
 
 def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
-    """What keeps the claim from ever being held on these cards, were all of them free; None when nothing does.
+    """Return why the claim cannot be allocated even on an idle fleet; None if it can.
 
-    1. a request whose conditions no device meets; 2. a request that alone is too many for a node; 3. a constraint
-    without which the rest would fit; 4. else all of it together.
+    The first of these that applies:
+
+    1. A request whose conditions no device meets.
+    2. A request that is too large for any node by itself.
+    3. A constraint without which the claim would fit.
+    4. All requests together.
     """
     empty = fleet.empty()
     if fit.fits(claim, empty) is not Answer.NO:
@@ -41,7 +48,7 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
             return _too_many(alone, claim.requests[index].path, empty)
     for constraint in claim.constraints:
         if fit.fits(fit.without(claim, [constraint]), empty) is not Answer.NO:
-            return _bound(claim, constraint.path, short(constraint.attribute), constraint.distinct, empty)
+            return _unsatisfiable(claim, constraint.path, short(constraint.attribute), constraint.distinct, empty)
     if claim.constraints and fit.fits(replace(claim, constraints=()), empty) is not Answer.NO:
         return Infeasible(
             claim.constraints[0].path,
@@ -56,13 +63,13 @@ def infeasible(claim: Claim, fleet: Fleet) -> Infeasible | None:
 
 
 def _unmet(choice: Choice, devices: Sequence[Device]) -> Infeasible:
-    there = [device for device in devices if device.kind == choice.device]
+    candidates = [device for device in devices if device.kind == choice.device]
     for condition in choice.conditions:
-        if not any(holds(device, condition) for device in there):
+        if not any(holds(device, condition) for device in candidates):
             return Infeasible(
                 choice.path,
                 f"No {choice.device} here has {short(condition.name)} {condition.operator} {_values(condition)}.",
-                _published(condition, there),
+                _published(condition, candidates),
             )
     return Infeasible(
         choice.path,
@@ -76,8 +83,8 @@ def _values(condition: Condition) -> str:
 
 
 def _published(condition: Condition, devices: Sequence[Device]) -> str:
-    of = [d.capacity if condition.type == "quantity" else d.attributes for d in devices]
-    values = {str(there[condition.name]) for there in of if condition.name in there}
+    mappings = [d.capacity if condition.type == "quantity" else d.attributes for d in devices]
+    values = {str(mapping[condition.name]) for mapping in mappings if condition.name in mapping}
     if condition.type == "quantity" and values:
         ordered = sorted(values, key=quantities.value)
         return f"It is {ordered[0]} to {ordered[-1]} here."
@@ -92,30 +99,30 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
             "All devices of a node cannot be had at once: they are parts of the same cards.",
             "Ask for whole GPUs, or for a number of devices.",
         )
-    asked = max(choice.count or 1 for choice in choices)
+    requested = max(choice.count or 1 for choice in choices)
     most = fit.max_count(alone, 0, empty)
     return Infeasible(
         path,
-        f"A claim is on one node, and no node can give {asked} of these at once.",
+        f"A claim is on one node, and no node can give {requested} of these at once.",
         f"Ask for at most {most}." if most else "Ask for another kind of device.",
-        asked,
+        requested,
         most,
     )
 
 
-def _bound(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
-    counts = [fit.max_count(claim, index, empty) for index in range(min(MAX_TRIED, len(claim.requests)))]
+def _unsatisfiable(claim: Claim, path: str, attribute: str, distinct: bool, empty: Fleet) -> Infeasible:
+    counts = [fit.max_count(claim, index, empty) for index in range(min(MAX_REDUCED_REQUESTS, len(claim.requests)))]
     most = max(counts, default=0)
-    what = "each with another" if distinct else "all with the same"
-    asked = sum(request.choices[0].count or 1 for request in claim.requests)
-    fewer = ""
+    relation = "each with another" if distinct else "all with the same"
+    requested = sum(request.choices[0].count or 1 for request in claim.requests)
+    hint = "Leave"
     if most:
         request = claim.requests[counts.index(most)]
-        fewer = f"Ask for at most {most} as {request.name}, or leave"
+        hint = f"Ask for at most {most} as {request.name}, or leave"
     return Infeasible(
         path,
-        f"No node has so many devices, {what} {attribute}.",
-        f"{fewer or 'Leave'} the constraint out.",
-        asked,
+        f"No node has so many devices, {relation} {attribute}.",
+        f"{hint} the constraint out.",
+        requested,
         most,
     )

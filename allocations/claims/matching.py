@@ -1,4 +1,4 @@
-"""Which published devices meet a choice's conditions: what the CEL built of them comes to, without evaluating CEL."""
+"""Tests which devices meet a choice's conditions, with the same result as the CEL built from them. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Comparable = tuple[object, ...] | Fraction | Value
 
 
 def meets(device: Device, choice: Choice) -> bool:
-    """Whether the device is of the kind and meets every condition. An operator's own CEL is not read: it may narrow."""
+    """Return whether the device is of the kind and meets all conditions. Raw CEL, which may exclude it, is ignored."""
     return (
         device.kind == choice.device
         and all(holds(device, condition) for condition in choice.conditions)
@@ -24,24 +24,24 @@ def meets(device: Device, choice: Choice) -> bool:
 
 
 def holds(device: Device, condition: Condition) -> bool:
-    """Whether the device publishes the name and its value meets the condition."""
+    """Return whether the device publishes the name and its value meets the condition."""
     published = device.capacity if condition.type == "quantity" else device.attributes
     if condition.name not in published:
         return False
-    there = _comparable(published[condition.name], condition.type)
-    asked = [_comparable(value, condition.type) for value in condition.values]
+    value = _comparable(published[condition.name], condition.type)
+    operands = [_comparable(each, condition.type) for each in condition.values]
     match condition.operator:
         case "==" | "in":
-            return there in asked
+            return value in operands
         case "!=":
-            return there not in asked
+            return value not in operands
         case ">":
-            return there > asked[0]  # type: ignore[operator]  # both are of the condition's type
+            return value > operands[0]  # type: ignore[operator]  # both are of the condition's type
         case ">=":
-            return there >= asked[0]  # type: ignore[operator]
+            return value >= operands[0]  # type: ignore[operator]
         case "<":
-            return there < asked[0]  # type: ignore[operator]
-    return there <= asked[0]  # type: ignore[operator]
+            return value < operands[0]  # type: ignore[operator]
+    return value <= operands[0]  # type: ignore[operator]
 
 
 def _comparable(value: Value, type_: str) -> Comparable:
@@ -51,14 +51,14 @@ def _comparable(value: Value, type_: str) -> Comparable:
 
 
 def _semver(text: str) -> tuple[object, ...]:
-    """Precedence as semver.org 2.0.0 has it: build metadata does not count, a pre-release comes before its release."""
+    """Return a sort key by semver.org 2.0.0: build metadata is ignored, pre-releases come before their release."""
     core, _, pre = re.sub(r"\+.*", "", text).partition("-")
     parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre.split(".")) if pre else ()
     return (*(int(number) for number in core.split(".")), not pre, parts)
 
 
 def is_tolerated(device: Device, choice: Choice) -> bool:
-    """Whether none of the device's taints keeps the choice away (resource.k8s.io/v1, DeviceToleration)."""
+    """Return whether the choice tolerates all taints of the device (resource.k8s.io/v1, DeviceToleration)."""
     return all(
         effect not in ("NoSchedule", "NoExecute")
         or any(
@@ -72,9 +72,10 @@ def is_tolerated(device: Device, choice: Choice) -> bool:
 
 
 def shares(choice: Choice) -> int:
-    """Shares taken of a device that serves several claims."""
+    """Return the shares that the choice requests of a device that serves several claims."""
     return int(quantities.value(choice.capacity.get(SHARES, "1")))
 
 
 def matching(choice: Choice, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices that meet the choice."""
     return [device for device in devices if meets(device, choice)]

@@ -1,6 +1,6 @@
-"""A claim as it was understood, and the devices that a driver publishes: what the other modules speak in.
+"""Types for a parsed claim and for the devices that a driver publishes. Pure.
 
-Names of attributes and capacities are qualified here (``gpu.nvidia.com/memory``): the document may leave out the
+Names of attributes and capacities are qualified (``gpu.nvidia.com/memory``); the claim's document may leave out the
 driver's own domain. Source: resource.k8s.io/v1 (DeviceRequest, DeviceConstraint, Device).
 """
 
@@ -11,30 +11,33 @@ from allocations.domain.allocation_spec import Sharing
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 
 CLASSES = {"gpu": WHOLE_GPU_CLASS, "mig": MIG_CLASS}
-"""Kinds of device that may be asked for, and NVIDIA's DeviceClass of each."""
+"""Kinds of device that a claim can request → NVIDIA's DeviceClass."""
 PRODUCT = f"{DRA_DRIVER}/productName"
 PROFILE = f"{DRA_DRIVER}/profile"
 SHARES = f"{DRA_DRIVER}/shares"
 MAX_DEVICES = 32
-"""A claim's allocation lists at most so many (AllocationResultsMaxSize)."""
+"""The most devices of a claim (AllocationResultsMaxSize)."""
 
 Value = str | int | bool
 
 
 def qualified(name: str) -> str:
-    """The name with its domain: the driver's where none is said."""
+    """Return the name with its domain, which defaults to the driver's."""
     return name if "/" in name else f"{DRA_DRIVER}/{name}"
 
 
 def short(name: str) -> str:
-    """The name as people write it: without the driver's domain."""
+    """Return the name without the driver's domain."""
     return name.removeprefix(f"{DRA_DRIVER}/")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device as published, all names qualified. ``versions`` are the attributes that are versions, not strings.
-    ``counters``: what it takes of its card, by (counter set, counter). ``shareable``: several claims may have it."""
+    """A published device, with qualified names.
+
+    ``versions`` are the attributes that are versions, not strings. ``counters`` is what it consumes of its GPU, by
+    (counter set, counter). ``shareable``: whether it can serve several claims.
+    """
 
     node: str
     name: str
@@ -49,7 +52,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Condition:
-    """``type``: string, int, bool or version for an attribute, quantity for a capacity. Several values with ``in``."""
+    """A condition on an attribute or capacity.
+
+    ``type`` is string, int, bool or version for an attribute, quantity for a capacity. Only the operator ``in`` has
+    several values.
+    """
 
     name: str
     type: str
@@ -59,6 +66,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class Toleration:
+    """A toleration of device taints (resource.k8s.io/v1, DeviceToleration)."""
+
     key: str
     operator: str
     value: str
@@ -68,8 +77,11 @@ class Toleration:
 
 @dataclass(frozen=True)
 class Choice:
-    """Devices of one kind that meet all conditions. ``count`` None is all of a node. ``capacity`` is what is taken of
-    a device that serves several claims; ``cel`` an operator's own expressions; ``path`` where the document says it."""
+    """A request for devices of one kind that meet all conditions.
+
+    ``count`` is None for all devices of a node. ``capacity`` is requested of a device that serves several claims.
+    ``cel`` are raw expressions, for operators only. ``path`` is its path in the document.
+    """
 
     path: str
     name: str
@@ -84,7 +96,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Request:
-    """Exactly the one choice, or the first of several that can be had."""
+    """A request with exactly one choice, or with a list of which the first available is used."""
 
     path: str
     name: str
@@ -94,7 +106,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Devices of the named requests (all where none is named) have the same value of the attribute, or each another."""
+    """Requires equal or ``distinct`` values of an attribute for the devices of ``requests``; all requests if empty."""
 
     path: str
     attribute: str
@@ -104,7 +116,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Config:
-    """How pods share what the named requests get (all where none is named), devices of one kind."""
+    """How pods share the devices of the named requests, all of one kind; no ``requests`` means all requests."""
 
     requests: tuple[str, ...]
     device: str
@@ -113,12 +125,15 @@ class Config:
 
 @dataclass(frozen=True)
 class Claim:
+    """A parsed claim."""
+
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...] = ()
     config: tuple[Config, ...] = ()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
+        """The choices of all requests."""
         return tuple(choice for request in self.requests for choice in request.choices)
 
     @property

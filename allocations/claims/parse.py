@@ -1,4 +1,4 @@
-"""The document of a claim, read against what devices publish; everything wrong with it is told at once, by its path."""
+"""Parses the document of a claim against the attributes that devices publish, and reports all errors by path."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from allocations.claims.reading import Errors, Node
 from quotas.catalog import quantities
 
 MAX_ITEMS = 32
-"""Requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
+"""The most requests, constraints and configurations of a claim, and selectors of a request (resource.k8s.io/v1)."""
 MAX_CHOICES = 8
 MAX_TOLERATIONS = 16
 MAX_CONDITIONS = 14
@@ -37,16 +37,16 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KEY = re.compile(rf"((?=.{{1,253}}/)({_DOMAIN})/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?|", re.ASCII)
-"""Label names and values (apimachinery pkg/api/validate/content), of which a taint has one each."""
+"""A taint's key and value: label names and values (apimachinery pkg/api/validate/content)."""
 ORDERED = frozenset({"int", "version", "quantity"})
 
 
 def parse(document: Any, schema: DeviceSchema, *, path: str = "claim") -> Claim:
-    """The claim of the document; raises Invalid with what is wrong, by path as in ``claim.requests[0].count``."""
+    """Return the claim in the document. Raises Invalid with all errors by path, as in ``claim.requests[0].count``."""
     errors = Errors()
     node = Node(document, path, errors, ("requests", "constraints", "config"))
     requests = node.each("requests", MAX_ITEMS, lambda item, at: _request(item, at, errors, schema))
-    if node.is_object and not requests and node.at("requests") not in errors.found:
+    if node.is_object and not requests and node.at("requests") not in errors.by_path:
         node.error("requests", "Give at least one request.")
     _check_names(requests, errors)
     claim = Claim(
@@ -141,13 +141,13 @@ def _choice(node: Node, name: str, schema: DeviceSchema) -> Choice:
 
 
 def _count(node: Node) -> int | None:
-    given = node.fields.get("count", 1)
-    if given == "all":
+    count = node.fields.get("count", 1)
+    if count == "all":
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_DEVICES:
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_DEVICES:
         node.error("count", f'Give a whole number from 1 to {MAX_DEVICES}, or "all" for all of a node.')
         return 1
-    return given
+    return count
 
 
 def _profile(node: Node, device: str, schema: DeviceSchema) -> list[Condition]:
@@ -168,30 +168,30 @@ def _condition(
     if not node.is_object:
         return None
     name, operator = node.text("name"), node.choice("operator", OPERATORS, "==")
-    if wrong := problem(name, attributes, what):
-        node.error("name", wrong)
+    if sentence := problem(name, attributes, what):
+        node.error("name", sentence)
         return None
     type_ = attributes[qualified(name)].type
     if operator in (">", ">=", "<", "<=") and type_ not in ORDERED:
         node.error("operator", f"{name} is a {type_}, which has no order: use ==, != or in.")
-    given = node.fields.get("value")
-    compared = given if operator == "in" else [given]
-    if not isinstance(compared, list) or not 1 <= len(compared) <= MAX_ITEMS:
+    field = node.fields.get("value")
+    operands = field if operator == "in" else [field]
+    if not isinstance(operands, list) or not 1 <= len(operands) <= MAX_ITEMS:
         node.error("value", f"Give a list of 1 to {MAX_ITEMS} values.")
         return None
-    for value in compared:
-        if wrong := values.problem(value, type_):
-            node.error("value", wrong)
+    for value in operands:
+        if sentence := values.problem(value, type_):
+            node.error("value", sentence)
             return None
-    return Condition(qualified(name), type_, operator, tuple(compared))
+    return Condition(qualified(name), type_, operator, tuple(operands))
 
 
 def _capacity(node: Node, schema: DeviceSchema) -> dict[str, str]:
-    taken: dict[str, str] = {}
+    capacity: dict[str, str] = {}
     for name, amount in node.mapping("capacity").items():
         path = f"{node.at('capacity')}[{str(name)[:64]}]"
-        if wrong := problem(str(name), schema.capacities, "capacity") or values.amount_problem(amount):
-            node.errors.add(path, wrong)
+        if sentence := problem(str(name), schema.capacities, "capacity") or values.amount_problem(amount):
+            node.errors.add(path, sentence)
         elif not schema.shareable:
             node.errors.add(
                 path, "Devices here serve one claim at a time, so no part of one can be taken; leave it out."
@@ -199,8 +199,8 @@ def _capacity(node: Node, schema: DeviceSchema) -> dict[str, str]:
         elif qualified(name) == SHARES and (quantities.value(amount).denominator != 1 or quantities.value(amount) < 1):
             node.errors.add(path, "Shares are whole: give 1 or more.")
         else:
-            taken[qualified(name)] = amount
-    return taken
+            capacity[qualified(name)] = amount
+    return capacity
 
 
 def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
@@ -223,27 +223,26 @@ def _toleration(document: Any, path: str, errors: Errors) -> Toleration:
 
 
 def _cel(node: Node) -> tuple[str, ...]:
-    found = node.texts("cel", MAX_CEL)
-    for index, expression in enumerate(found):
+    expressions = node.texts("cel", MAX_CEL)
+    for index, expression in enumerate(expressions):
         if not expression.strip() or len(expression) > MAX_CEL_LENGTH or not values.is_text(expression):
             node.error(f"cel[{index}]", f"Give 1 to {MAX_CEL_LENGTH} characters, all of them real ones.")
-    return tuple(found)
+    return tuple(expressions)
 
 
-def _named(node: Node, requests: list[Request], *, choices: bool) -> tuple[str, ...]:
-    """Names of requests, and of a request's alternatives as ``request/alternative`` where these may be named."""
-    known = [request.name for request in requests]
-    if choices:
-        known += [
-            f"{request.name}/{choice.name}" for request in requests if request.is_list for choice in request.choices
-        ]
-    named = node.texts("requests", MAX_ITEMS)
-    for index, name in enumerate(named):
-        if name in named[:index]:
+def _request_names(node: Node, requests: list[Request]) -> tuple[str, ...]:
+    """Return the names in ``requests``, of requests or of alternatives as ``request/alternative``."""
+    options = [request.name for request in requests]
+    options += [
+        f"{request.name}/{choice.name}" for request in requests if request.is_list for choice in request.choices
+    ]
+    names = node.texts("requests", MAX_ITEMS)
+    for index, name in enumerate(names):
+        if name in names[:index]:
             node.error(f"requests[{index}]", f"{name} is named twice; once is enough.")
-        elif name not in known:
-            node.error(f"requests[{index}]", f"There is no such request. Requests are: {', '.join(known) or 'none'}.")
-    return tuple(named)
+        elif name not in options:
+            node.error(f"requests[{index}]", f"There is no such request. Requests are: {', '.join(options) or 'none'}.")
+    return tuple(names)
 
 
 def _constraint(document: Any, path: str, errors: Errors, schema: DeviceSchema, requests: list[Request]) -> Constraint:
@@ -252,25 +251,25 @@ def _constraint(document: Any, path: str, errors: Errors, schema: DeviceSchema, 
     if node.is_object and bool(match) == bool(distinct):
         errors.add(path, "Give match_attribute or distinct_attribute, one of them.")
     for field, name in (("match_attribute", match), ("distinct_attribute", distinct)):
-        if name and (wrong := problem(name, schema.attributes, "attribute")):
-            node.error(field, wrong)
-    return Constraint(path, qualified(match or distinct), bool(distinct), _named(node, requests, choices=True))
+        if name and (sentence := problem(name, schema.attributes, "attribute")):
+            node.error(field, sentence)
+    return Constraint(path, qualified(match or distinct), bool(distinct), _request_names(node, requests))
 
 
 def _config(document: Any, path: str, errors: Errors, requests: list[Request]) -> Config:
     node = Node(document, path, errors, ("requests", "sharing"))
-    named = _named(node, requests, choices=True)
-    concerned = [
+    names = _request_names(node, requests)
+    choices = [
         choice
         for request in requests
         for choice in request.choices
-        if not named or request.name in named or f"{request.name}/{choice.name}" in named
+        if not names or request.name in names or f"{request.name}/{choice.name}" in names
     ]
-    kinds = sorted({choice.device for choice in concerned})
+    kinds = sorted({choice.device for choice in choices})
     if len(kinds) > 1:
         node.error("requests", "GPUs and MIG devices take different configurations; name requests of one kind.")
-    counts = [choice.count for choice in concerned]
+    counts = [choice.count for choice in choices]
     most = sum(count for count in counts if count is not None) if None not in counts else config.MAX_DEVICES
     device = kinds[0] if kinds else "gpu"
     sharing = config.read(node.fields.get("sharing"), node.at("sharing"), errors, device, max(1, most))
-    return Config(named, device, sharing)
+    return Config(names, device, sharing)

@@ -1,6 +1,6 @@
-"""Devices out of the mirrored ResourceSlices of a driver. Pure.
+"""Builds the devices of a fleet from the mirrored facts of ResourceSlices and ResourceClaims. Pure.
 
-A pool counts when all ResourceSlices of its newest generation are there, as for the scheduler (resource.k8s.io/v1,
+As for the scheduler, a pool counts only if all ResourceSlices of its newest generation exist (resource.k8s.io/v1,
 ResourcePool).
 """
 
@@ -17,23 +17,23 @@ Facts = Mapping[str, Any]
 
 
 def fleet(slices: Iterable[Facts], claims: Iterable[Facts] = ()) -> Fleet:
-    """What nodes publish, by the facts of ResourceSlices, and what claims have of it, by those of ResourceClaims."""
-    newest = resource_pools.newest(slices, lambda one: (one["pool"], one["generation"])).values()
-    complete = [one for pool in newest if len(pool) >= pool[0]["slice_count"] for one in pool]
+    """Return the published devices and their use, from facts of ResourceSlices and ResourceClaims."""
+    newest = resource_pools.newest(slices, lambda facts: (facts["pool"], facts["generation"])).values()
+    complete = [facts for pool in newest if len(pool) >= pool[0]["slice_count"] for facts in pool]
     return Fleet(
         devices=tuple(
-            _device(one["node"], device)
-            for one in complete
-            for device in one["devices"]
+            _device(facts["node"], device)
+            for facts in complete
+            for device in facts["devices"]
             if device["attributes"].get("type") in CLASSES
         ),
         counters={
-            (one["node"], shared["name"], name): amount
-            for one in complete
-            for shared in one["shared_counters"]
-            for name, amount in shared["counters"].items()
+            (facts["node"], counter_set["name"], name): amount
+            for facts in complete
+            for counter_set in facts["shared_counters"]
+            for name, amount in counter_set["counters"].items()
         },
-        taken=_taken(claims),
+        shares_in_use=_shares_in_use(claims),
     )
 
 
@@ -51,10 +51,10 @@ def _device(node: str, device: Facts) -> Device:
     )
 
 
-def _taken(claims: Iterable[Facts]) -> dict[tuple[str, str], int]:
-    taken: dict[tuple[str, str], int] = defaultdict(int)
+def _shares_in_use(claims: Iterable[Facts]) -> dict[tuple[str, str], int]:
+    shares: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claims:
         for device in claim.get("devices", ()):
             if device["driver"] == DRA_DRIVER:
-                taken[device["pool"], device["device"]] += int(device.get("consumed", {}).get("shares", 1))
-    return taken
+                shares[device["pool"], device["device"]] += int(device.get("consumed", {}).get("shares", 1))
+    return shares

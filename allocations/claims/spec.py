@@ -1,4 +1,4 @@
-"""The spec of a ResourceClaim (resource.k8s.io/v1) for a claim as it was understood. Pure."""
+"""Builds the spec of a ResourceClaim (resource.k8s.io/v1) from a parsed claim. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,10 @@ Spec = dict[str, Any]
 
 
 def build(claim: Claim, products: Sequence[str]) -> Spec:
-    """``products``: the product names of the flavor's devices, so that the claim stays on its flavor."""
+    """Return the spec of the claim's ResourceClaim.
+
+    ``products`` are the product names of the flavor's devices, which restrict the claim to its flavor.
+    """
     devices: Spec = {"requests": [_request(request, products) for request in claim.requests]}
     if claim.constraints:
         devices["constraints"] = [_constraint(constraint) for constraint in claim.constraints]
@@ -21,28 +24,28 @@ def build(claim: Claim, products: Sequence[str]) -> Spec:
 
 def _request(request: Request, products: Sequence[str]) -> Spec:
     if request.is_list:
-        chosen = [{"name": choice.name, **_choice(choice, products)} for choice in request.choices]
-        return {"name": request.name, "firstAvailable": chosen}
+        alternatives = [{"name": choice.name, **_choice(choice, products)} for choice in request.choices]
+        return {"name": request.name, "firstAvailable": alternatives}
     (only,) = request.choices
     admin = {"adminAccess": True} if only.admin_access else {}
     return {"name": request.name, "exactly": {**_choice(only, products), **admin}}
 
 
 def _choice(choice: Choice, products: Sequence[str]) -> Spec:
-    how_many = (
+    allocation_mode = (
         {"allocationMode": "All"} if choice.count is None else {"allocationMode": "ExactCount", "count": choice.count}
     )
-    built: Spec = {
+    spec: Spec = {
         "deviceClassName": CLASSES[choice.device],
-        **how_many,
+        **allocation_mode,
         "selectors": [{"cel": {"expression": expression}} for expression in cel.selectors(choice, products)],
     }
     if choice.tolerations:
-        built["tolerations"] = [_toleration(toleration) for toleration in choice.tolerations]
+        spec["tolerations"] = [_toleration(toleration) for toleration in choice.tolerations]
     if choice.capacity:
-        # Unlike selectors, requests of capacity name it exactly as it is published: the allocator compares the keys.
-        built["capacity"] = {"requests": {short(name): amount for name, amount in choice.capacity.items()}}
-    return built
+        # Unlike selectors, capacity requests use the name exactly as published: the allocator compares the keys.
+        spec["capacity"] = {"requests": {short(name): amount for name, amount in choice.capacity.items()}}
+    return spec
 
 
 def _toleration(toleration: Toleration) -> Spec:
@@ -57,6 +60,6 @@ def _toleration(toleration: Toleration) -> Spec:
 
 
 def _constraint(constraint: Constraint) -> Spec:
-    which = "distinctAttribute" if constraint.distinct else "matchAttribute"
-    named = {"requests": list(constraint.requests)} if constraint.requests else {}
-    return {**named, which: constraint.attribute}
+    field = "distinctAttribute" if constraint.distinct else "matchAttribute"
+    requests = {"requests": list(constraint.requests)} if constraint.requests else {}
+    return {**requests, field: constraint.attribute}

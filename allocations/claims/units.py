@@ -1,8 +1,8 @@
-"""What the lease of a claim must count: the most that the claim can take of the flavor's pools. Pure.
+"""Computes the units that a claim's lease must reserve: the most that it can use of its flavor's pools. Pure.
 
-Nobody knows beforehand which devices the scheduler will choose, and Kueue holds a team to its quota by plain
-integers. So each request counts as the largest devices that meet it, alternatives as the largest of them, and all
-devices of a node as those of the fullest node. Admin access takes nothing from anybody and counts nothing.
+The scheduler chooses the devices later, but Kueue enforces quotas by integers known before. So each request counts as
+the largest devices that meet it, alternatives as the largest of them, and all devices of a node as those of the node
+with the most. Admin access counts nothing.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,10 @@ from allocations.claims.model import PROFILE, Choice, Claim, Device
 
 @dataclass(frozen=True)
 class DeviceDemand:
-    """What one device takes: units of each of the flavor's resources, its part of a card's price, and of its memory."""
+    """What one device uses: units of the flavor's resources, and its fractions of a GPU's price and memory.
+
+    ``share`` is the fraction of the price, ``part`` that of the memory.
+    """
 
     amounts: Mapping[str, int] = field(default_factory=dict)
     share: Fraction = Fraction(0)
@@ -25,20 +28,21 @@ class DeviceDemand:
 
 @dataclass(frozen=True)
 class DeviceDemands:
-    """By kind of device: of a whole card (None where the flavor has none), of each profile, of one share of a card."""
+    """The demands of a whole GPU, each MIG profile, and one share of a GPU; None for what is not offered."""
 
     whole: DeviceDemand | None = None
     profiles: Mapping[str, DeviceDemand] = field(default_factory=dict)
     share: DeviceDemand | None = None
 
     def for_device(self, device: Device) -> DeviceDemand | None:
+        """Return the demand of the device, or of one share of it; None if no pool has it."""
         if device.shareable:
             return self.share
         return self.whole if device.kind == "gpu" else self.profiles.get(str(device.attributes.get(PROFILE, "")))
 
 
 class Uncountable(Exception):
-    """Why nothing can be counted, and what would let it be; ``path`` is the document's."""
+    """A claim could get devices that no pool counts. ``path`` is in the document; ``hint`` says how to change it."""
 
     def __init__(self, path: str, detail: str, hint: str) -> None:
         super().__init__(detail)
@@ -46,35 +50,40 @@ class Uncountable(Exception):
 
 
 def max_demand(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
-    """The most that the claim can take. Raises Uncountable."""
-    parts = [_largest([_of(choice, devices, demands) for choice in request.choices]) for request in claim.requests]
+    """Return the largest demand of the claim. Raises Uncountable."""
+    by_request = [
+        _largest([_of_choice(choice, devices, demands) for choice in request.choices]) for request in claim.requests
+    ]
     total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part.amounts)
-    return DeviceDemand(dict(total), sum((part.share for part in parts), Fraction(0)))
+    for demand in by_request:
+        total.update(demand.amounts)
+    return DeviceDemand(dict(total), sum((demand.share for demand in by_request), Fraction(0)))
 
 
-def excess(counted: Mapping[str, int], given: Sequence[tuple[Device, int]], demands: DeviceDemands) -> dict[str, int]:
-    """Units by resource of the devices given, each with the shares taken of it, where they are more than counted."""
-    demanded = [(demands.for_device(device), shares_taken) for device, shares_taken in given]
-    total = _sum([_times(demand, shares_taken) for demand, shares_taken in demanded if demand is not None]).amounts
+def excess(counted: Mapping[str, int], devices: Sequence[tuple[Device, int]], demands: DeviceDemands) -> dict[str, int]:
+    """Return the units of the allocated devices for each resource of which they use more than is counted.
+
+    ``devices`` are (device, shares allocated of it).
+    """
+    used = [(demands.for_device(device), share_count) for device, share_count in devices]
+    total = _sum([_times(demand, share_count) for demand, share_count in used if demand is not None]).amounts
     return {resource: amount for resource, amount in total.items() if amount > counted.get(resource, 0)}
 
 
-def _of(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
+def _of_choice(choice: Choice, devices: Sequence[Device], demands: DeviceDemands) -> DeviceDemand:
     if choice.admin_access:
         return DeviceDemand()
-    found = matching(choice, devices)
-    demanded = [_demanded(choice, device, demands) for device in found]
+    matches = matching(choice, devices)
+    by_device = [_of_device(choice, device, demands) for device in matches]
     if choice.count is not None:
-        return _times(_largest(demanded), choice.count)
+        return _times(_largest(by_device), choice.count)
     by_node: dict[str, list[DeviceDemand]] = defaultdict(list)
-    for device, demand in zip(found, demanded, strict=True):
+    for device, demand in zip(matches, by_device, strict=True):
         by_node[device.node].append(demand)
-    return _largest([_sum(there) for there in by_node.values()])
+    return _largest([_sum(node_demands) for node_demands in by_node.values()])
 
 
-def _demanded(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:
+def _of_device(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceDemand:
     demand = demands.for_device(device)
     if demand is None:
         what = str(device.attributes.get(PROFILE) or ("share of a GPU" if device.shareable else "whole GPU"))
@@ -87,7 +96,7 @@ def _demanded(choice: Choice, device: Device, demands: DeviceDemands) -> DeviceD
 
 
 def _largest(demands: Sequence[DeviceDemand]) -> DeviceDemand:
-    """The largest amount of each resource, whichever of them it is in."""
+    """Return the largest amount of each resource in any of the demands."""
     names = {name for demand in demands for name in demand.amounts}
     return DeviceDemand(
         {name: max(demand.amounts.get(name, 0) for demand in demands) for name in names},

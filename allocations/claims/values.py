@@ -1,4 +1,4 @@
-"""Whether what a condition compares with is a value of the type that devices publish. Pure."""
+"""Validates the values of conditions against the types that devices publish. Pure."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from quotas.catalog import quantities
 
 MAX_VALUE_LENGTH = 64
-"""Of strings and versions (resource.k8s.io/v1, DeviceAttributeMaxValueLength)."""
+"""The longest string or version (resource.k8s.io/v1, DeviceAttributeMaxValueLength)."""
 _INT64 = 2**63
 _VERSION = re.compile(
     r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
@@ -15,7 +15,7 @@ _VERSION = re.compile(
 
 
 def problem(value: Any, type_: str) -> str:
-    """Why the value is none of the type (``device_schema.AttributeInfo``); "" when it is one."""
+    """Return why the value is not of the type (``device_schema.AttributeInfo``); "" if it is."""
     if type_ == "bool":
         return "" if isinstance(value, bool) else "Give true or false."
     if type_ == "int":
@@ -33,7 +33,7 @@ def problem(value: Any, type_: str) -> str:
 
 
 def amount_problem(value: Any) -> str:
-    """Why the value is no amount; "" when it is one."""
+    """Return why the value is not a quantity; "" if it is."""
     if not isinstance(value, str):
         return "Give an amount as a string, such as 40Gi."
     try:
@@ -44,5 +44,5 @@ def amount_problem(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """No NUL, which PostgreSQL cannot keep, and no half of a surrogate pair."""
+    """Return whether PostgreSQL can store the text: it has no NUL and no lone surrogate."""
     return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in value)

@@ -1,1 +1,1 @@
-"""The one place that talks to Kubernetes: client, reflector, names and pure manifest builders."""
+"""Everything that knows Kubernetes: client, watcher, names, projectors, manifests, backends and preflight checks."""

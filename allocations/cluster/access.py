@@ -1,8 +1,7 @@
-"""How to reach the API server: server, CA and token, of a kubeconfig or of the pod's service account.
+"""Reads how to reach the API server (server, CA and token) from a kubeconfig or from the pod's service account.
 
-Nothing else of a kubeconfig is used: an ``exec`` or ``auth-provider`` entry would run a program of whoever wrote the
-file, so a file that asks for more is refused. A token file is read again when it changes, since bound tokens live for
-an hour at most.
+A kubeconfig with any other entry is refused: an ``exec`` or ``auth-provider`` entry would run a program that the author
+of the file chose. A token file is read again when it changes, since bound tokens expire within an hour.
 """
 
 import base64
@@ -17,12 +16,18 @@ import yaml
 from allocations.cluster.errors import ClusterUnavailable
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-USED = {"user": {"token", "tokenFile"}, "cluster": {"server", "certificate-authority", "certificate-authority-data"}}
+SUPPORTED_KEYS = {
+    "user": {"token", "tokenFile"},
+    "cluster": {"server", "certificate-authority", "certificate-authority-data"},
+}
 
 
 @dataclass(frozen=True)
 class Access:
-    """``ca`` in PEM, empty for the system's authorities. ``token`` gives the one that is good now."""
+    """The address and credentials of an API server.
+
+    ``ca`` is in PEM, "" for the system's authorities. ``token`` returns the current token.
+    """
 
     server: str
     ca: str
@@ -30,7 +35,7 @@ class Access:
 
 
 class TokenFile:
-    """The token in a file, read again when the file changes."""
+    """A token in a file, which is read again when the file changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,15 +51,18 @@ class TokenFile:
 
 
 def from_kubeconfig(path: Path) -> Access:
-    """Server, CA and token of the file's current context; ValueError names what else it asks for."""
+    """Return the server, CA and token of the file's current context.
+
+    Raises ValueError, which names the keys, if the context has no token or has unsupported keys.
+    """
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    context = _named(content, "contexts", content["current-context"])["context"]
-    found = {kind: _named(content, f"{kind}s", context[kind])[kind] for kind in USED}
-    unknown = sorted(key for kind, used in USED.items() for key in set(found[kind]) - used)
-    if unknown or not found["user"]:
-        what = f"remove {', '.join(unknown)}" if unknown else "it has no token"
-        raise ValueError(f"{path.name}: only server, certificate authority, token or tokenFile are used; {what}")
-    cluster, user = found["cluster"], found["user"]
+    context = _entry(content, "contexts", content["current-context"])["context"]
+    entries = {kind: _entry(content, f"{kind}s", context[kind])[kind] for kind in SUPPORTED_KEYS}
+    unknown = sorted(key for kind, supported in SUPPORTED_KEYS.items() for key in set(entries[kind]) - supported)
+    if unknown or not entries["user"]:
+        problem = f"remove {', '.join(unknown)}" if unknown else "it has no token"
+        raise ValueError(f"{path.name}: only server, certificate authority, token or tokenFile are used; {problem}")
+    cluster, user = entries["cluster"], entries["user"]
     ca = ""
     if data := cluster.get("certificate-authority-data"):
         ca = base64.b64decode(data).decode()
@@ -64,13 +72,13 @@ def from_kubeconfig(path: Path) -> Access:
     return Access(cluster["server"], ca, token)
 
 
-def _named(content: dict[str, Any], section: str, name: str) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = next(entry for entry in content[section] if entry["name"] == name)
-    return found
+def _entry(content: dict[str, Any], section: str, name: str) -> dict[str, dict[str, str]]:
+    entry: dict[str, dict[str, str]] = next(each for each in content[section] if each["name"] == name)
+    return entry
 
 
 def in_cluster() -> Access:
-    """As the pod's service account; ClusterUnavailable outside a cluster."""
+    """Return the access of the pod's service account. Raises ClusterUnavailable outside a cluster."""
     if "KUBERNETES_SERVICE_HOST" not in environ:
         raise ClusterUnavailable("no cluster is named: set KUBECONFIG")
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]

@@ -1,4 +1,4 @@
-"""The CEL by which a request is steered to one card. Pure."""
+"""Builds the CEL selector that restricts a device request to MIG devices of one GPU. Pure."""
 
 import re
 
@@ -6,9 +6,9 @@ from quotas.catalog.cel import equals
 
 PARENT = "parentUUID"
 IN_CARD = re.compile(re.escape(equals(PARENT, "").removesuffix('""')) + r'"([-A-Za-z0-9]+)"')
-"""What ``in_card`` writes, to know a steered claim again."""
+"""Matches what ``in_card`` returns, to read the GPU from a claim."""
 
 
 def in_card(uuid: str) -> str:
-    """CEL for the MIG devices of one card."""
+    """Return CEL that selects the MIG devices of the GPU with this UUID."""
     return equals(PARENT, uuid)

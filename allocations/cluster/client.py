@@ -1,6 +1,6 @@
-"""The API server as the portal needs it: raw JSON over the official client's connection pool.
+"""A client of the Kubernetes API: raw JSON over the official client's connection pool.
 
-Typed models are not used: they cost more time than all else, and drop fields they do not know.
+Typed models are not used: they are slow, and drop fields that they do not know.
 """
 
 import functools
@@ -25,24 +25,25 @@ from allocations.domain.objects import Manifest, Ref
 from portal.clusters import registry
 
 CONNECTIONS = 40
-"""Kept alive per process: the watcher has one for each kind."""
+"""Connections kept alive per process. The watcher needs one for each kind."""
 TIMEOUT_S = (3.0, 10.0)
 WATCH_S = 10
-"""How long one watch request lasts. Its orderly end is a sign of life, so a silent connection is found dead soon after,
-and the last sighting of what nobody saw end is never older than this before an outage."""
+"""Duration of one watch request. Its normal end shows that the connection works, so a dead connection is detected
+within this time, and the last observation before an outage is at most this old."""
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
 Item = TypeVar("Item")
-PATIENCE = frozenset({401, 409, 429, 500, 502, 503, 504})
-UNREAD = re.compile(r"""policy ["']gpu-portal-.* denied request: failed to configure""", re.IGNORECASE)
-"""What an API server that has started says for up to half a minute: it does not find yet what our policies read."""
+RETRYABLE_STATUSES = frozenset({401, 409, 429, 500, 502, 503, 504})
+POLICY_NOT_LOADED = re.compile(r"""policy ["']gpu-portal-.* denied request: failed to configure""", re.IGNORECASE)
+"""The error of an API server that has just started and has not loaded the parameters of the portal's policies yet. It
+lasts up to 30 s."""
 
 
 @functools.cache
 def connect(cluster: str) -> "Client":
     """Return the client of a cluster, one per process, so that connections are kept alive.
 
-    Raises ClusterUnavailable for a cluster that the environment has no credentials for.
+    Raises ClusterUnavailable if the environment has no credentials for the cluster.
     """
     if cluster != registry.own():
         raise ClusterUnavailable(f"this process has no credentials for cluster {cluster}: CLUSTER_NAME names another")
@@ -58,16 +59,16 @@ class Client:
         self.access = reach
         configuration = Configuration()
         configuration.host = reach.server
-        configuration.refresh_api_key_hook = self._take_token
-        self._take_token(configuration)  # the hook is only asked by a client that knows some token
+        configuration.refresh_api_key_hook = self._set_token
+        self._set_token(configuration)  # the client calls the hook only if it has a token already
         self._api = ApiClient(configuration)
-        # The CA comes as text, which the client's own pool could only read from a file.
+        # The client's own pool reads a CA only from a file.
         context = ssl.create_default_context(cadata=reach.ca or None)
         self._api.rest_client.pool_manager = urllib3.PoolManager(
             maxsize=CONNECTIONS, retries=False, ssl_context=context
         )
 
-    def _take_token(self, configuration: Configuration) -> None:
+    def _set_token(self, configuration: Configuration) -> None:
         configuration.api_key["BearerToken"] = f"Bearer {self.access.token()}"
 
     def request(
@@ -79,7 +80,7 @@ class Client:
         content_type: str = "application/json",
         timeout: tuple[float, float] = TIMEOUT_S,
     ) -> urllib3.BaseHTTPResponse:
-        """One call. Raises ClusterUnavailable (try again) or ClusterRefused (the API server's own words)."""
+        """Send one request. Raises ClusterUnavailable (retryable) or ClusterRefused (with the API server's message)."""
         try:
             response: urllib3.BaseHTTPResponse = self._api.call_api(
                 path,
@@ -99,6 +100,7 @@ class Client:
             raise ClusterUnavailable(f"{method} {path}: {error}") from error
 
     def json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
+        """Send one request and return the JSON object of its response. Raises what ``request`` raises."""
         response = self.request(method, path, **kwargs)
         try:
             body: dict[str, Any] = json.loads(response.data)
@@ -109,7 +111,7 @@ class Client:
             response.release_conn()
 
     def lines(self, path: str) -> Iterator[bytes]:
-        """The lines of an answer that is no JSON, such as metrics, one by one: nothing is kept of what is long."""
+        """Yield the lines of a response that is not JSON, such as metrics, without loading all of it into memory."""
         response = self.request("GET", path, timeout=(3.0, 20.0))
         try:
             yield from _lines(response)
@@ -122,7 +124,7 @@ class Client:
     def apply(
         self, manifest: Manifest, *, subresource: str = "", dry_run: bool = False, manager: str = names.FIELD_MANAGER
     ) -> dict[str, Any]:
-        """Server-side apply with our field manager, by force: what we own we own. Returns the object."""
+        """Apply the manifest with forced server-side apply by a field manager, and return the object."""
         ref = Ref.of_manifest(manifest)
         query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
@@ -131,11 +133,11 @@ class Client:
         return self.json("PATCH", path, query=query, body=manifest, content_type=APPLY)
 
     def delete(self, ref: Ref, uid: str) -> None:
-        """Delete this very object (not one that took its name since); already gone is fine."""
+        """Delete the object if it still has this uid; one that is gone already is no error."""
         self.delete_at(KINDS[ref.kind].path(ref.namespace, ref.name), uid)
 
     def delete_at(self, path: str, uid: str) -> None:
-        """As ``delete``, of a kind that is not mirrored."""
+        """Delete an object by its path, for kinds that are not mirrored; else like ``delete``."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -149,6 +151,7 @@ class Client:
                 raise
 
     def get(self, ref: Ref) -> dict[str, Any] | None:
+        """Return the object; None if it does not exist."""
         try:
             return self.json("GET", KINDS[ref.kind].path(ref.namespace, ref.name))
         except ClusterRefused as error:
@@ -157,10 +160,9 @@ class Client:
             raise
 
     def list(self, kind: Kind, read: Callable[[dict[str, Any]], Item], namespace: str = "") -> tuple[list[Item], int]:
-        """All objects of the kind that its selector names, of one namespace if it is given, as ``read`` makes them, and
-        the revision of the list.
+        """Return what ``read`` returns for each object that the kind selects, and the revision of the list.
 
-        Objects come and go page by page: only what was made of them is kept.
+        With ``namespace``, only objects of that namespace. Raw objects are loaded page by page and not kept.
         """
         items: list[Item] = []
         query: dict[str, Any] = {"limit": PAGE, "labelSelector": kind.selector}
@@ -172,15 +174,15 @@ class Client:
             query = {**query, "continue": token}
 
     def revision(self, kind: Kind) -> int:
-        """The revision at which the kind is now."""
+        """Return the current revision of the kind."""
         page = self.json("GET", kind.path(), query={"limit": 1, "labelSelector": kind.selector})
         return int(page["metadata"]["resourceVersion"])
 
     def watch(self, kind: Kind, resource_version: int) -> Iterator[dict[str, Any]]:
-        """Events from a revision on, bookmarks too, until the server ends the request (``WATCH_S``).
+        """Yield events after a revision, including bookmarks, until the server ends the request (``WATCH_S``).
 
-        The read timeout is longer than the longest silence of a living connection, so a half-open one raises
-        ClusterUnavailable instead of hanging for ever.
+        The read timeout is longer than that, so a half-open connection raises ClusterUnavailable instead of blocking
+        forever.
         """
         query = {
             "watch": "true",
@@ -215,7 +217,7 @@ def _as_cluster_error(error: ApiException) -> ClusterUnavailable | ClusterRefuse
     code = int(error.status or 0)
     if STORE_FULL in message:
         return ClusterStoreFull(f"{code}: {message}")
-    if code in PATIENCE or code == 0 or UNREAD.search(message):
+    if code in RETRYABLE_STATUSES or code == 0 or POLICY_NOT_LOADED.search(message):
         return ClusterUnavailable(f"{code}: {message}")
     causes = (status.get("details") or {}).get("causes") or ()
     return ClusterRefused(code, status.get("reason", ""), message, causes)

@@ -1,4 +1,4 @@
-"""A person's own way into the cluster: a short-lived token of their service account, and the kubeconfig around it."""
+"""A person's credentials for the cluster: a short-lived token of their service account, and a kubeconfig with it."""
 
 import base64
 from dataclasses import dataclass
@@ -10,19 +10,22 @@ from allocations.cluster import names
 from allocations.cluster.client import Client
 
 MIN_TTL_S, MAX_TTL_S = 600, 3600
-"""The API server gives no token for less than ten minutes; the portal none for more than an hour."""
+"""The API server issues no token for less than ten minutes; the portal none for more than an hour."""
 
 
 @dataclass(frozen=True)
 class PersonToken:
+    """A token of a person's service account."""
+
     token: str
     expires_at: datetime
 
 
 def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
-    """A bound token of the person by TokenRequest (authentication.k8s.io/v1).
+    """Return a new bound token of the person, by TokenRequest (authentication.k8s.io/v1).
 
-    Raises ClusterRefused (404 while the person has no service account) and ClusterUnavailable.
+    ``ttl_s`` is limited to 10 to 60 minutes. Raises ClusterRefused (404 while the person has no service account) and
+    ClusterUnavailable.
     """
     seconds = max(MIN_TTL_S, min(ttl_s, MAX_TTL_S))
     answer = client.json(
@@ -39,15 +42,18 @@ def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
 
 
 def kubeconfig(client: Client, server: str, username: str, namespace: str, token: str) -> str:
-    """A kubeconfig that stands alone: ``server`` (default: the portal's), its CA, the token, and the namespace."""
-    where: dict[str, str] = {"server": server or client.access.server}
+    """Return a self-contained kubeconfig with the token and the namespace.
+
+    ``server`` is the address to use; "" for the address that the portal uses.
+    """
+    entry: dict[str, str] = {"server": server or client.access.server}
     if client.access.ca:
-        where["certificate-authority-data"] = base64.b64encode(client.access.ca.encode()).decode()
+        entry["certificate-authority-data"] = base64.b64encode(client.access.ca.encode()).decode()
     person, cluster = names.person(username), client.cluster
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": where}],
+        "clusters": [{"name": cluster, "cluster": entry}],
         "users": [{"name": person, "user": {"token": token}}],
         "contexts": [{"name": namespace, "context": {"cluster": cluster, "user": person, "namespace": namespace}}],
         "current-context": namespace,

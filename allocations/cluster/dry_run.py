@@ -1,7 +1,7 @@
-"""The API server's own opinion of a claim, without making it: it compiles CEL and checks every limit.
+"""Validates a ResourceClaim by a dry run on the API server, which compiles its CEL and checks every limit.
 
-Its answer is 422 with causes by field (meta/v1 Status). The claim is created under a name that nobody has, as a dry
-run: validation and admission run, nothing is stored.
+The claim has a name that no object uses. Validation and admission run, and nothing is stored. An invalid claim is
+answered with status 422 and causes by field (meta/v1 Status).
 """
 
 import re
@@ -18,13 +18,15 @@ _FIELD = re.compile(
 
 
 class SpecLocation(NamedTuple):
+    """The indices of a request, its alternative and its selector in a claim's spec."""
+
     request: int
     choice: int
     selector: int | None
 
 
 def validate_claim(cluster: str, namespace: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the API server has against the spec, as (its field, its words); empty when it would take it.
+    """Return the API server's errors for the spec as (field, message); empty if the spec is valid.
 
     Raises ClusterUnavailable.
     """
@@ -42,7 +44,7 @@ def validate_claim(cluster: str, namespace: str, spec: Mapping[str, Any]) -> lis
 
 
 def locate(field: str) -> SpecLocation | None:
-    """Request, alternative and selector that a field of the spec is in."""
+    """Return the request, alternative and selector that contain a field of the spec; None if no request does."""
     match = _FIELD.match(field)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""What the cluster can answer, as two errors: worth trying again, or not."""
+"""Errors of the cluster: retryable ones, and permanent ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,11 +6,11 @@ from portal.core.errors import Permanent, Retryable
 
 
 class ClusterUnavailable(Retryable):
-    """The API server did not answer, asked for patience (429, 5xx, conflict), or cannot read our own policies yet."""
+    """The API server did not answer, asked to retry (429, 5xx, conflict), or has not loaded the portal's policies."""
 
 
 class ClusterStoreFull(ClusterUnavailable):
-    """etcd has no space: it refuses every write in the cluster until an operator makes room and takes its alarm off."""
+    """etcd has no space: it refuses every write in the cluster until an operator frees space and disarms its alarm."""
 
     reason = "cluster_store_full"
     detail = "The cluster's store (etcd) is full and refuses every write. What is held stays held."
@@ -18,11 +18,11 @@ class ClusterStoreFull(ClusterUnavailable):
 
 
 class StoreRestored(Exception):
-    """etcd came back from a backup: what was seen of the cluster since then has not happened, as far as etcd knows."""
+    """etcd was restored from a backup, so what was observed in the cluster after the backup may not be there."""
 
 
 class ClusterRefused(Permanent):
-    """The API server answered no. ``status``, ``message`` and ``causes`` (meta/v1 StatusCause) are its own."""
+    """The API server refused a request. ``status``, ``message`` and ``causes`` (meta/v1 StatusCause) are from it."""
 
     def __init__(self, status: int, reason: str, message: str, causes: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(f"{status} {reason}: {message}")

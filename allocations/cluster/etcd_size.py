@@ -1,7 +1,7 @@
-"""The size of etcd's database, as the API server tells it in its own metrics.
+"""Reads the size of etcd's database from the metrics of the API server.
 
-The API server does not tell etcd's quota nor its alarms: the quota is a setting (``ETCD_QUOTA_BYTES``), and the alarm
-is seen where writes fail (``ClusterStoreFull``).
+The API server does not publish etcd's quota or alarms: the quota is a setting (``ETCD_QUOTA_BYTES``), and the alarm
+shows when writes fail (``ClusterStoreFull``).
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ METRIC = "apiserver_storage_size_bytes"
 
 
 def database_bytes(client: Client) -> int | None:
-    """Return the size of the largest of the API server's databases; None where it tells none.
+    """Return the size in bytes of the largest of the API server's databases; None if it publishes none.
 
     Raises ClusterUnavailable, ClusterRefused.
     """
@@ -22,10 +22,10 @@ def database_bytes(client: Client) -> int | None:
 
 
 def largest(lines: Iterable[bytes]) -> int | None:
-    """Return the largest sample of the metric in Prometheus' text format."""
-    found = [
+    """Return the largest sample of the metric in Prometheus text format; None if there is none."""
+    sizes = [
         int(float(line.rsplit(maxsplit=1)[-1]))
         for line in lines
         if line.startswith((f"{METRIC}{{".encode(), f"{METRIC} ".encode()))
     ]
-    return max(found, default=None)
+    return max(sizes, default=None)

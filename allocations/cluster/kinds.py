@@ -1,7 +1,7 @@
-"""The kinds the portal reads and writes, and which few fields of each it remembers. Pure.
+"""The Kubernetes kinds that the portal reads and writes, each with its API path and its projector. Pure.
 
-All are mirrored by the watcher: ours by label, and unlabelled those that say what there is and who
-uses it (nodes, slices, claims, pods, workloads of tenants' own Jobs).
+The watcher mirrors all of them. Of most kinds it mirrors only objects with the portal's label. Of nodes, pods,
+Workloads and the kinds of Dynamic Resource Allocation it lists all objects, and the projector selects.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,8 @@ from typing import Any
 
 import structlog
 
-from allocations.cluster import names, owned_fields, projectors
+from allocations.cluster import names, owned_fields
+from allocations.cluster.projectors import devices, namespaces, nodes, pods, workloads
 from allocations.domain.actions import digest
 from allocations.domain.objects import Ref
 
@@ -22,10 +23,10 @@ OURS = f"{names.MANAGED}=true"
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A fact read from the cluster: this object, at this revision, looked so, or was gone.
+    """One object at one revision, as a watch or a list returned it, or its deletion.
 
-    ``live`` is whether the watch saw it happen; else it was found by a list, and ``at`` is the moment up to which
-    the earlier state is known to have lasted (the last sighting).
+    With ``live``, a watch reported the change when it happened, at ``at``. Else a list found it, and ``at`` is the time
+    at which the former state was last seen.
     """
 
     ref: Ref
@@ -44,18 +45,22 @@ class Observation:
 
 @dataclass(frozen=True)
 class Kind:
+    """A kind of Kubernetes objects, with the label selector of the objects to mirror and their projector."""
+
     name: str
     api_version: str
     plural: str
     namespaced: bool = True
     selector: str = OURS
-    project: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
-    carry: Callable[[Raw, Raw], Raw] = lambda before, now: now
-    """(Facts last recorded, facts projected now) → facts to record: what only the way from one to the other tells."""
+    projector: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
+    """Raw object → facts; None for an object that does not concern the portal."""
+    merge: Callable[[Raw, Raw], Raw] = lambda before, after: after
+    """(Recorded facts, new facts) → facts to record, for facts that depend on the former state."""
     only_in: str = ""
-    """The one namespace in which the portal may read the kind, where it may not read all."""
+    """The only namespace in which the portal may read the kind; "" for all namespaces."""
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the API path of the kind, of a namespace's objects, of one object, or of its subresource."""
         namespace = namespace or self.only_in
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         parts = [
@@ -74,29 +79,36 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("Workload", _KUEUE, "workloads", selector="", project=projectors.workload, carry=projectors.explained),
-        Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", project=projectors.claim),
-        Kind("Pod", "v1", "pods", selector="", project=projectors.pod),
-        Kind("ResourceQuota", "v1", "resourcequotas", project=projectors.quota),
-        Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", project=projectors.gpu_project),
-        Kind("Namespace", "v1", "namespaces", namespaced=False, project=projectors.namespace),
+        Kind(
+            "Workload",
+            _KUEUE,
+            "workloads",
+            selector="",
+            projector=workloads.workload,
+            merge=workloads.keep_pending_reason,
+        ),
+        Kind("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", selector="", projector=devices.claim),
+        Kind("Pod", "v1", "pods", selector="", projector=pods.pod),
+        Kind("ResourceQuota", "v1", "resourcequotas", projector=namespaces.quota),
+        Kind("GpuProject", "gpu-portal.io/v1", "gpuprojects", projector=namespaces.gpu_project),
+        Kind("Namespace", "v1", "namespaces", namespaced=False, projector=namespaces.namespace),
         Kind("LimitRange", "v1", "limitranges"),
         Kind("LocalQueue", _KUEUE, "localqueues"),
         Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
         Kind("RoleBinding", _RBAC, "rolebindings"),
         Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
-        Kind("Cohort", _KUEUE, "cohorts", namespaced=False, project=projectors.cohort),
-        Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, project=projectors.cluster_queue),
+        Kind("Cohort", _KUEUE, "cohorts", namespaced=False, projector=workloads.cohort),
+        Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, projector=workloads.cluster_queue),
         Kind("ResourceFlavor", _KUEUE, "resourceflavors", namespaced=False),
-        Kind("Node", "v1", "nodes", namespaced=False, selector="", project=projectors.node),
+        Kind("Node", "v1", "nodes", namespaced=False, selector="", projector=nodes.node),
         Kind(
             "ResourceSlice",
             "resource.k8s.io/v1",
             "resourceslices",
             namespaced=False,
             selector="",
-            project=projectors.resource_slice,
+            projector=devices.resource_slice,
         ),
         Kind(
             "DeviceClass",
@@ -104,36 +116,40 @@ KINDS: dict[str, Kind] = {
             "deviceclasses",
             namespaced=False,
             selector="",
-            project=projectors.device_class,
+            projector=devices.device_class,
         ),
     )
 }
 INVENTORY = frozenset({"Node", "ResourceSlice", "DeviceClass"})
+"""Kinds that describe the fleet. The portal only reads them."""
 
 
 def our_fields(raw: Raw) -> str:
-    """Digest of the fields that our server-side apply owns and of their values, or "" when it owns none."""
+    """Return a digest of the fields that the portal's server-side apply owns, with their values; "" if it owns none."""
     owned = owned_fields.owned_values(raw)
     return digest(owned) if owned else ""
 
 
 def is_ours(raw: Raw) -> bool:
-    """Whether the portal keeps the object: it has our label, and our server-side apply owns fields of it."""
+    """Return whether the portal manages the object: it has the portal's label and fields owned by its apply."""
     labels = raw["metadata"].get("labels") or {}
     return labels.get(names.MANAGED) == "true" and bool(owned_fields.owned_values(raw))
 
 
 def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = False) -> Observation | None:
-    """One object as it came from the API server, as an Observation; None when it concerns nobody here."""
+    """Return the observation of a raw object; None if it does not concern the portal.
+
+    Raises what the projector raises if the portal manages the object. Other unreadable objects are logged and left out.
+    """
     metadata = raw["metadata"]
     labels = metadata.get("labels", {})
     is_ours = labels.get(names.MANAGED) == "true"
     try:
-        facts = kind.project(raw)
+        facts = kind.projector(raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if is_ours:
             raise
-        # Anyone may make a pod: one that cannot be read must not keep all others from being seen.
+        # Tenants create pods: one that cannot be read must not stop the watch of all others.
         log.error("observe.unreadable", kind=kind.name, name=metadata["name"], error=repr(error))
         return None
     if facts is None:

@@ -1,9 +1,9 @@
-"""Every name the portal gives to an object on the cluster. Pure.
+"""Names, labels and annotations of all objects that the portal creates on the cluster. Pure.
 
-An allocation's own name is a DNS label of at most 48 characters, unique in its project, so that each name made
-from it by a suffix is a valid DNS label (63) and no two allocations of a namespace share one. The claim of one slice
-adds a dot, which no allocation's name has, and is a DNS subdomain. Kueue names the Workloads of Jobs
-``job-<name>-<hash>``; ours end in ``-lease``, which such a hash (five hexadecimal characters) never is.
+An allocation's name is a DNS label of at most 48 characters, unique in its project. So every name built from it with a
+suffix is a valid DNS label (63 characters), and no two allocations of a namespace share a name. The claim of one slice
+adds a dot, which no allocation's name has, so it is a DNS subdomain. Kueue names the Workloads of Jobs
+``job-<name>-<hash>``; leases end in ``-lease``, which is never such a hash (five hexadecimal characters).
 """
 
 import re
@@ -18,7 +18,7 @@ FIELD_MANAGER = "gpu-portal"
 PORTAL_NAMESPACE = "gpu-portal"
 PEOPLE_NAMESPACE = "gpu-portal-people"
 LEFT_BEHIND = "gpu-portal-left-behind"
-"""Field manager of what stays on a namespace that is given back."""
+"""Field manager of the labels that remain on a namespace after the portal stops managing it."""
 LOCAL_QUEUE = "gpu"
 GUARD = "gpu-portal"
 HOLDER_CLASS = "gpu-portal-holder"
@@ -41,61 +41,63 @@ POD_SLICES = f"{LABEL}slices"
 ADOPT = f"{LABEL}adopt"
 GUARD_MODE = f"{LABEL}guard"
 EXPOSURE = f"{LABEL}exposure"
+"""Label of a namespace: from where its Services may be reached. The admission policy of Services reads it."""
 CONFIG_SIZE = f"{LABEL}config-size-kib"
-"""Label of a namespace: from where its Services may be reached. The policy of Services reads it."""
+"""Label of a namespace: the largest size of a ConfigMap or Secret."""
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
 
 def lease(allocation: str) -> str:
+    """Return the name of the allocation's Workload, which reserves its quota."""
     return f"{allocation}-lease"
 
 
 def claim(allocation: str) -> str:
-    """The claim bears the allocation's name: it is what a tenant reads in ``kubectl get resourceclaims``."""
+    """Return the name of the allocation's ResourceClaim: its own name, which tenants see in ``kubectl``."""
     return allocation
 
 
 def claim_of_slice(allocation: str, index: int) -> str:
-    """The claim of one slice, where each slice has its own."""
+    """Return the name of the ResourceClaim of one slice, if each slice has its own claim."""
     return f"{allocation}.{index}"
 
 
 def claims(allocation: str, slices: int, spread: bool) -> tuple[str, ...]:
-    """Return the names of an allocation's ResourceClaims, in the order of its slices: one for all slices, or one each
-    if they spread.
-    """
+    """Return the names of an allocation's ResourceClaims: one for all slices, or one for each if they spread."""
     return tuple(claim_of_slice(allocation, n) for n in range(slices)) if spread else (claim(allocation),)
 
 
 def slice_request(index: int) -> str:
-    """A slice's request in its claim; ``index`` counts the slices of the allocation, whichever claim they are in."""
+    """Return the name of a slice's device request; ``index`` counts all slices of the allocation, over its claims."""
     return f"slice-{index}"
 
 
 def holder(claim: str) -> str:
-    """The pod that keeps the claim allocated."""
+    """Return the name of the pod that keeps the claim allocated."""
     return f"{claim}-holder"
 
 
 def example(allocation: str) -> str:
-    """The pod that a tenant is given to begin with."""
+    """Return the name of the sample pod that tenants see."""
     return f"{allocation}-pod"
 
 
 def hold_slot(number: int | None) -> str:
-    """PriorityClass that the guard sets on pods of the allocation with this number in its namespace, and the hold quota
-    that is scoped to it. No flavor's name has a dot, so none of ``former_hold`` is alike; without a number it is no DNS
-    name, so nothing on the cluster can have it."""
+    """Return the name of the PriorityClass and of the hold quota of the allocation with this number in its namespace.
+
+    The admission policies set the class on the allocation's pods, and the quota is scoped to it. No flavor's name has a
+    dot, so it never equals a ``former_hold``. Without a number it is not a valid DNS name, so no object can have it.
+    """
     return f"{HOLD_SLOT}{'-' if number is None else number}"
 
 
 def former_hold(flavor: str) -> str:
-    """PriorityClass and quota that all allocations of a namespace on one flavor shared before each had its own."""
+    """Return the name of the PriorityClass and quota that a flavor's allocations shared before each had its own."""
     return f"{HOLD}{flavor}"
 
 
 def person(username: str) -> str:
-    """ServiceAccount of a person. Usernames that are no DNS label keep a readable part and gain a digest."""
+    """Return the name of a person's ServiceAccount. A username that is not a DNS label is shortened with a digest."""
     if DNS_LABEL.fullmatch(username) and len(username) <= 50:
         return f"person-{username}"
     readable = re.sub(r"[^a-z0-9]+", "-", username.lower()).strip("-")[:40] or "x"
@@ -103,10 +105,11 @@ def person(username: str) -> str:
 
 
 def suggest(purpose: str, token: str) -> str:
-    """A name for an allocation that was given none: readable words of its offering plus ``token``."""
+    """Return a name for an allocation without one: readable words of its purpose, and ``token``."""
     words = re.sub(r"[^a-z0-9]+", "-", purpose.lower()).strip("-")[: ALLOCATION_MAX - len(token) - 1].strip("-")
     return f"{words or 'gpu'}-{token}"
 
 
 def is_allocation_name(name: str) -> bool:
+    """Return whether an allocation may have this name."""
     return len(name) <= ALLOCATION_MAX and DNS_LABEL.fullmatch(name) is not None

@@ -1,8 +1,8 @@
-"""What our server-side apply owns of an object: the fields and their values. Pure.
+"""Reads the fields of an object that the portal's server-side apply owns, with their values. Pure.
 
-``metadata.managedFields`` names fields without their values, in the format FieldsV1 of Kubernetes' meta/v1:
-``f:<name>`` is a field, ``k:<keys>`` the item of a list with these keys, ``v:<value>`` a member of a set, ``i:<index>``
-an item of a list, ``.`` the thing itself; ``{}`` ends a path.
+``metadata.managedFields`` lists fields without their values, in the format FieldsV1 of Kubernetes' meta/v1:
+``f:<name>`` is a field, ``k:<keys>`` the list item with these keys, ``v:<value>`` a set member, ``i:<index>`` a list
+item by position, ``.`` the object itself; ``{}`` ends a path.
 """
 
 import json
@@ -13,10 +13,10 @@ from allocations.cluster import names
 
 
 def owned_values(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the fields that we own, keyed as FieldsV1 keys them; empty when we own none.
+    """Return the values of the fields that the portal owns, keyed as in FieldsV1; empty if it owns none.
 
-    A foreign change of one of them moves its ownership, and a change of our own its value: both change what is
-    returned. The entry's ``time`` does not count: it moves without either.
+    The result changes when another manager changes such a field (ownership moves) and when the portal does (its value
+    changes). The entry's ``time`` is left out, since it also changes otherwise.
     """
     for entry in raw["metadata"].get("managedFields", ()):
         is_ours = entry.get("manager") == names.FIELD_MANAGER and entry.get("operation") == "Apply"
@@ -33,14 +33,14 @@ def _values(fields: Mapping[str, Any], value: Any) -> Any:
 
 
 def _at(value: Any, key: str) -> Any:
-    """What stands in ``value`` under a key of FieldsV1; None where nothing does."""
+    """Return what ``value`` has under a key of FieldsV1; None if nothing."""
     kind, _, name = key.partition(":")
     match kind, value:
         case "f", Mapping():
             return value.get(name)
         case "k", list():
-            wanted = json.loads(name).items()
-            return next((item for item in value if wanted <= item.items()), None)
+            keys = json.loads(name).items()
+            return next((item for item in value if keys <= item.items()), None)
         case "v", _:
             return json.loads(name)
         case "i", list():

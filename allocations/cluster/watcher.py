@@ -1,6 +1,6 @@
 """The watcher lists and then watches every kind that the portal reads; one writer records what is observed.
 
-A thread per kind reads raw JSON from the API server and puts observations into one queue. The main thread takes them in
+A thread per kind reads raw JSON from the API server and puts observations into one queue. The main thread reads them in
 batches and records each batch in one transaction, in the order of each kind. An observation and the position of its
 watch are one item. A position alone, after events that do not concern the portal, is recorded every ``POSITION_S``.
 
@@ -50,9 +50,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Synced:
-    """Says that the mirror of the kind is complete up to here, once this observation and those before it are
-    recorded.
-    """
+    """A watch position: once it is recorded with all items before it, the mirror of the kind is complete up to it."""
 
     kind: Kind
     resource_version: int
@@ -64,7 +62,7 @@ Item = Listed | Synced | BaseException
 
 
 class Reflector(threading.Thread):
-    """One kind: list, then watch from that revision, again and again, until ``stop`` is set."""
+    """A thread that lists one kind and watches it from that revision on, repeatedly until ``stop`` is set."""
 
     def __init__(self, client: Client, kind: Kind, out: "queue.Queue[Item]", stop: threading.Event) -> None:
         super().__init__(name=f"watch-{kind.name}", daemon=True)
@@ -79,14 +77,14 @@ class Reflector(threading.Thread):
             except (ClusterUnavailable, ClusterRefused) as error:
                 wait = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
                 failures += 1
-                log.warning("watch.broken", kind=self._kind.name, error=str(error), again_in_s=wait)
+                log.warning("watch.failed", kind=self._kind.name, error=str(error), retry_in_s=wait)
                 self._stop_event.wait(wait)
             except BaseException as error:
-                self._tell(error)
+                self._put(error)
                 return
 
-    def _tell(self, item: Item) -> None:
-        """Hand over to the writer, waiting while it has much to do, and no longer once the session has ended."""
+    def _put(self, item: Item) -> None:
+        """Put an item into the writer's queue. Waits while the queue is full, until the session ends."""
         while not self._stop_event.is_set():
             try:
                 self._out.put(item, timeout=1.0)
@@ -95,76 +93,82 @@ class Reflector(threading.Thread):
             return
 
     def _list(self) -> "WatchPosition":
-        """List the kind and hand it over. Apart from the watch, so that nothing of a list lives as long as that."""
+        """List the kind for the writer, and return the position from which to watch.
+
+        A method of its own, so that the list is freed before the watch starts.
+        """
         at = clock.now()
-        found, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
-        self._tell(Listed(self._kind, [one for one in found if one], revision, at))
+        observations, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
+        self._put(Listed(self._kind, [each for each in observations if each], revision, at))
         return WatchPosition(revision, at)
 
     def _list_and_watch(self) -> None:
-        place = self._list()
+        position = self._list()
         relist_at = time.monotonic() + RELIST_S
-        broken = 0
+        failures = 0
         while not self._stop_event.is_set() and time.monotonic() < relist_at:
             try:
-                if broken:
-                    self._stop_event.wait(BACKOFF_S[broken - 1])
-                    place.missed(self._kind, self._client.revision(self._kind))
-                self._watch(place)
-                broken = 0
+                if failures:
+                    self._stop_event.wait(BACKOFF_S[failures - 1])
+                    position.missed(self._kind, self._client.revision(self._kind))
+                self._watch(position)
+                failures = 0
             except ClusterUnavailable:
-                broken += 1
-                if broken > len(BACKOFF_S):
+                failures += 1
+                if failures > len(BACKOFF_S):
                     raise
 
-    def _watch(self, place: "WatchPosition") -> None:
-        """Go on from ``place``. What happened while no connection stood is told as of the last contact, not as live."""
-        last_contact, began_at = place.at, place.revision
-        for event in self._client.watch(self._kind, place.revision):
+    def _watch(self, position: "WatchPosition") -> None:
+        """Watch the kind from ``position`` until the server ends the request.
+
+        Events that happened while there was no connection are reported as not live, with the time of the last contact.
+        """
+        last_contact, first_revision = position.at, position.revision
+        for event in self._client.watch(self._kind, position.revision):
             raw, at = event["object"], clock.now()
             if event["type"] == "ERROR":
                 raise ClusterRefused(raw.get("code", 410), raw.get("reason", "Expired"), raw.get("message", ""))
             revision = int(raw["metadata"]["resourceVersion"])
-            live = revision > place.missed_until
+            live = revision > position.missed_until
             observation = None
             if event["type"] != "BOOKMARK":
                 gone = event["type"] == "DELETED"
                 observation = observe(self._kind, raw, at=at if live else last_contact, live=live, gone=gone)
-            self._reached(place, revision, at, observation)
+            self._reached(position, revision, at, observation)
             if self._stop_event.is_set():
                 return
-        # The server ended the request in good order: up to now there was nothing else to tell.
-        if place.revision == began_at:
-            place.check(self._kind, self._client.revision(self._kind))
-        self._reached(place, place.revision, clock.now())
+        # The server ended the request normally: there were no other events until now.
+        if position.revision == first_revision:
+            position.check(self._kind, self._client.revision(self._kind))
+        self._reached(position, position.revision, clock.now())
 
     def _reached(
-        self, place: "WatchPosition", revision: int, at: datetime, observation: Observation | None = None
+        self, position: "WatchPosition", revision: int, at: datetime, observation: Observation | None = None
     ) -> None:
-        place.reached(self._kind, revision, at)
-        self._tell(Synced(self._kind, revision, at, observation))
+        position.reached(self._kind, revision, at)
+        self._put(Synced(self._kind, revision, at, observation))
 
 
 @dataclass
 class WatchPosition:
-    """How far a watch has come: the revision, when it was reached, and up to where events were missed."""
+    """The progress of a watch: its revision, when it was reached, and the revision up to which events were missed."""
 
     revision: int
     at: datetime
     missed_until: int = 0
 
     def check(self, kind: Kind, now: int) -> None:
-        """Raises StoreRestored if revision ``now`` is before the place."""
+        """Raise StoreRestored if the current revision ``now`` is before this position."""
         if now < self.revision:
             raise StoreRestored(f"{kind.name} was seen at revision {self.revision} and is at {now}")
 
     def reached(self, kind: Kind, revision: int, at: datetime) -> None:
-        """The watch has come to ``revision``. Raises StoreRestored if that is before the place."""
+        """Move the position to ``revision``. Raises StoreRestored if that is before this position."""
         self.check(kind, revision)
         self.revision, self.at = revision, at
 
     def missed(self, kind: Kind, now: int) -> None:
-        """Nothing up to revision ``now`` is told as it happens. Raises StoreRestored if that is before the place."""
+        """Mark events up to the current revision ``now`` as missed. Raises StoreRestored if it is earlier."""
         self.check(kind, now)
         self.missed_until = now
 
@@ -172,7 +176,7 @@ class WatchPosition:
 def run(
     client: Client, record: Callable[[Sequence[Item]], None], stop: threading.Event, beat: Callable[[], None]
 ) -> None:
-    """Watch all kinds and record what comes until ``stop``; raises what a recorder or a reader raised."""
+    """Watch all kinds and record their items until ``stop`` is set. Raises any error of a reader or of ``record``."""
     items: queue.Queue[Item] = queue.Queue(maxsize=10_000)
     ended = threading.Event()
     readers = [Reflector(client, kind, items, ended) for kind in KINDS.values()]
@@ -183,7 +187,7 @@ def run(
     try:
         while not stop.is_set():
             beat()
-            batch, positions = due([*positions, *take(items)], time.monotonic() - recorded_at)
+            batch, positions = items_to_record([*positions, *next_batch(items)], time.monotonic() - recorded_at)
             if batch:
                 record(batch)
                 recorded_at = time.monotonic()
@@ -191,19 +195,19 @@ def run(
         ended.set()
 
 
-def due(items: Sequence[Item], since_s: float) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return what to record now, and what to keep; ``since_s`` is the number of seconds since something was recorded.
+def items_to_record(items: Sequence[Item], elapsed_s: float) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Return the items to record now, and those to keep; ``elapsed_s`` is the time since the last record in seconds.
 
-    If only positions have advanced, the last one of each kind is recorded, every ``POSITION_S``.
+    If only positions have advanced, the last one of each kind is recorded every ``POSITION_S``.
     """
     if any(not isinstance(item, Synced) or item.observation for item in items):
         return items, []
     positions = list({item.kind.name: item for item in items if isinstance(item, Synced)}.values())
-    return ([], positions) if since_s < POSITION_S else (positions, [])
+    return ([], positions) if elapsed_s < POSITION_S else (positions, [])
 
 
-def take(items: "queue.Queue[Item]") -> list[Item]:
-    """What is waiting, at most ``BATCH``, waiting a second for the first. Raises an error that a reader met."""
+def next_batch(items: "queue.Queue[Item]") -> list[Item]:
+    """Return up to ``BATCH`` queued items, after waiting up to a second for the first. Raises a reader's error."""
     batch: list[Item] = []
     try:
         batch.append(items.get(timeout=1.0))

@@ -1,1 +1,1 @@
-"""What everything in ``allocations`` speaks of: pure types and the rules of phases."""
+"""The types that all of ``allocations`` uses, and the rules that derive a phase. Pure."""

@@ -1,4 +1,4 @@
-"""The desired state, the actions that reach it, and whether an object is gone. Pure."""
+"""Types for the desired state of objects and the actions that reach it, and tests for deleted objects. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,10 @@ from allocations.domain.objects import Applied, Manifest, Ref, Snapshot
 
 @dataclass(frozen=True)
 class Apply:
+    """Apply the manifest by server-side apply, for a reason that is logged."""
+
     manifest: Manifest
-    why: str
+    reason: str
 
     @property
     def ref(self) -> Ref:
@@ -20,13 +22,15 @@ class Apply:
 
 @dataclass(frozen=True)
 class Delete:
+    """Delete the object if it still has this uid."""
+
     ref: Ref
     uid: str
 
 
 @dataclass(frozen=True)
 class SetPodsReady:
-    """Tell Kueue whether the slices of a lease are held."""
+    """Set the condition PodsReady of a lease, which reports to Kueue whether its slices are held."""
 
     ref: Ref
     ready: bool
@@ -35,7 +39,7 @@ class SetPodsReady:
 
 @dataclass(frozen=True)
 class ReleaseReservation:
-    """The second step of an eviction: clear ``status.admission`` so that Kueue gives the quota back."""
+    """Clear ``status.admission`` of a lease, so that Kueue releases its quota: the second step of an eviction."""
 
     ref: Ref
     reason: str
@@ -47,8 +51,10 @@ Action = Apply | Delete | SetPodsReady | ReleaseReservation
 
 @dataclass(frozen=True)
 class DesiredState:
-    """``objects`` should exist, in the order in which they are created; ``unwanted`` should not, group after group: a
-    group is deleted only after all groups before it are known to be gone.
+    """The objects that should exist, and those that should not.
+
+    ``objects`` are created in their order. ``unwanted`` are deleted in groups: a group only after all objects of the
+    groups before it are known to be gone. ``status`` are changes to the status of leases.
     """
 
     objects: Sequence[Manifest] = ()
@@ -57,12 +63,15 @@ class DesiredState:
 
 
 def digest(value: object) -> str:
+    """Return the SHA-256 of the value as canonical JSON, in hexadecimal."""
     return sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
 
 
 def is_gone(ref: Ref, snapshot: Snapshot, applied: Applied | None) -> bool:
+    """Return whether the object is known to be absent, even if it was applied and not observed yet."""
     return snapshot.get(ref) is None and (applied is None or snapshot.is_gone(applied))
 
 
 def nothing_left(refs: Iterable[Ref], snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> bool:
+    """Return whether all these objects are known to be absent."""
     return all(is_gone(ref, snapshot, applied.get(ref)) for ref in refs)

@@ -1,15 +1,15 @@
-"""The input of the admission rules: a request with the limits that apply. Pure."""
+"""The input of the admission rules: a request, the capacity for it, and the limits on it. Pure."""
 
 from dataclasses import dataclass
 
 PRIORITIES = {"batch": 50, "normal": 100, "critical": 1000}
 LIVE_PER_PROJECT = 250
-"""The guard's data takes 256 allocations (CRD GpuProject, maxProperties)."""
+"""The most live allocations of a project. The CRD GpuProject allows 256 (maxProperties)."""
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A limit that the portal counts itself, in slices of what is asked; ``holder`` is whose it is."""
+class CountedLimit:
+    """A limit that the portal counts itself, in slices of the requested offering; ``holder`` is who it limits."""
 
     dimension: str
     holder: str
@@ -19,8 +19,11 @@ class Counted:
 
 @dataclass(frozen=True)
 class AllocationLimit:
-    """How many allocations ``holder`` (project, or member: one person in the project) may have that are live, or that
-    are scheduled and wait for their start."""
+    """The number of live or scheduled allocations that a holder may have.
+
+    ``holder`` is "project", or "member" for one person in the project. With ``is_scheduled``, the limit is on
+    allocations that wait for their start time, else on live ones.
+    """
 
     holder: str
     is_scheduled: bool
@@ -34,14 +37,19 @@ class AllocationLimit:
 
 @dataclass(frozen=True)
 class AdmissionInput:
-    """A request with everything that decides it. Slice counts are integers of the offering; times are aware UTC.
+    """A request with everything that decides whether it is admitted.
 
-    ``quota`` is the most that Kueue could give the team if nobody held anything, ``used`` the part of it in use,
-    ``own`` the team's nominal quota with what it may borrow (None: unlimited), all in slices of this offering;
-    ``counted`` are limits that the portal counts. ``allocation_limits`` bound the number of allocations; ``spread``
-    lets slices by DRA be on several nodes. ``max_colocated`` is the most that its constraints let one request have on
-    an idle fleet, and ``free_colocated`` the most of it now: None without named devices. ``one_at_a_time``: the device
-    plugin refuses a container that requests more than one of the ``replicas`` of a card.
+    Amounts are in slices of the offering; times are aware UTC.
+
+    - ``quota``: the most that Kueue could give the team if nothing were in use; ``used`` is the part in use.
+    - ``own``: the team's nominal quota plus its borrowing limit; None if borrowing is unlimited.
+    - ``counted_limits``: the limits that the portal counts itself.
+    - ``allocation_limits``: the limits on the number of allocations.
+    - ``spread``: whether slices by DRA may be on several nodes.
+    - ``max_colocated``: the most slices that one request can get on an idle fleet under its constraints;
+      ``free_colocated`` is the most that it can get now. None where Kubernetes does not name devices.
+    - ``one_at_a_time``: whether the device plugin refuses a container that requests more than one of the ``replicas``
+      of a GPU.
     """
 
     offering: str
@@ -67,4 +75,4 @@ class AdmissionInput:
     sharing: str = ""
     own: int | None = None
     department: str = ""
-    counted: tuple[Counted, ...] = ()
+    counted_limits: tuple[CountedLimit, ...] = ()

@@ -1,6 +1,6 @@
-"""The fields of a request, defined once: REST, form, command line, row, lease, audit log and recovery derive from them.
+"""The fields of a request. REST, form, command line, row, lease, audit log and recovery derive from them. Pure.
 
-Pure. ``allocations.domain.documents`` writes and reads the classes as JSON.
+``allocations.domain.documents`` writes and reads the classes as JSON.
 """
 
 import json
@@ -24,7 +24,7 @@ INTERVALS = ("Default", "Short", "Medium", "Long")
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the slices must have in common, or not. As JSON, only what is true."""
+    """Constraints on the placement of a request's slices. Its JSON has only those that are set."""
 
     spread: Annotated[bool, FieldInfo("Slices by DRA may be on several nodes. By device plugin they may anyway.")] = (
         False
@@ -39,16 +39,17 @@ class Constraints:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the constraints between slices, without ``spread``."""
+        """The names of the constraints that are set, without ``spread``."""
         return tuple(name for name, is_set in vars(self).items() if is_set and name != SPREAD)
 
     @classmethod
     def named(cls, names: Iterable[str], *, spread: bool = False) -> Self:
+        """Return constraints with these names set."""
         return cls(**dict.fromkeys(names, True), spread=spread)
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        return cls(**documents.values(cls, given))
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        return cls(**documents.values(cls, document))
 
     def to_json(self) -> dict[str, bool]:
         return {name: True for name, is_set in vars(self).items() if is_set}
@@ -59,7 +60,7 @@ CONSTRAINTS = tuple(each.name for each in fields_of(Constraints) if each.name !=
 
 @dataclass(frozen=True)
 class Sharing:
-    """How pods share the devices of an allocation; false where they do not. As JSON, only what is given."""
+    """How pods share the devices of an allocation; false if they do not. Its JSON has only the fields that are set."""
 
     strategy: Annotated[str, FieldInfo("TimeSlicing or MPS.", choices=STRATEGIES, is_required=True)] = ""
     interval: Annotated[str | None, FieldInfo("Of TimeSlicing: Default, Short, Medium or Long.")] = None
@@ -73,8 +74,8 @@ class Sharing:
         return bool(self.strategy)
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        return cls(**documents.values(cls, given))
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        return cls(**documents.values(cls, document))
 
     def to_json(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value not in (None, "")}
@@ -82,7 +83,10 @@ class Sharing:
 
 @dataclass(frozen=True)
 class AllocationSpec:
-    """What an allocation is asked to be. A new field goes here, and gets a column of its name in ``Allocation``."""
+    """What an allocation should be.
+
+    To add a field to a request, add it here, and a column of the same name to ``Allocation``.
+    """
 
     project: Annotated[str, FieldInfo("Slug.")]
     offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
@@ -100,54 +104,54 @@ class AllocationSpec:
 
     @property
     def slices(self) -> int:
-        """Slices that it holds in all; ``count`` is what one pod gets of them."""
+        """The total number of slices; ``count`` is how many of them one pod gets."""
         return self.count
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """From a JSON object, or from values that were read already; KeyError or ValueError where it is none."""
-        return cls(**documents.values(cls, given))
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the spec in a JSON object, whose values may be typed already. Raises KeyError or ValueError."""
+        return cls(**documents.values(cls, document))
 
     def to_json(self) -> dict[str, Any]:
         return documents.document(self)
 
 
 LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
-"""Fields of text that pages show by their label."""
+"""Text fields that pages show with their label."""
 
 
 @dataclass(frozen=True)
 class AllocationRequest(AllocationSpec):
-    """A request as a person sends it: ``hours`` above 0, or ``ends_at``; neither is 8 hours."""
+    """A request as a person sends it: with ``hours`` above 0, or ``ends_at``; the default is 8 hours."""
 
     hours: Decimal | None = None
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """From the body of a REST request; ValueError for a name that is no field."""
-        if unknown := sorted(set(given) - {each.name for each in fields_of(cls)}):
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the request in the body of a REST request. Raises ValueError for an unknown field."""
+        if unknown := sorted(set(document) - {each.name for each in fields_of(cls)}):
             raise ValueError(f"A request has no field {', '.join(unknown)}.")
-        return super().from_json(given)
+        return super().from_json(document)
 
     def to_spec(self, **changes: Any) -> AllocationSpec:
-        """What is asked for, with what was decided since: its name, its times, its claim as it was read."""
-        said = {each.name: getattr(self, each.name) for each in fields_of(AllocationSpec)}
-        return AllocationSpec(**{**said, **changes})
+        """Return the spec of the request, with changes such as a generated name, its times and its built claim."""
+        values = {each.name: getattr(self, each.name) for each in fields_of(AllocationSpec)}
+        return AllocationSpec(**{**values, **changes})
 
-    def given(self) -> dict[str, Any]:
-        """The body of the REST request: project, offering, count, and what is not the default."""
-        said = self.to_json()
-        is_said = {
+    def request_body(self) -> dict[str, Any]:
+        """Return the body of the REST request: project, offering, count, and fields that differ from their default."""
+        values = self.to_json()
+        is_set = {
             each.name: each.is_required or getattr(self, each.name) != each.default for each in fields_of(type(self))
         }
         first = ("project", "offering", "count", "hours")
-        order = [*first, *(name for name in said if name not in first)]
-        return {name: said[name] for name in order if is_said[name] or name == "count"}
+        order = [*first, *(name for name in values if name not in first)]
+        return {name: values[name] for name in order if is_set[name] or name == "count"}
 
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """What a lease carries: an allocation whose row was lost is made again from it."""
+    """The record of an allocation in its lease's annotation, from which a lost row is recreated."""
 
     id: str
     number: int | None
@@ -156,17 +160,18 @@ class LeaseRecord:
     spec: AllocationSpec
 
     def to_text(self) -> str:
-        named = {"id": self.id, "number": self.number, "requested_by": self.requested_by}
-        return json.dumps({**self.spec.to_json(), **named, "created_at": self.created_at.isoformat()}, sort_keys=True)
+        """Return the record as JSON text."""
+        fields = {"id": self.id, "number": self.number, "requested_by": self.requested_by}
+        return json.dumps({**self.spec.to_json(), **fields, "created_at": self.created_at.isoformat()}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Raises ValueError or KeyError where the text is no record."""
-        given = json.loads(text or "{}")
+        """Return the record in a lease's annotation. Raises ValueError or KeyError if the text is not a record."""
+        document = json.loads(text or "{}")
         return cls(
-            id=given["id"],
-            number=given.get("number"),
-            requested_by=given["requested_by"],
-            created_at=datetime.fromisoformat(given["created_at"]),
-            spec=AllocationSpec.from_json(given),
+            id=document["id"],
+            number=document.get("number"),
+            requested_by=document["requested_by"],
+            created_at=datetime.fromisoformat(document["created_at"]),
+            spec=AllocationSpec.from_json(document),
         )

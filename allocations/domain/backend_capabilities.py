@@ -1,6 +1,6 @@
-"""What each backend can do, by the path of a flavor. Pure.
+"""The capabilities of each backend, by the path of a flavor. Pure.
 
-A backend is a way to hold slices. Its objects are in ``allocations.cluster.backends``.
+A backend is a way to hold slices; ``allocations.cluster.backends`` builds its objects.
 """
 
 from collections.abc import Mapping
@@ -9,19 +9,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BackendCapabilities:
-    """``label`` is what people call it. One that can do nothing of this holds a count of an extended resource."""
+    """What a backend can do. One without any capability holds a count of an extended resource.
+
+    ``label`` is its name on pages.
+    """
 
     label: str
     names_devices: bool = False
-    """Kubernetes says which devices an allocation has. Else only pods' requests of the resource are counted."""
+    """Kubernetes names the devices of an allocation. Else only pods' requests of the resource are counted."""
     takes_constraints: bool = False
-    """A request can say what its slices have in common, or not (``allocation_spec.CONSTRAINTS``)."""
+    """A request can constrain the placement of its slices (``allocation_spec.CONSTRAINTS``)."""
     spreads_on_request: bool = False
-    """All slices are on one node unless the request spreads them. Else they are on whatever nodes its pods are."""
+    """All slices are on one node unless the request spreads them. Else they are on the nodes of its pods."""
     takes_affinity: bool = False
-    """The cards or the NVLink clique that slices come from can be chosen (``domain.device_affinity``)."""
+    """The GPUs or the NVLink clique of the slices can be chosen (``domain.device_affinity``)."""
     configures_sharing: bool = False
-    """A request can say how its pods share a device. Else that is set on the node."""
+    """A request can configure how its pods share a device. Else the node's configuration applies."""
 
 
 CAPABILITIES: Mapping[str, BackendCapabilities] = {

@@ -1,4 +1,4 @@
-"""A person's own DRA request as it is kept: the document, and beside it under ``built`` what was read from it. Pure."""
+"""A custom DRA claim as it is stored: its document, and under ``built`` what was computed from it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,12 @@ BUILT = "built"
 
 @dataclass(frozen=True)
 class BuiltClaim:
-    """What must not follow the fleet when it changes: the claim's spec, the units of its lease, the whole-GPU
-    equivalents that it can take, and the part of a card's memory that it takes at least (None in older claims)."""
+    """What was computed from a claim when it was requested, and stays when the fleet changes.
+
+    ``spec`` is of its ResourceClaim. ``units`` are the units that its lease reserves, by resource. ``gpus`` are the
+    whole-GPU equivalents that it can use at most. ``card_part`` is the GPU memory that it uses at least, in GPUs (None
+    in older claims).
+    """
 
     spec: Mapping[str, Any]
     units: Mapping[str, int]
@@ -19,9 +23,10 @@ class BuiltClaim:
     card_part: Fraction | None = None
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        part = given.get("card_part")
-        return cls(given["spec"], given["units"], Fraction(given["gpus"]), None if part is None else Fraction(part))
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        part = document.get("card_part")
+        gpus = Fraction(document["gpus"])
+        return cls(document["spec"], document["units"], gpus, None if part is None else Fraction(part))
 
     def to_json(self) -> dict[str, Any]:
         part = {} if self.card_part is None else {"card_part": str(self.card_part)}
@@ -30,20 +35,20 @@ class BuiltClaim:
 
 @dataclass(frozen=True)
 class CustomClaim:
-    """``document`` is as it was asked; ``built`` is None until it was read."""
+    """A custom claim. ``document`` is as the person wrote it; ``built`` is None until it was parsed."""
 
     document: Mapping[str, Any]
     built: BuiltClaim | None = None
 
     @classmethod
     def of_column(cls, stored: Mapping[str, Any] | None) -> Self | None:
-        """The claim that a row keeps, if it has one."""
+        """Return the claim that a row stores; None if it has none."""
         return None if stored is None else cls.from_json(stored)
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        built = given.get(BUILT)
-        document = {name: value for name, value in given.items() if name != BUILT}
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        built = stored.get(BUILT)
+        document = {name: value for name, value in stored.items() if name != BUILT}
         return cls(document, None if built is None else BuiltClaim.from_json(built))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The cards and the NVLink clique that an allocation's claims are steered to, as its row keeps it. Pure."""
+"""The GPUs and the NVLink clique that the claims of an allocation select, as its row stores them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +7,11 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class DeviceAffinity:
-    """False while nothing is asked of the cluster. ``cards`` are UUIDs by slice, "" where the scheduler chooses; None
-    where it chooses for all. ``is_given_up``: the scheduler found no device on the cards, and is left to choose."""
+    """The devices that an allocation's claims select; false if nothing was chosen yet.
+
+    ``cards`` are the UUIDs of GPUs by slice: "" for a slice for which the scheduler chooses, None if it chooses for all
+    slices. ``is_given_up``: the scheduler found no device on the chosen GPUs, and may choose any.
+    """
 
     cards: tuple[str, ...] | None = None
     clique: str | None = None

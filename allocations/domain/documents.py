@@ -1,6 +1,6 @@
-"""Frozen dataclasses to JSON documents and back, by the types of their fields. Pure.
+"""Converts frozen dataclasses to JSON documents and back, by the types of their fields. Pure.
 
-A class that has ``to_json`` and ``from_json`` of its own is written and read by them.
+A class with its own ``to_json`` and ``from_json`` is converted by them.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class FieldInfo:
-    """What interfaces say of a field. ``choices`` are only described; ``is_required``: a body that has its object has
-    to say it, though it has a default. A field of text with a ``label`` is on the request page and on the
-    allocation's, ``hint`` below it."""
+    """How interfaces describe a field.
+
+    ``choices`` are documented, not validated. ``is_required``: a body with the object must have the field, although it
+    has a default. A text field with a ``label`` is on the pages of requests and allocations, with ``hint`` below it.
+    """
 
     help: str = ""
     max_length: int | None = None
@@ -28,7 +30,7 @@ class FieldInfo:
 
 @dataclass(frozen=True)
 class SpecField:
-    """A field of a dataclass: ``type`` without None, ``default`` MISSING where a value has to be given."""
+    """A field of a dataclass. ``type`` is without None; ``default`` is MISSING if a value is required."""
 
     name: str
     type: Any
@@ -42,7 +44,7 @@ class SpecField:
 
 
 def fields_of(cls: Any) -> tuple[SpecField, ...]:
-    """The fields of a dataclass, in their order, with the ``FieldInfo`` that ``Annotated`` gives them."""
+    """Return the fields of a dataclass in order, with the ``FieldInfo`` in their ``Annotated`` types."""
     return _fields_of(cls)
 
 
@@ -59,12 +61,12 @@ def _field(name: str, hint: Any, default: Any) -> SpecField:
         info = next((extra for extra in extras if isinstance(extra, FieldInfo)), info)
     options = get_args(hint)
     is_optional = NoneType in options
-    kept = next(option for option in options if option is not NoneType) if is_optional else hint
-    return SpecField(name, kept, is_optional, default, info)
+    type_ = next(option for option in options if option is not NoneType) if is_optional else hint
+    return SpecField(name, type_, is_optional, default, info)
 
 
 def to_json(value: Any) -> Any:
-    """The value as JSON has it."""
+    """Return the value as JSON."""
     match value:
         case datetime():
             return value.isoformat()
@@ -74,23 +76,23 @@ def to_json(value: Any) -> Any:
 
 
 def document(value: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object with all its fields."""
+    """Return a dataclass instance as a JSON object with all its fields."""
     return {each.name: to_json(getattr(value, each.name)) for each in fields_of(type(value))}
 
 
-def values(cls: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a dataclass from a JSON object, or from values that were read already.
+def values(cls: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a dataclass from a JSON object, whose values may be typed already.
 
-    Names that are no fields are left out. What is absent or null has its default; KeyError where there is none.
+    Unknown names are left out. Absent and null fields get their default. Raises KeyError for a field without a default.
     """
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for each in fields_of(cls):
-        value = given.get(each.name)
+        value = document.get(each.name)
         if value is None and each.is_required:
             raise KeyError(each.name)
         if value is not None:
-            found[each.name] = _read(each.type, value)
-    return found
+            arguments[each.name] = _read(each.type, value)
+    return arguments
 
 
 def _read(type_: Any, value: Any) -> Any:

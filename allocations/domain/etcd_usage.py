@@ -1,4 +1,4 @@
-"""How full etcd is, against its quota, and what an operator should do. Pure."""
+"""Rates how much of its quota etcd uses, and names what an operator should do. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,9 +6,9 @@ from enum import StrEnum
 HIGH, CRITICAL = 0.60, 0.85
 """Shares of the quota."""
 SUGGESTED_MAX = 8 * 1024**3
-"""etcd suggests no larger quota (storage.MaxQuotaBytes)."""
+"""The largest quota that etcd recommends (storage.MaxQuotaBytes)."""
 STORE_FULL = "etcdserver: mvcc: database space exceeded"
-"""etcd's answer to each write once its alarm NOSPACE is raised; the API server hands it on (rpctypes.ErrNoSpace)."""
+"""etcd's error for every write after its alarm NOSPACE, which the API server passes on (rpctypes.ErrNoSpace)."""
 FREE = (
     "compact and defragment etcd (etcdctl compact, etcdctl defrag), or raise its --quota-backend-bytes "
     "(8 GiB at most) and ETCD_QUOTA_BYTES with it"
@@ -18,18 +18,21 @@ LARGEST = "kubectl get resourcequotas -A shows which projects have most objects"
 
 
 class Level(StrEnum):
+    """How full etcd is."""
+
     NORMAL = "normal"
     HIGH = "high"
     CRITICAL = "critical"
     FULL = "full"
-    """etcd refuses every write in the cluster, until somebody makes room and takes its alarm off."""
+    """etcd refuses every write in the cluster until an operator frees space and disarms its alarm."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """``size_bytes``: etcd's database file, None where nobody knows. ``quota_bytes``: as the operator states it.
+    """The size and quota of etcd's database.
 
-    ``refused_writes``: how many targets the portal cannot write just now because etcd has no space.
+    ``quota_bytes`` is configured by the operator. ``size_bytes`` is None if it is unknown. ``refused_writes`` is the
+    number of targets that the portal cannot write at the moment because etcd has no space.
     """
 
     quota_bytes: int
@@ -38,6 +41,7 @@ class Store:
 
     @property
     def share(self) -> float:
+        """The used fraction of the quota; 0 if the size is unknown."""
         return (self.size_bytes or 0) / max(1, self.quota_bytes)
 
     @property
@@ -50,7 +54,7 @@ class Store:
 
     @property
     def summary(self) -> str:
-        """Say how much of the quota is in use, and whether writes are refused."""
+        """The used part of the quota, and whether writes are refused, in words."""
         full = "full, every write in the cluster is refused: " if self.level is Level.FULL else ""
         if self.size_bytes is None:
             return f"{full}size unknown"
@@ -58,6 +62,6 @@ class Store:
 
 
 def amount(size_bytes: int) -> str:
-    """Return the size as people read it: 26 MiB, 2.0 GiB."""
+    """Return the size in words: 26 MiB, 2.0 GiB."""
     gib = 1024**3
     return f"{size_bytes / gib:.1f} GiB" if size_bytes >= gib else f"{size_bytes / 1024**2:.0f} MiB"

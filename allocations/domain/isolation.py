@@ -1,6 +1,6 @@
-"""The isolation of a slice from others on its GPU, with a note for people. Pure.
+"""Determines how isolated a slice is from others on its GPU, with a note for people. Pure.
 
-Slices that share a card by taking turns are not isolated: time-slicing, MPS, consumable shares and vGPU are "none".
+Slices that share a GPU are not isolated: time-slicing, MPS, consumable shares and vGPU are "none".
 Sources: NVIDIA k8s-device-plugin README (shared access); NVIDIA MPS documentation (memory protection, errors).
 """
 
@@ -14,52 +14,54 @@ FULL, HARDWARE, NONE = "full", "hardware", "none"
 
 
 class Isolation(NamedTuple):
-    """``note`` says why, where it is none; empty otherwise."""
+    """A level of isolation. ``note`` explains the level "none", and is empty for others."""
 
     level: str
     note: str = ""
 
 
 def of_slice(level: str, sharing: str, replicas: int, memory_mib: int) -> Isolation:
-    """Of a slice as it is offered; ``memory_mib`` is what its ``replicas`` share, 0 where that is unknown."""
+    """Return the isolation of an offered slice; ``memory_mib`` is shared by ``replicas``, 0 if it is unknown."""
     if level != NONE:
         return Isolation(level)
-    return Isolation(NONE, {"mps": _mps, "vgpu": _vgpu}.get(sharing, _turns)(replicas, memory_mib))
+    return Isolation(NONE, {"mps": _mps, "vgpu": _vgpu}.get(sharing, _time_slicing)(replicas, memory_mib))
 
 
 def of_allocation(offered: Isolation, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
-    """Of what is held: pods that share its devices are not isolated from each other, whatever the slice is."""
+    """Return the isolation of an allocation; pods that share its devices are never isolated from each other."""
     document = claim.document if claim else {}
     configs = [config["sharing"] for config in document.get("config", ()) if config.get("sharing")]
-    chosen = [sharing.strategy] if sharing else [str(config["strategy"]) for config in configs]
-    if not chosen:
+    strategies = {sharing.strategy} if sharing else {str(config["strategy"]) for config in configs}
+    if not strategies:
         return offered if claim is None or offered.level == NONE else Isolation(_of_claim(document), offered.note)
-    strategies = sorted(set(chosen))
-    return Isolation(NONE, f"Its pods share its devices by {' and '.join(strategies)}: {_SHARED}")
+    return Isolation(NONE, f"Its pods share its devices by {' and '.join(sorted(strategies))}: {_SHARED}")
 
 
 def _of_claim(claim: Mapping[str, Any]) -> str:
-    """Full when it can only get whole GPUs."""
-    wanted = [one for request in claim.get("requests", ()) for one in (request.get("alternatives") or [request])]
-    if any(one.get("capacity") for one in wanted):
+    """Return the level of a custom claim: full if it can only get whole GPUs, none if it requests shares."""
+    choices = [choice for request in claim.get("requests", ()) for choice in (request.get("alternatives") or [request])]
+    if any(choice.get("capacity") for choice in choices):
         return NONE
-    return FULL if all(one.get("device", "gpu") == "gpu" for one in wanted) else HARDWARE
+    return FULL if all(choice.get("device", "gpu") == "gpu" for choice in choices) else HARDWARE
 
 
 _SHARED = "one can use up memory that another needs, and a fault of one ends all."
 
 
-def _turns(replicas: int, memory_mib: int) -> str:
-    of = f" and {memory_mib:,} MiB".replace(",", " ") if memory_mib else ""
-    return f"{replicas} users take turns on one GPU{of}: {_SHARED}"
+def _time_slicing(replicas: int, memory_mib: int) -> str:
+    memory = f" and {memory_mib:,} MiB".replace(",", " ") if memory_mib else ""
+    return f"{replicas} users take turns on one GPU{memory}: {_SHARED}"
 
 
 def _mps(replicas: int, memory_mib: int) -> str:
-    """The device plugin gives each client an equal part: k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go."""
-    of = f", {memory_mib // replicas} MiB of memory" if memory_mib else ""
+    """Return the note for MPS.
+
+    The device plugin gives each client an equal part (k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go).
+    """
+    memory = f", {memory_mib // replicas} MiB of memory" if memory_mib else ""
     return (
         f"{replicas} users compute on one GPU at the same time by MPS. Each gets at most {100 // replicas} % of its "
-        f"threads{of}. A fault of one ends all."
+        f"threads{memory}. A fault of one ends all."
     )
 
 

@@ -1,4 +1,4 @@
-"""Frozen types of the pure packages: what was requested, and what is observed in the cluster."""
+"""Types for what was requested, and for what is observed in the cluster. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,33 +12,36 @@ from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
 FINISHED = frozenset({"Succeeded", "Failed"})
-"""Phases of pods whose containers have ended for good."""
+"""Phases of pods whose containers have terminated and will not restart."""
 
 
 def has_finished(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod of these facts has nothing any more of what it asked for."""
+    """Return whether a pod with these facts has released its resources."""
     return pod.get("phase") in FINISHED
 
 
 def is_on_node(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod of these facts has what it asks for of a node now: it is bound, and has not finished."""
+    """Return whether a pod with these facts uses resources of a node: it is bound and has not finished."""
     return bool(pod.get("node")) and not has_finished(pod)
 
 
 class Ref(NamedTuple):
+    """A reference to an object of a cluster; ``namespace`` is "" for cluster-scoped kinds."""
+
     kind: str
     namespace: str
     name: str
 
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> "Ref":
+        """Return the reference to the manifest's object."""
         metadata = manifest["metadata"]
         return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
 @dataclass(frozen=True)
 class ObservedObject:
-    """One object as the mirror has it. ``facts`` are the projected fields of ``allocations.cluster.kinds``."""
+    """An object as last observed. ``facts`` are the fields that ``allocations.cluster.projectors`` returns."""
 
     ref: Ref
     uid: str
@@ -51,7 +54,7 @@ class ObservedObject:
 
 @dataclass(frozen=True)
 class Applied:
-    """One object as server-side apply last answered it."""
+    """An object as the API server last returned it from server-side apply; ``intent`` is a digest of the manifest."""
 
     ref: Ref
     uid: str
@@ -61,45 +64,45 @@ class Applied:
 
 
 class Snapshot:
-    """Objects of the mirror, and the revision up to which each kind is complete.
+    """The observed objects of a cluster, and the revision up to which each kind is complete.
 
-    All resource versions come from one etcd, so they compare across kinds (Kubernetes 1.35 and later promise that they
-    compare within a kind, which is all that is used here).
+    Resource versions are compared within a kind only, which Kubernetes 1.35 and later guarantee.
     """
 
-    def __init__(self, seen: Iterable[ObservedObject] = (), synced: Mapping[str, int] | None = None) -> None:
-        self._seen = {s.ref: s for s in seen}
+    def __init__(self, objects: Iterable[ObservedObject] = (), synced: Mapping[str, int] | None = None) -> None:
+        self._objects = {each.ref: each for each in objects}
         self._synced = dict(synced or {})
-        self._of: dict[tuple[str, str | None], list[ObservedObject]] = {}
-        for one in self._seen.values():
-            self._of.setdefault((one.ref.kind, None), []).append(one)
-            self._of.setdefault((one.ref.kind, one.allocation), []).append(one)
+        self._by_kind: dict[tuple[str, str | None], list[ObservedObject]] = {}
+        for each in self._objects.values():
+            self._by_kind.setdefault((each.ref.kind, None), []).append(each)
+            self._by_kind.setdefault((each.ref.kind, each.allocation), []).append(each)
 
     def get(self, ref: Ref) -> ObservedObject | None:
-        return self._seen.get(ref)
+        """Return the object; None if it is not observed."""
+        return self._objects.get(ref)
 
     def __iter__(self) -> Iterator[ObservedObject]:
-        return iter(self._seen.values())
+        return iter(self._objects.values())
 
     def of_kind(self, kind: str, allocation: str | None = None) -> list[ObservedObject]:
-        """All of a kind, or those of one allocation (``""``: of none)."""
-        return self._of.get((kind, allocation), [])
+        """Return all objects of a kind, or those of one allocation; "" for objects of no allocation."""
+        return self._by_kind.get((kind, allocation), [])
 
-    def with_form(self, ref: Ref, form: ObservedObject | None) -> "Snapshot":
-        """This view, but for one object: as ``form`` has it, or without it."""
-        others = [seen for seen in self if seen.ref != ref]
-        return Snapshot([*others, form] if form else others, self._synced)
+    def with_object(self, ref: Ref, replacement: ObservedObject | None) -> "Snapshot":
+        """Return the snapshot with one object replaced, or removed if ``replacement`` is None."""
+        others = [each for each in self if each.ref != ref]
+        return Snapshot([*others, replacement] if replacement else others, self._synced)
 
     def is_gone(self, applied: Applied) -> bool:
-        """Whether the object is known to be absent (not merely not yet seen) since it was applied."""
+        """Return whether the object was deleted after it was applied, rather than not observed yet."""
         return self.get(applied.ref) is None and self._synced.get(applied.ref.kind, 0) >= applied.resource_version
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedSpec(AllocationSpec):
-    """An allocation's spec with what its offering, project and affinity add, from which its objects are built.
+    """An allocation's spec with the fields of its offering, project and affinity, from which its objects are built.
 
-    Quantities are whole numbers of the named resource, per slice.
+    Quantities are integers of the named resource, per slice.
     """
 
     id: str
@@ -116,55 +119,55 @@ class ResolvedSpec(AllocationSpec):
     node_selector: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
     record: str
-    """The whole request as JSON, for the lease's annotation: a lease without a row becomes a row again."""
+    """The ``LeaseRecord`` as text, for the lease's annotation."""
     capacity: Mapping[str, str] = field(default_factory=dict)
-    """What one slice takes of a device that serves several claims, e.g. {"shares": "1"}."""
+    """The capacity that one slice requests of a device that serves several claims, e.g. {"shares": "1"}."""
     cards: tuple[str, ...] = ()
-    """UUIDs of the cards that its slices are steered to, in their order; empty when the scheduler chooses."""
+    """UUIDs of the GPUs that its slices select, in order; empty if the scheduler chooses."""
     clique: str = ""
-    """The NVLink clique on whose nodes it is held, where the request wants one."""
+    """The NVLink clique on whose nodes it is held, if the request requires one clique."""
     number: int | None = 0
-    """Which of the live allocations of its namespace it is: names its hold quota and the PriorityClass of its pods.
-    None before it starts."""
+    """Its number among the live allocations of its namespace, which names its hold quota and PriorityClass. None before
+    it starts."""
     node_share: NodeShare = field(default_factory=NodeShare)
-    """CPU, memory and pods that go with all its slices; false where no node tells what it has."""
+    """The CPU, memory and pods that come with all its slices; false if no node has reported its capacity."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether one slice is all that a container has use for, since more of them are of the same card."""
+        """Whether slices are shares of a GPU, so that a container gains nothing from more than one."""
         return self.kind == "shared"
 
     @property
     def claim_spec(self) -> Mapping[str, Any] | None:
-        """The spec of its own DRA request, for offerings of kind claim."""
+        """The spec of its custom claim, for offerings of kind claim; else None."""
         return self.claim.built.spec if self.claim and self.claim.built else None
 
     @property
     def slice_share(self) -> NodeShare:
-        """What goes with each of its slices."""
+        """The CPU, memory and pods that come with one slice."""
         return self.node_share.part(Fraction(1, self.slices))
 
     @property
     def pod_share(self) -> NodeShare:
-        """What goes with what one pod gets of itself: a slice where each is a claim of its own, else all of them."""
+        """The CPU, memory and pods of one pod: those of one slice if each slice has its own claim, else of all."""
         is_spread = self.constraints.spread and CAPABILITIES[self.path].spreads_on_request
         return self.slice_share if is_spread else self.node_share
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One held slot: a device by DRA or a share of one, or a count of a device plugin's resource."""
+    """A held slot: a device or a share of it with DRA, or a count of a device plugin's resource."""
 
     slot: str
     count: int = 1
     node: str = ""
     device: str = ""
     consumed: Mapping[str, str] = field(default_factory=dict)
-    """What is taken of a device that serves several, by capacity."""
+    """The consumed capacity of a device that serves several claims."""
     identity: str = ""
-    """What makes this hold of the slot the one it is (claim, holder or quota uid): equal for every sighting of it."""
+    """Identifies this hold of the slot by uids of claim and holder, or of the quota; equal in every observation."""
     since: datetime | None = None
-    """When the cluster says it began (1 s grain), for holds whose beginning nobody watched."""
+    """When it began according to the cluster (1 s resolution), used if the watch did not observe the beginning."""
     evidence: Ref | None = None
     is_charged: bool = True
-    """Whether it is the allocation's own: not when it is only looked at, by admin access."""
+    """Whether the allocation is charged for it; not with admin access."""

@@ -1,4 +1,4 @@
-"""An allocation at one moment: what was decided about it, and what is observed of it in the cluster. Pure."""
+"""Types for an allocation at one moment: its intent, and its observed state in the cluster. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from allocations.domain.phases import Facts, LeaseFacts, Phase
 
 @dataclass(frozen=True)
 class Intent:
-    """What people and deadlines decided, as the row has it."""
+    """What people and deadlines decided about an allocation, as its row stores it."""
 
     released: bool = False
     not_before: datetime | None = None
@@ -19,18 +19,20 @@ class Intent:
     reason: str = ""
     message: str = ""
     number_wait: str = ""
-    """Why it was given no number at its start."""
+    """Why it got no number at its start; "" if it did."""
 
 
 @dataclass(frozen=True)
 class Deadlines:
+    """How long a start may take, and how long pods get to end after an eviction."""
+
     start: timedelta
     grace: timedelta
 
 
 @dataclass(frozen=True)
 class ObservedAllocation:
-    """The observed state of an allocation in the cluster, with what follows from it."""
+    """The observed state of an allocation in the cluster, and what follows from it."""
 
     facts: Facts
     lease: LeaseFacts
@@ -38,22 +40,22 @@ class ObservedAllocation:
     occupied: tuple[Slice, ...]
     users: tuple[Ref, ...]
     queues: bool
-    """Whether it is to have a lease now: nobody released it, and nothing has to be waited for first."""
+    """Whether it should have a lease: it is not released, and waits for nothing else."""
     is_granted: bool
-    """Whether it may hold slices now: Kueue has admitted it, and nothing takes them back."""
+    """Whether it may hold slices: Kueue has admitted it and does not evict it."""
     is_usable: bool
-    """Whether tenants' pods may use it, so that its entry stands in the project's guard: never before it is charged."""
+    """Whether tenants' pods may use it, so that the GpuProject lists it. Never before it is charged."""
     keeps_quota: bool
-    """Whether its hold quota has its slices: as long as a pod of its class is there."""
+    """Whether its hold quota still has its slices, because pods of its class exist."""
     start_by: datetime | None
     evict_at: datetime | None
     snapshot: Snapshot
 
     def with_guard_open(self) -> "ObservedAllocation":
-        """Return the same state, once the guard admits its pods."""
+        """Return the same state after the admission policies admit its pods."""
         return replace(self, facts=replace(self.facts, listed=True))
 
     def revision(self, ref: Ref) -> str:
-        """The resourceVersion at which the object was seen, as Kubernetes writes it; empty when it was not."""
-        seen = self.snapshot.get(ref)
-        return str(seen.resource_version) if seen else ""
+        """Return the observed resourceVersion of the object as Kubernetes writes it; "" if it is not observed."""
+        observed = self.snapshot.get(ref)
+        return str(observed.resource_version) if observed else ""

@@ -1,7 +1,6 @@
-"""Phases of an allocation: one ordered list of (predicate, phase, reason, message) over frozen facts.
+"""The phases of an allocation, and the ordered rules that derive its phase from facts. Pure.
 
-The first predicate that holds gives the phase. The same list renders the table in ``docs/guide/phases.md``.
-Pure: no clock, no database, no settings.
+The first rule whose condition holds gives the phase. The table in ``docs/guide/phases.md`` is rendered from the rules.
 """
 
 from collections.abc import Callable
@@ -14,6 +13,8 @@ from allocations.domain import reasons
 
 
 class Phase(StrEnum):
+    """The state of an allocation between its request and its end."""
+
     PENDING_APPROVAL = "pending_approval"
     SCHEDULED = "scheduled"
     WAITLISTED = "waitlisted"
@@ -32,6 +33,8 @@ RESERVING = (Phase.STARTING, Phase.ACTIVE, Phase.LEAVING, Phase.RELEASING)
 
 
 class Outcome(StrEnum):
+    """How an allocation ended."""
+
     WITHDRAWN = "withdrawn"
     CANCELLED = "cancelled"
     RELEASED = "released"
@@ -43,7 +46,7 @@ class Outcome(StrEnum):
 
 
 class Ending(StrEnum):
-    """Why an allocation is to end: stored with the intent, becomes the outcome once nothing is left."""
+    """Why an allocation is ending. It becomes the outcome once all objects of the allocation are gone."""
 
     PERSON = "person"
     EXPIRED = "expired"
@@ -52,6 +55,7 @@ class Ending(StrEnum):
 
 
 def outcome(ending: Ending, *, was_held: bool) -> Outcome:
+    """Return the outcome of an allocation that ends for this reason; one released before it was held is cancelled."""
     if ending is Ending.PERSON:
         return Outcome.RELEASED if was_held else Outcome.CANCELLED
     return Outcome(ending.value)
@@ -62,26 +66,26 @@ FAILED_STARTS = {
     "start_refused": "The cluster refused what would hold it",
     "more_than_counted": "It was given more than its lease counts",
 }
-"""Why an admitted allocation could not start, by reason."""
-LACKING = {"Insufficient cpu": "CPU", "Insufficient memory": "memory", "Too many pods": "pod slots"}
+"""Why an admitted allocation could not start, by machine reason."""
+RESOURCE_BY_ERROR = {"Insufficient cpu": "CPU", "Insufficient memory": "memory", "Too many pods": "pod slots"}
 NO_DEVICE = "cannot allocate all claims"
-"""What kube-scheduler says of nodes that a pod does not fit, beside how many nodes it says that of."""
+"""kube-scheduler's message for nodes on which no device fits; the messages above are for CPU, memory and pods."""
 
 
-def failed_start(reason: str, said: str) -> str:
-    """Why it could not start, in a sentence without its full stop; ``said``: the cluster's own words of that."""
-    lacking = [name for words, name in LACKING.items() if words in said]
+def failed_start(reason: str, message: str) -> str:
+    """Return why an allocation could not start, as a sentence without full stop; ``message`` is the cluster's."""
+    lacking = [name for error, name in RESOURCE_BY_ERROR.items() if error in message]
     if reason != "no_fitting_device" or not lacking:
         return FAILED_STARTS[reason]
-    named = " and ".join(filter(None, (", ".join(lacking[:-1]), lacking[-1])))
-    if NO_DEVICE in said:
-        return f"{FAILED_STARTS[reason]}: some nodes had none, others no {named} left"
-    return f"Its nodes had no {named} left within the start deadline"
+    names = " and ".join(filter(None, (", ".join(lacking[:-1]), lacking[-1])))
+    if NO_DEVICE in message:
+        return f"{FAILED_STARTS[reason]}: some nodes had none, others no {names} left"
+    return f"Its nodes had no {names} left within the start deadline"
 
 
 @dataclass(frozen=True)
 class LeaseFacts:
-    """The lease (Kueue Workload), from its conditions."""
+    """The state of a lease (Kueue Workload), from its conditions."""
 
     created_at: datetime | None = None
     reserved: bool = False
@@ -97,21 +101,21 @@ class LeaseFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that decides a phase. Times are aware UTC."""
+    """Everything that determines a phase. Times are aware UTC."""
 
     now: datetime
     released: bool = False
     nothing_left: bool = False
     starts_at: datetime | None = None
     number_wait: str = ""
-    """Why it has no place among its project's live allocations though its start has come."""
+    """Why it has no number among its project's live allocations although its start time has passed; "" if it has."""
     not_before: datetime | None = None
     releasing_failed_start: bool = False
     needs_attention: bool = False
     lease: LeaseFacts | None = None
     held: bool = False
     listed: bool = False
-    """Whether the guard lets tenants' pods use it."""
+    """Whether the admission policies let tenants' pods use it."""
     claim_deleted: bool = False
     leaving_until: datetime | None = None
     start_by: datetime | None = None
@@ -119,9 +123,12 @@ class Facts:
     start_message: str = ""
 
 
-class Row(NamedTuple):
-    """One line of the table. ``reason`` and ``message`` are texts, or functions of the facts; ``until`` is when time
-    alone ends the phase."""
+class PhaseRule(NamedTuple):
+    """A rule that gives a phase if its condition holds.
+
+    ``reason`` and ``message`` are texts, or functions of the facts. ``until`` returns the time at which the phase ends
+    without another event.
+    """
 
     sentence: str
     holds: Callable[[Facts], bool]
@@ -136,7 +143,10 @@ def _lease(facts: Facts) -> LeaseFacts:
 
 
 def _starting(facts: Facts) -> str:
-    """A hold that has no deadline is a count, which the API server takes or refuses at once (ADR 9)."""
+    """Return the message of an admitted allocation.
+
+    A hold without a deadline is a count of the device plugin, which the API server accepts or refuses at once (ADR 9).
+    """
     if facts.held:
         return "The slices are held. Pods can use them as soon as the admission policies know."
     if facts.start_by is None:
@@ -147,22 +157,22 @@ def _starting(facts: Facts) -> str:
     )
 
 
-PHASES: tuple[Row, ...] = (
-    Row(
+PHASES: tuple[PhaseRule, ...] = (
+    PhaseRule(
         "its release was asked, or it expired, and nothing of it is left on the cluster",
         lambda f: f.released and f.nothing_left,
         Phase.ENDED,
         "",
         "",
     ),
-    Row(
+    PhaseRule(
         "its release was asked, or it expired, and something of it is still on the cluster",
         lambda f: f.released,
         Phase.RELEASING,
         "cleaning_up",
         "Pods first, then the slice, then the lease; charged until the slice is seen free.",
     ),
-    Row(
+    PhaseRule(
         "its start is in the future",
         lambda f: f.starts_at is not None and f.starts_at > f.now,
         Phase.SCHEDULED,
@@ -170,14 +180,14 @@ PHASES: tuple[Row, ...] = (
         lambda f: f"Starts at {f.starts_at:%Y-%m-%d %H:%M} UTC." if f.starts_at else "",
         lambda f: f.starts_at,
     ),
-    Row(
+    PhaseRule(
         "its start has come, and its project or its member has as many live allocations as may be",
         lambda f: bool(f.number_wait),
         Phase.QUEUED,
         "allocation_limit",
         lambda f: f.number_wait,
     ),
-    Row(
+    PhaseRule(
         "it could not start three times, no device fitted for example, so the owner is asked",
         lambda f: f.needs_attention,
         Phase.SUSPENDED,
@@ -186,7 +196,7 @@ PHASES: tuple[Row, ...] = (
             f.start_message or "No device fitted three times. Try again, or release it and ask for another slice."
         ),
     ),
-    Row(
+    PhaseRule(
         "it could not start, no device fitted for example, and it waits before it queues again",
         lambda f: f.releasing_failed_start or (f.not_before is not None and f.not_before > f.now),
         Phase.QUEUED,
@@ -194,7 +204,7 @@ PHASES: tuple[Row, ...] = (
         lambda f: f.start_message or "No device fitted; it queues again after a pause.",
         lambda f: f.not_before,
     ),
-    Row(
+    PhaseRule(
         "Kueue took the admission back while slices are held: the notice runs",
         lambda f: f.held and _lease(f).evicted_at is not None,
         Phase.LEAVING,
@@ -206,21 +216,21 @@ PHASES: tuple[Row, ...] = (
         ),
         lambda f: f.leaving_until,
     ),
-    Row(
+    PhaseRule(
         "the cluster shows the slices held, and pods may use them",
         lambda f: f.held and f.listed,
         Phase.ACTIVE,
         "held",
         "The slices are held.",
     ),
-    Row(
+    PhaseRule(
         "its claim was deleted in use: pods end, then it comes back",
         lambda f: f.claim_deleted,
         Phase.STARTING,
         "claim_deleted",
         "Its ResourceClaim was deleted, so its pods were ended. It comes back, on another device if need be.",
     ),
-    Row(
+    PhaseRule(
         "Kueue admitted its lease, and the slices are not yet held",
         lambda f: _lease(f).admitted and _lease(f).evicted_at is None,
         Phase.STARTING,
@@ -228,7 +238,7 @@ PHASES: tuple[Row, ...] = (
         _starting,
         lambda f: f.start_by,
     ),
-    Row(
+    PhaseRule(
         "its lease waits for quota",
         lambda f: True,
         Phase.QUEUED,
@@ -239,6 +249,8 @@ PHASES: tuple[Row, ...] = (
 
 
 class Verdict(NamedTuple):
+    """A phase with its machine reason, its message, and the time at which it ends without another event."""
+
     phase: Phase
     reason: str
     message: str
@@ -246,15 +258,15 @@ class Verdict(NamedTuple):
 
 
 def derive(facts: Facts) -> Verdict:
-    """The phase of an allocation, with its machine reason and its sentence."""
-    row = next(row for row in PHASES if row.holds(facts))
-    reason = row.reason if isinstance(row.reason, str) else row.reason(facts)
-    message = row.message if isinstance(row.message, str) else row.message(facts)
-    return Verdict(row.phase, reason, message, row.until(facts))
+    """Return the phase of an allocation, with its machine reason and its message."""
+    rule = next(rule for rule in PHASES if rule.holds(facts))
+    reason = rule.reason if isinstance(rule.reason, str) else rule.reason(facts)
+    message = rule.message if isinstance(rule.message, str) else rule.message(facts)
+    return Verdict(rule.phase, reason, message, rule.until(facts))
 
 
 def table() -> str:
-    """The phases as a Markdown table, in the order in which they are tried."""
+    """Return the rules as a Markdown table, in the order in which they are tried."""
     lines = ["| if … | phase |", "|---|---|"]
-    lines += [f"| {row.sentence} | `{row.phase}` |" for row in PHASES]
+    lines += [f"| {rule.sentence} | `{rule.phase}` |" for rule in PHASES]
     return "\n".join(lines)

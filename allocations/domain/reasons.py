@@ -1,7 +1,7 @@
-"""Kueue's reasons as sentences, each with a hint. Pure.
+"""Translates Kueue's reasons into sentences with hints. Pure.
 
-Conditions are those of a Workload (facts of ``cluster.kinds``): {type: {status, reason, message, at}}. Kueue writes
-detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names a reason's cause.
+Conditions are a Workload's, as ``cluster.projectors`` returns them: {type: {status, reason, message, at}}. Kueue writes
+detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffix (``DueTo…``) names the cause.
 """
 
 import re
@@ -12,7 +12,7 @@ Conditions = Mapping[str, Mapping[str, str]]
 
 
 class Cause(NamedTuple):
-    """What is the matter, and what to do; ``hint`` is empty if nothing has to be done."""
+    """A sentence that says what happened, and a hint what to do; "" if nothing has to be done."""
 
     sentence: str
     hint: str = ""
@@ -98,7 +98,7 @@ FINISHED = {
     "OutOfSync": Cause("Its Job was changed after it was admitted.", "Submit it again."),
     "OwnerNotFound": Cause("Its Job was deleted."),
 }
-CAUSES = {
+SUFFIXES = {
     "RequeuingLimitExceeded": "It was taken back too often.",
     "MaximumExecutionTimeExceeded": "It ran for as long as it may.",
 }
@@ -108,11 +108,11 @@ PREEMPTED_FOR = (
     ("Fair Sharing within the cohort", "a fair share of what the department lends"),
     ("prioritization in the ClusterQueue", "a higher priority in the team"),
 )
-_CAUSE = re.compile(r"(?P<base>\w+?)DueTo(?P<cause>\w+)")
+_SUFFIX = re.compile(r"(?P<base>\w+?)DueTo(?P<suffix>\w+)")
 
 
 class Reason(NamedTuple):
-    """``reason`` for machines; ``message`` one or two sentences; ``hint`` what to do."""
+    """A machine reason, a message of one or two sentences, and a hint what to do."""
 
     reason: str
     message: str
@@ -120,65 +120,73 @@ class Reason(NamedTuple):
 
 
 def explain(conditions: Conditions, *, reserved: bool, inactive: str = "") -> Reason:
-    """Why a workload stands where it does. ``reserved``: it has quota; ``inactive``: what stops its queue.
+    """Return why a workload is pending, admitted, evicted or finished.
 
-    Finished comes first: Kueue leaves QuotaReserved and Admitted as they were. Evicted counts only while quota is
-    reserved: it stays on a workload that queues again.
+    ``reserved``: whether quota is reserved for it. ``inactive``: why its queue admits nothing.
+
+    Finished is tested first, since Kueue leaves QuotaReserved and Admitted on finished workloads. Evicted counts only
+    while quota is reserved, since it remains on a workload that is queued again.
     """
     finished, evicted = conditions.get("Finished", {}), conditions.get("Evicted", {})
-    waiting = conditions.get("QuotaReserved", {})
+    pending = conditions.get("QuotaReserved", {})
     if finished.get("status") == "True":
-        words = FINISHED.get(finished["reason"], Cause("It has ended."))
-        said = "" if finished["reason"] == "Succeeded" else finished["message"]
-        return Reason(finished["reason"], _and_kueue(words.sentence, said), words.hint)
+        cause = FINISHED.get(finished["reason"], Cause("It has ended."))
+        detail = "" if finished["reason"] == "Succeeded" else finished["message"]
+        return Reason(finished["reason"], _with_detail(cause.sentence, detail), cause.hint)
     if reserved and evicted.get("status") == "True":
         base = _split(evicted["reason"])[0]
         hint = EVICTED[base].hint if base in EVICTED else OPERATOR
-        return Reason(f"evicted_{base.lower()}", evicted_words(evicted["reason"], evicted["message"]), hint)
+        return Reason(f"evicted_{base.lower()}", eviction_message(evicted["reason"], evicted["message"]), hint)
     if reserved:
         return Reason("admitted", *ADMITTED["admitted"])
     if is_deactivated(conditions, reserved=reserved):
-        words = EVICTED["Deactivated"]
-        cause = _split(evicted.get("reason", ""))[1]
-        return Reason("Deactivated", " ".join(part for part in (words.sentence, cause) if part), words.hint)
-    return queued(waiting.get("reason", ""), waiting.get("message", ""), inactive=inactive)
+        cause = EVICTED["Deactivated"]
+        suffix = _split(evicted.get("reason", ""))[1]
+        return Reason("Deactivated", _joined(cause.sentence, suffix), cause.hint)
+    return queued(pending.get("reason", ""), pending.get("message", ""), inactive=inactive)
 
 
 def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
-    """Whether Kueue has taken it out of all queues: it waits for nothing more."""
+    """Return whether Kueue has deactivated the workload, so that it is no longer queued."""
     return not reserved and _split(conditions.get("QuotaReserved", {}).get("reason", ""))[0] == "Deactivated"
 
 
 def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
-    """Why what has no quota waits. ``detail``: Kueue's own words, which often only say that a like one failed."""
-    base, cause = _split(reason or "submitted")
-    words = QUEUED.get(base, Cause(""))
+    """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful."""
+    base, suffix = _split(reason or "submitted")
+    cause = QUEUED.get(base, Cause(""))
     if base == "Suspended" and inactive:
         detail = inactive
-    # What was preempted keeps Kueue's words of that, which name the other team's queue, until it is looked at again.
-    is_told = base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate"))
-    said = "" if is_told else detail
-    sentence = " ".join(part for part in (words.sentence, cause) if part)
-    return Reason(base, _and_kueue(sentence, said) or QUEUED["submitted"].sentence, words.hint)
+    # A preempted workload keeps Kueue's message, which names the other team's queue, until Kueue evaluates it again.
+    if base == "PendingEvaluation" or detail.startswith(("Bypassed", "Preempted to accommodate")):
+        detail = ""
+    sentence = _joined(cause.sentence, suffix)
+    return Reason(base, _with_detail(sentence, detail) or QUEUED["submitted"].sentence, cause.hint)
 
 
-def evicted_words(reason: str, message: str) -> str:
-    """Why quota is taken back. What Kueue says of a preemption names the other team's queue, so it is not passed on."""
-    base, cause = _split(reason)
+def eviction_message(reason: str, message: str) -> str:
+    """Return why a workload is evicted.
+
+    Kueue's message about a preemption is not passed on, since it names another team's queue.
+    """
+    base, suffix = _split(reason)
     if base == "Preempted":
-        whom = next((who for said, who in PREEMPTED_FOR if said in message), "another")
-        return f"Kueue takes its quota back for {whom}."
-    words = EVICTED.get(base)
-    return " ".join(part for part in (words.sentence, cause) if part) if words else message
+        preemptor = next((preemptor for cause, preemptor in PREEMPTED_FOR if cause in message), "another")
+        return f"Kueue takes its quota back for {preemptor}."
+    return _joined(EVICTED[base].sentence, suffix) if base in EVICTED else message
 
 
 def _split(reason: str) -> tuple[str, str]:
-    """(reason without its cause, the cause in words)."""
-    found = _CAUSE.fullmatch(reason)
-    return (found["base"], CAUSES.get(found["cause"], "")) if found else (reason, "")
+    """Return the reason without its suffix, and the sentence for the suffix."""
+    match = _SUFFIX.fullmatch(reason)
+    return (match["base"], SUFFIXES.get(match["suffix"], "")) if match else (reason, "")
 
 
-def _and_kueue(sentence: str, said: str) -> str:
-    if not said or not sentence:
-        return sentence or said
-    return f"{sentence} Kueue: {said}"
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
+def _with_detail(sentence: str, detail: str) -> str:
+    if not detail or not sentence:
+        return sentence or detail
+    return f"{sentence} Kueue: {detail}"

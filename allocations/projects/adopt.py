@@ -8,7 +8,7 @@ from typing import Any
 
 from allocations.cluster import names, namespaces
 from allocations.cluster.client import connect
-from allocations.cluster.namespaces import Ungated
+from allocations.cluster.namespaces import NonCompliantPod
 from portal.clusters import registry
 from portal.core.errors import Invalid
 from portal.tenants import access, services, structure
@@ -34,10 +34,10 @@ def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **option
     )
 
 
-def refused_pods(user: User, project: Project) -> list[Ungated]:
+def refused_pods(user: User, project: Project) -> list[NonCompliantPod]:
     """Pods of the project's namespace that the guard would refuse, were they made anew; empty: it may refuse."""
     access.require(user, "structure.manage", project.team)
-    return namespaces.ungated(connect(project.cluster_id), project.namespace)
+    return namespaces.non_compliant_pods(connect(project.cluster_id), project.namespace)
 
 
 def set_guard(user: User, project: Project, guard: str) -> None:

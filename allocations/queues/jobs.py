@@ -103,7 +103,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     """The projects' Jobs that have not ended, in few columns; two queries."""
     finished = "facts__conditions__Finished__status"
     there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
-    fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
+    fields = ("cluster_queue", "conditions", "gpu_requests", "priority", "created_at")
     seen = [
         (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
         for uid, cluster, namespace, name, *facts in there.values_list(
@@ -119,7 +119,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             namespace=namespace,
             workload=name,
             state=_state(facts, uid in in_use),
-            requests=facts["asks"],
+            requests=facts["gpu_requests"],
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
@@ -167,7 +167,7 @@ def _job(
         reason=why.reason,
         message=why.message,
         hint=why.hint,
-        requests=facts["asks"],
+        requests=facts["gpu_requests"],
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
         created_at=datetime.fromisoformat(facts["created_at"]),

@@ -203,7 +203,7 @@ def _carried(observations: Iterable[Observation], known: Mapping[Ref, MirrorObje
         uid, revision, facts = last.get(observation.ref, ("", 0, {}))
         if observation.facts is not None and not observation.gone and observation.resource_version >= revision:
             before = facts if observation.uid == uid else {}
-            observation = replace(observation, facts=KINDS[observation.ref.kind].carry(before, observation.facts))
+            observation = replace(observation, facts=KINDS[observation.ref.kind].merge(before, observation.facts))
             last[observation.ref] = (observation.uid, observation.resource_version, observation.facts or {})
         yield observation
 
@@ -254,7 +254,7 @@ def _allocations_touched(cluster: str, change: Change, holders: Mapping[tuple[st
     if change.new.ref.kind in SHOW_HOLDS:
         snapshot = mirror.of_allocations(cluster, namespace, rows)
         old = mirror.seen(change.old) if change.old else None
-        before = snapshot.with_form(change.new.ref, old) if change.new.live else None
+        before = snapshot.with_object(change.new.ref, old) if change.new.live else None
         try:
             moved = ledger.sync(rows, snapshot, before, at=change.new.at)
         except SlotHeld as error:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from allocations.capacity.cards import card_of
+from allocations.capacity.devices import parent_gpu
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
 from quotas.catalog import dra, layouts, node_room
@@ -74,7 +74,7 @@ def _of_claims(
     for claim in snapshot.of_kind("ResourceClaim"):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
-            flavor, card = flavor_of.get(node), card_of(name)
+            flavor, card = flavor_of.get(node), parent_gpu(name)
             if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, card)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from allocations.cluster import namespaces
 from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS, OURS
-from allocations.cluster.manifests.project import given_back, nothing_of_ours
+from allocations.cluster.manifests.project import labels_left_behind, without_portal_fields
 from allocations.cluster.names import GUARD, LEFT_BEHIND
 from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, Snapshot
@@ -91,8 +91,8 @@ def _give_back(project: Project, target: Target, snapshot: Snapshot, done: dict[
     if not nothing_left([*ours, *guard], snapshot, done):
         return True
     if snapshot.get(_namespace(project)) is not None:
-        client.apply(given_back(project.namespace, project.pod_security, project.guard), manager=LEFT_BEHIND)
-        client.apply(nothing_of_ours(project.namespace))
+        client.apply(labels_left_behind(project.namespace, project.pod_security, project.guard), manager=LEFT_BEHIND)
+        client.apply(without_portal_fields(project.namespace))
     return False
 
 

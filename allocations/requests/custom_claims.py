@@ -64,7 +64,7 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return Prepared(
-        stored, demand, fit.fits(claim, inventory.now(part)), diagnostics.infeasible(claim, inventory.fleet)
+        stored, demand, fit.fits(claim, inventory.available(part)), diagnostics.infeasible(claim, inventory.fleet)
     )
 
 
@@ -148,25 +148,25 @@ def violations(
                 f"node:{offering.key}",
                 infeasible.most,
                 0,
-                infeasible.asked,
+                infeasible.requested,
                 f"{infeasible.path}: {infeasible.detail}",
                 infeasible.hint,
             )
         )
     parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
-    return found + [_over_quota(project.team, part) for part in parts if part.asked > part.limit]
+    return found + [_over_quota(project.team, part) for part in parts if part.requested > part.limit]
 
 
 def _over_quota(team: Team, part: PoolRequest) -> Violation:
-    is_own = part.bound is not None and part.bound < part.asked
+    is_own = part.bound is not None and part.bound < part.requested
     holder, limit = ("team", part.bound or 0) if is_own else ("department", part.limit)
     return Violation(
         "quota_exceeded",
         f"{holder}:{part.pool}",
         limit,
         min(part.used, limit),
-        part.asked,
-        f"Team {team.slug} may hold {limit} of {part.pool} at once, and the claim can take {part.asked}: the lease "
+        part.requested,
+        f"Team {team.slug} may hold {limit} of {part.pool} at once, and the claim can take {part.requested}: the lease "
         "counts the largest devices that meet it.",
         f"Ask for fewer or smaller devices, or have an operator raise the {holder}'s limit.",
     )
@@ -177,7 +177,7 @@ def fits(quotas: QuotaUsage, project: Project, offering: Offering, prepared: Pre
     if found:
         return "never"
     parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
-    is_free = prepared.now is Answer.YES and all(part.used + part.asked <= part.limit for part in parts)
+    is_free = prepared.now is Answer.YES and all(part.used + part.requested <= part.limit for part in parts)
     return "now" if is_free else "queue"
 
 

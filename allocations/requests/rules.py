@@ -176,7 +176,7 @@ SUBJECTS = {"member": "You", "project": "The project", "team": "The team", "depa
 def full_limits(request: AdmissionInput) -> list[Violation]:
     """Limits of member, project, team and department that what is in use leaves too little of."""
     found = []
-    for one in request.counted:
+    for one in request.counted_limits:
         left = one.limit - one.used
         if request.count <= left:
             continue
@@ -245,7 +245,7 @@ def fits(request: AdmissionInput) -> str:
 def most_possible(request: AdmissionInput) -> int:
     """The largest count of the same offering that no rule refuses."""
     node = request.per_node if _on_one_node(request) else request.total
-    bounds = [request.total, node, request.quota, *(one.limit - one.used for one in request.counted)]
+    bounds = [request.total, node, request.quota, *(one.limit - one.used for one in request.counted_limits)]
     if request.constraints:
         bounds.append(0 if request.max_colocated is None else request.max_colocated)
     if request.one_at_a_time:

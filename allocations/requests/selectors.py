@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.cards import card_of
+from allocations.capacity.devices import parent_gpu
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
 from allocations.domain.allocation_spec import Sharing
@@ -113,13 +113,13 @@ def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
     held = list(UsageInterval.objects.filter(holder_id__in=ids, end=None).exclude(node="").order_by("slot"))
     names = {one.device for one in held}
     rows = Device.objects.filter(
-        node__name__in={one.node for one in held}, name__in=names | {card_of(name) for name in names}
+        node__name__in={one.node for one in held}, name__in=names | {parent_gpu(name) for name in names}
     )
     known = {(row.node.cluster_id, row.node.name, row.name): row for row in rows.select_related("node", "flavor")}
     found: dict[UUID, list[HeldDevice]] = defaultdict(list)
     for one in held:
         there = (one.cluster_id, one.node)
-        card = known.get((*there, card_of(one.device)))
+        card = known.get((*there, parent_gpu(one.device)))
         found[one.holder_id].append(_device(one, known.get((*there, one.device), card)))
     return found
 
@@ -127,7 +127,7 @@ def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
 def _device(interval: UsageInterval, known: Device | None) -> HeldDevice:
     """``known``: the device itself, or the card it was cut from."""
     name = interval.device
-    if known is None or card_of(name) == name:
+    if known is None or parent_gpu(name) == name:
         return HeldDevice(interval.node, name, interval.device_uuid)
     geometry = geometry_lookup.of_flavor(known.flavor)
     place = known_placement(geometry, name) if geometry else None

@@ -17,7 +17,7 @@ def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]
     elif request.sharing:
         device = "mig" if offering.kind == Kind.MIG else "gpu"
         config.read(request.sharing.to_json(), "sharing", errors, device, max(1, request.count))
-    return errors.found
+    return errors.by_path
 
 
 def _of_constraints(constraints: Constraints) -> list[str]:

@@ -53,7 +53,7 @@ def free_on(key: str, node: str) -> int:
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
         there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-        return sum(not card.taken for card in there.cards if card.node == node)
+        return sum(not card.allocated for card in there.gpus if card.node == node)
     return int(Node.objects.get(name=node).capacity["gpu"])
 
 

@@ -94,7 +94,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.cards) - 1)
+    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.gpus) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
 
@@ -124,7 +124,7 @@ def test_slices_stand_to_each_other_as_the_request_wants(
     got = [device.parent_uuid or device.uuid for device in devices(row)]
     roots = {
         card.uuid: card.pcie_root
-        for card in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].cards
+        for card in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].gpus
     }
     assert {
         "same_gpu": len(set(got)) == 1,
@@ -248,8 +248,8 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
 
         (device,) = eventually(given)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
-        eventually(lambda: any(c.taken for c in flavor_devices.of_flavors([flavor])[flavor.pk].cards))
-        uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].cards}
+        eventually(lambda: any(c.allocated for c in flavor_devices.of_flavors([flavor])[flavor.pk].gpus))
+        uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].gpus}
         yield uuid_of[device["pool"], device["device"]]
     finally:
         kubectl("delete", "namespace", name, "--wait=false")

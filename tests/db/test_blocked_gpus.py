@@ -124,7 +124,7 @@ def test_by_states_as_much_fits_as_card_by_card() -> None:
     watch(pod("h100-0", 150))
     flavor = Flavor.objects.get(name="h100")
     there = flavor_devices.of_flavors([flavor])[flavor.pk]
-    each = type(there)(there.cards, there.geometry)
+    each = type(there)(there.gpus, there.geometry)
     shapes = [
         flavor_devices.slice_shape(offering)
         for offering in flavor.offerings.select_related("flavor").exclude(kind="claim")

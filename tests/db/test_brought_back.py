@@ -132,7 +132,7 @@ def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(tea
     )
     actions = planned(bound(), mirror.of_project(LOCAL, project.namespace))
     assert people(before) == [sorted([names.person(member.username), names.person(leaver.username)]), []]
-    assert [action.why for action in actions if isinstance(action, Apply)] == ["edited"]
+    assert [action.reason for action in actions if isinstance(action, Apply)] == ["edited"]
     assert people(action.manifest for action in actions) == [[names.person(member.username)]]
 
 

@@ -27,10 +27,10 @@ def flavor(team: Team) -> Flavor:
 @pytest.mark.parametrize("empty", [False, True])
 def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
     there = flavor_devices.of_flavors([flavor])[flavor.pk]
-    each = FlavorDevices(there.cards, there.geometry)
+    each = FlavorDevices(there.gpus, there.geometry)
     shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]
     by_states = [there.total(shape, empty=empty) for shape in shapes]
-    assert len(each.cards) == 7
+    assert len(each.gpus) == 7
     assert by_states == [each.total(shape, empty=empty) for shape in shapes]
     assert max(by_states) > 0
 

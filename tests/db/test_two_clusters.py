@@ -122,7 +122,7 @@ def workload(cluster: str, uid: str, flavor: str) -> None:
         conditions={"QuotaReserved": {"status": "True", "at": T0.isoformat(), "reason": "", "message": ""}},
         cluster_queue="team-vision",
         usage={flavor: {GPU: 2}},
-        asks={GPU: 2},
+        gpu_requests={GPU: 2},
         priority=0,
         record="",
     )
@@ -191,7 +191,7 @@ def test_a_hold_takes_from_the_capacity_of_its_own_cluster_alone(twins: dict[str
     cards = flavor_devices.of_flavors([one.flavor for one in offered.values()])
     fits = {c: cards[one.flavor_id].total(flavor_devices.slice_shape(one)) for c, one in offered.items()}
     assert fits == {LOCAL: 4, FAR: 3}
-    taken = {c: sorted(card.name for card in cards[one.flavor_id].cards if card.taken) for c, one in offered.items()}
+    taken = {c: sorted(card.name for card in cards[one.flavor_id].gpus if card.allocated) for c, one in offered.items()}
     assert taken == {LOCAL: [], FAR: ["gpu-1"]}
 
 
@@ -201,7 +201,7 @@ def test_a_persons_claim_chooses_among_the_devices_of_its_own_cluster(twins: dic
     record_observations(FAR, hold(twins[FAR].row))
     fleets = {c: device_inventory.of_flavor(twin.offering("h100/whole").flavor).fleet for c, twin in twins.items()}
     assert {cluster: bool(fleet.devices) for cluster, fleet in fleets.items()} == {LOCAL: False, FAR: True}
-    assert {cluster: len(fleet.taken) for cluster, fleet in fleets.items()} == {LOCAL: 0, FAR: 1}
+    assert {cluster: len(fleet.shares_in_use) for cluster, fleet in fleets.items()} == {LOCAL: 0, FAR: 1}
 
 
 def test_a_job_draws_on_the_quota_of_its_own_cluster_alone(team: Team, twins: dict[str, Twin]) -> None:

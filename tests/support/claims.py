@@ -22,7 +22,7 @@ def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
     (found,) = [each for each in fleet.kinds if each.name == kind]
     pools = [slices.pool(fleet, found, f"{kind}-{index}", {}) for index in range(nodes)]
     specs = [one | {"pool": one["pool"] | {"generation": 1}} for pool in pools for one in pool.values()]
-    return tuple(kinds.KINDS["ResourceSlice"].project({"spec": one}) for one in specs)
+    return tuple(kinds.KINDS["ResourceSlice"].projector({"spec": one}) for one in specs)
 
 
 @functools.cache

@@ -23,7 +23,7 @@ def job(name: str, namespace: str, **facts: Any) -> UUID:
         "conditions": {"QuotaReserved": FULL},
         "cluster_queue": "",
         "usage": {},
-        "asks": {GPU: 2},
+        "gpu_requests": {GPU: 2},
         "priority": 0,
         "record": "",
     }
@@ -81,7 +81,7 @@ def _facts(name: str, uid: UUID, at: datetime) -> dict[str, Any]:
         "conditions": {"QuotaReserved": FULL},
         "cluster_queue": "",
         "usage": {},
-        "asks": {GPU: 2},
+        "gpu_requests": {GPU: 2},
         "priority": 100,
         "record": "",
     }

@@ -88,14 +88,14 @@ def test_the_body_of_a_request_has_what_is_not_the_default():
     request = AllocationRequest(
         "vision-train", "h100/whole", hours=Decimal("1.50"), constraints=Constraints(spread=True)
     )
-    assert request.given() == {
+    assert request.request_body() == {
         "project": "vision-train",
         "offering": "h100/whole",
         "count": 1,
         "hours": "1.50",
         "constraints": {"spread": True},
     }
-    assert AllocationRequest.from_json(request.given()) == request
+    assert AllocationRequest.from_json(request.request_body()) == request
 
 
 def test_a_request_with_a_field_that_there_is_not_is_refused():

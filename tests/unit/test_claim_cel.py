@@ -137,6 +137,6 @@ def test_every_condition_is_guarded():
     ],
 )
 def test_each_type_is_compared_as_its_own(condition: Condition, expression: str):
-    built = cel.condition(condition)
+    built = cel.expression(condition)
     assert built.endswith(expression)
     PARSER.parse(built)

@@ -11,13 +11,13 @@ from quotas.catalog import quantities
 def wrong(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> dict[str, list[str]]:
     errors = Errors()
     config.read(document, "sharing", errors, device, devices)
-    return errors.found
+    return errors.by_path
 
 
 def right(document: object, device: str = "gpu", devices: int = config.MAX_DEVICES) -> Sharing:
     errors = Errors()
     found = config.read(document, "sharing", errors, device, devices)
-    assert errors.found == {}
+    assert errors.by_path == {}
     return found
 
 

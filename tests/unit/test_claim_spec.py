@@ -57,7 +57,7 @@ def test_each_slice_is_steered_to_its_own_card():
 
 def test_what_a_claim_is_steered_to_can_be_read_from_it():
     raw = {"metadata": {"name": "train"}, "spec": claim_spec.build(replace(MIG, cards=("", UUID)), range(2))}
-    facts = KINDS["ResourceClaim"].project(raw)
+    facts = KINDS["ResourceClaim"].projector(raw)
     assert facts is not None
     assert facts["cards"] == ["", UUID]
 
@@ -133,6 +133,6 @@ def test_shares_of_one_device_are_told_apart():
     given = {"request": "slice-0", "driver": "gpu.nvidia.com", "pool": "l40s-0", "device": "gpu-0"}
     results = [{**given, "shareID": "a", "consumedCapacity": {"shares": "1"}}, {**given, "adminAccess": True}]
     raw = {"metadata": {"name": "x"}, "spec": {}, "status": {"allocation": {"devices": {"results": results}}}}
-    facts = KINDS["ResourceClaim"].project(raw)
+    facts = KINDS["ResourceClaim"].projector(raw)
     assert facts is not None
     assert facts["devices"] == [{**given, "share": "a", "consumed": {"shares": "1"}}]

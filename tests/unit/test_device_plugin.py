@@ -22,7 +22,7 @@ def pod(uid: str, gpus: int, **facts: Any) -> ObservedObject:
 def held(pods: Iterable[ObservedObject]) -> list[tuple[str, int]]:
     """Slots and counts of all that is held beside these pods."""
     body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, Snapshot()), [GPU])
-    facts = KINDS["ResourceQuota"].project({**body, "status": {"hard": body["spec"]["hard"]}})
+    facts = KINDS["ResourceQuota"].projector({**body, "status": {"hard": body["spec"]["hard"]}})
     quota = ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
     slices = device_plugin.held(SLOT, Snapshot([quota, *pods]))
     return [(one.slot.removeprefix(f"{SLOT.id}"), one.count) for one in slices]

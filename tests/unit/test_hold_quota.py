@@ -24,7 +24,7 @@ def raw(hold: hold_quota.Hold | None, status: dict[str, str] | None = None) -> d
 
 
 def seen(body: dict[str, Any]) -> ObservedObject:
-    facts = KINDS["ResourceQuota"].project(body)
+    facts = KINDS["ResourceQuota"].projector(body)
     return ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})
 
 

@@ -9,7 +9,7 @@ import pytest
 from allocations.cluster import names
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, is_ours, observe
-from allocations.cluster.projectors import gpu_requests
+from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
 from allocations.reconcile.engine.apply import in_the_way
 
@@ -38,13 +38,13 @@ def admitted(**more: Any) -> dict[str, Any]:
 
 
 def facts(raw: dict[str, Any]) -> Any:
-    return KINDS["Workload"].project(raw)
+    return KINDS["Workload"].projector(raw)
 
 
 def test_a_queued_job_is_remembered_with_what_all_its_pods_ask() -> None:
     found = facts(workload())
     assert found["job"] == {"name": "train", "uid": "6f9d"}
-    assert (found["asks"], found["priority"]) == ({GPU: 6}, 7)
+    assert (found["gpu_requests"], found["priority"]) == ({GPU: 6}, 7)
     assert (found["cluster_queue"], found["usage"]) == ("", {})
 
 
@@ -88,25 +88,25 @@ def waiting(reason: str, message: str) -> dict[str, Any]:
 def test_the_reason_in_detail_outlives_kueues_bypass() -> None:
     detailed = waiting("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed")
     bypassed = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
-    assert KINDS["Workload"].carry(detailed, bypassed)["conditions"] == detailed["conditions"]
+    assert KINDS["Workload"].merge(detailed, bypassed)["conditions"] == detailed["conditions"]
 
 
 def test_another_reason_replaces_the_one_before() -> None:
     before = waiting("WaitingForQuota", "1 more needed")
     now = waiting("Suspended", "ClusterQueue team-vision is inactive")
-    assert KINDS["Workload"].carry(before, now) == now
+    assert KINDS["Workload"].merge(before, now) == now
 
 
 def test_what_kueue_had_not_looked_at_says_no_detail_to_keep() -> None:
     before = waiting("PendingEvaluation", "Preempted to accommodate a workload; preemptor path: /research/team-secret")
     now = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
-    assert KINDS["Workload"].carry(before, now) == now
+    assert KINDS["Workload"].merge(before, now) == now
 
 
 def test_another_reason_is_not_told_by_the_detail_of_the_one_before() -> None:
     before = waiting("ExceedsMaxQuota", "more than the team's quota")
     now = waiting("WaitingForQuota", "Bypassed scheduling evaluation since a like workload failed")
-    assert KINDS["Workload"].carry(before, now) == now
+    assert KINDS["Workload"].merge(before, now) == now
 
 
 def gpus(*init: tuple[int, str], main: int = 4) -> Any:
@@ -135,7 +135,7 @@ def test_a_sidecar_runs_beside_all_that_comes_after_it() -> None:
 def test_shares_of_a_device_are_read_as_kubernetes_writes_them() -> None:
     given = {"request": "r", "driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-0", "shareID": "1"}
     result = {**given, "consumedCapacity": {"shares": "1k", "memory": "1Gi"}}
-    found = KINDS["ResourceClaim"].project({"status": {"allocation": {"devices": {"results": [result]}}}})
+    found = KINDS["ResourceClaim"].projector({"status": {"allocation": {"devices": {"results": [result]}}}})
     assert found is not None
     assert found["devices"][0]["consumed"] == {"shares": "1000", "memory": "1Gi"}
 
@@ -143,7 +143,7 @@ def test_shares_of_a_device_are_read_as_kubernetes_writes_them() -> None:
 def test_a_claim_that_the_scheduler_made_for_a_pod_says_for_which() -> None:
     made = {"resource.kubernetes.io/extended-resource-claim": "true"}
     owner = {"kind": "Pod", "name": "train-a", "uid": "p1", "controller": True}
-    project = KINDS["ResourceClaim"].project
+    project = KINDS["ResourceClaim"].projector
     assert (project({"metadata": {"annotations": made, "ownerReferences": [owner]}}) or {})["pod"] == "p1"
     assert "pod" not in (project({"metadata": {"ownerReferences": [owner]}}) or {})
 
@@ -151,13 +151,13 @@ def test_a_claim_that_the_scheduler_made_for_a_pod_says_for_which() -> None:
 def test_a_pod_says_which_claim_the_scheduler_made_for_it() -> None:
     container = {"resources": {"limits": {GPU: "1"}}}
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "train-a-extended-resources-x"}}
-    found = KINDS["Pod"].project({"metadata": {}, "spec": {"containers": [container]}, "status": status})
+    found = KINDS["Pod"].projector({"metadata": {}, "spec": {"containers": [container]}, "status": status})
     assert (found or {})["extended_claim"] == "train-a-extended-resources-x"
 
 
 def test_a_device_class_says_by_which_resource_pods_may_ask_and_what_it_selects() -> None:
     spec = {"extendedResourceName": GPU, "selectors": [{"cel": {"expression": "true"}}]}
-    project = KINDS["DeviceClass"].project
+    project = KINDS["DeviceClass"].projector
     assert project({"spec": spec}) == {"extended_resource": GPU, "selectors": ["true"]}
     assert project({"spec": {}}) == {"extended_resource": "", "selectors": []}
 
@@ -169,19 +169,19 @@ def test_a_queue_that_admits_nothing_says_why() -> None:
         "reason": "Stopped",
         "message": "Can't admit: ClusterQueue is stopped",
     }
-    found = KINDS["ClusterQueue"].project({"metadata": {"name": "team-vision"}, "status": {"conditions": [stopped]}})
+    found = KINDS["ClusterQueue"].projector({"metadata": {"name": "team-vision"}, "status": {"conditions": [stopped]}})
     assert found is not None
     assert found["inactive"] == stopped["message"]
 
 
 def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
     asking = {"containers": [{"name": "main", "resources": {"limits": {GPU: "1k"}}}]}
-    pod = KINDS["Pod"].project({"metadata": {"name": "big"}, "spec": asking})
+    pod = KINDS["Pod"].projector({"metadata": {"name": "big"}, "spec": asking})
     assert pod is not None
     assert pod["gpus"] == {GPU: 1000}
     big = {"name": "main", "count": 1, "flavors": {GPU: "l40s"}, "resourceUsage": {GPU: "1k"}}
     assert facts(workload(status={"admission": {"podSetAssignments": [big]}}))["usage"] == {"l40s": {GPU: 1000}}
-    node = KINDS["Node"].project({"metadata": {"name": "n"}, "status": {"allocatable": {GPU: "2k"}}})
+    node = KINDS["Node"].projector({"metadata": {"name": "n"}, "status": {"allocatable": {GPU: "2k"}}})
     assert node is not None
     assert node["allocatable"] == {GPU: 2000}
 

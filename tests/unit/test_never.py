@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from allocations.domain.admission import AdmissionInput, Counted
+from allocations.domain.admission import AdmissionInput, CountedLimit
 from allocations.requests.rules import fits, violations
 from quotas.limits.tree import Quota, Tree
 
@@ -50,7 +50,7 @@ class World:
             team="vision",
             own=None if own.borrowing is None else own.nominal + own.borrowing,
             department="research",
-            counted=tuple(Counted(name, "x", limit, 0) for name, limit in self.limits.items()),
+            counted_limits=tuple(CountedLimit(name, "x", limit, 0) for name, limit in self.limits.items()),
         )
 
     def raised(self, dimension: str) -> "World":

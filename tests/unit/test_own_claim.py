@@ -40,7 +40,7 @@ def test_pods_pick_its_requests_by_number():
 
 
 def test_what_is_only_looked_at_is_held_but_not_charged():
-    facts = KINDS["ResourceClaim"].project(raw(adminAccess=True))
+    facts = KINDS["ResourceClaim"].projector(raw(adminAccess=True))
     assert facts is not None
     assert facts["devices"] == []
     (held,) = dra.held(REQUEST, Snapshot([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))
@@ -48,7 +48,7 @@ def test_what_is_only_looked_at_is_held_but_not_charged():
 
 
 def test_what_is_given_is_charged():
-    facts = KINDS["ResourceClaim"].project(raw())
+    facts = KINDS["ResourceClaim"].projector(raw())
     assert facts is not None
     assert "admin_devices" not in facts
     (held,) = dra.held(REQUEST, Snapshot([seen(PART.claim, **facts), seen(PART.holder, phase="Running")]))

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from allocations.capacity import device_choice
-from allocations.capacity.cards import Card, SliceShape
+from allocations.capacity.devices import PhysicalGpu, SliceShape
 from allocations.capacity.packing import FlavorDevices
 from quotas.catalog import layouts
 from quotas.catalog.mig_tables import TABLES
@@ -24,23 +24,23 @@ def device(card: str, profile: str, start: int) -> str:
     return f"{card}-mig-{layouts.device_label(one.name)}-{one.gi_id}-{start}"
 
 
-def card(number: int, *taken: tuple[str, int], node: str = "h100-0", clique: str = "") -> Card:
+def card(number: int, *taken: tuple[str, int], node: str = "h100-0", clique: str = "") -> PhysicalGpu:
     name = f"gpu-{number}"
-    return Card(
+    return PhysicalGpu(
         node=node,
         name=name,
         uuid=f"GPU-{node}-{number}",
         pcie_root=f"pci{number // 2}",
         clique=clique,
-        taken=tuple(device(name, profile, start) for profile, start in taken),
+        allocated=tuple(device(name, profile, start) for profile, start in taken),
     )
 
 
-def node(count: int, name: str = "h100-0", clique: str = "") -> list[Card]:
+def node(count: int, name: str = "h100-0", clique: str = "") -> list[PhysicalGpu]:
     return [card(number, node=name, clique=clique) for number in range(count)]
 
 
-def cut(*cards: Card) -> FlavorDevices:
+def cut(*cards: PhysicalGpu) -> FlavorDevices:
     return FlavorDevices(cards, H100)
 
 
@@ -58,20 +58,20 @@ class TestRoom:
         assert there.total(mig("3g.40gb"), empty=True) == 2
 
     def test_nothing_fits_on_a_card_that_somebody_has_whole(self) -> None:
-        taken = cut(replace(card(0), taken=("gpu-0",)))
+        taken = cut(replace(card(0), allocated=("gpu-0",)))
         assert [taken.total(shape) for shape in (WHOLE, mig("1g.10gb"))] == [0, 0]
 
     def test_a_card_that_is_not_cut_is_taken_or_free(self) -> None:
-        assert FlavorDevices([card(0), replace(card(1), taken=("gpu-1",))]).total(WHOLE) == 1
+        assert FlavorDevices([card(0), replace(card(1), allocated=("gpu-1",))]).total(WHOLE) == 1
 
     def test_shares_of_a_card_are_counted_once_for_each_claim(self) -> None:
         share = SliceShape("shared", replicas=4)
-        there = FlavorDevices([replace(card(0), taken=("gpu-0",) * 3), card(1)])
+        there = FlavorDevices([replace(card(0), allocated=("gpu-0",) * 3), card(1)])
         assert (there.total(share), there.total(share, empty=True)) == (5, 8)
 
     def test_parts_made_beforehand_are_there_or_taken(self) -> None:
         parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-1g10gb-19-4": "1g.10gb"}
-        there = FlavorDevices([replace(card(0), parts=parts, taken=("gpu-0-mig-3g40gb-9-0",))])
+        there = FlavorDevices([replace(card(0), mig_profiles=parts, allocated=("gpu-0-mig-3g40gb-9-0",))])
         assert [there.total(mig(profile)) for profile in ("3g.40gb", "1g.10gb")] == [0, 1]
 
 
@@ -104,7 +104,7 @@ class TestColocated:
         assert untold.max_colocated(WHOLE, (constraint,), spread=False) == 0
 
     def test_what_is_taken_counts_now_and_not_ever(self) -> None:
-        there = cut(replace(card(0), taken=("gpu-0",)), card(1))
+        there = cut(replace(card(0), allocated=("gpu-0",)), card(1))
         assert there.max_colocated(WHOLE, (), spread=False) == 1
         assert there.max_colocated(WHOLE, (), spread=False, empty=True) == 2
 
@@ -160,13 +160,13 @@ class TestChoice:
 
 def test_a_device_that_the_geometry_does_not_know_may_take_the_whole_card() -> None:
     """While a driver is upgraded node by node, some publish profiles that the others do not."""
-    there = cut(card(0, ("1g.10gb", 0)), replace(card(1), taken=("gpu-1-mig-1g24gb-19-0",)), card(2))
+    there = cut(card(0, ("1g.10gb", 0)), replace(card(1), allocated=("gpu-1-mig-1g24gb-19-0",)), card(2))
     assert there.total(mig("1g.10gb")) == 6 + 7
 
 
 def test_whole_cards_beside_cut_ones_are_those_without_parts() -> None:
     parts = {"gpu-0-mig-3g40gb-9-0": "3g.40gb", "gpu-0-mig-3g40gb-9-4": "3g.40gb"}
-    there = FlavorDevices([replace(card(0), parts=parts), card(1), card(2)])
+    there = FlavorDevices([replace(card(0), mig_profiles=parts), card(1), card(2)])
     assert (there.total(WHOLE), there.total(mig("3g.40gb"))) == (2, 2)
 
 
@@ -181,7 +181,7 @@ class TestBlockedCards:
         assert there.total(WHOLE, empty=True) == 6
 
     def test_what_is_held_has_its_share_already(self) -> None:
-        held = (card(0, ("3g.40gb", 0)), replace(card(1), taken=("gpu-1",)), card(2), card(3))
+        held = (card(0, ("3g.40gb", 0)), replace(card(1), allocated=("gpu-1",)), card(2), card(3))
         assert cut(*blocked("1", *held)).total(WHOLE) == 1
         assert cut(*blocked("1", *held)).total(mig("3g.40gb")) == 3
         assert cut(*blocked("3", *held)).total(mig("1g.10gb")) == 0
@@ -205,11 +205,11 @@ class TestBlockedCards:
 
     def test_cards_that_were_cut_beforehand(self) -> None:
         parts = {"gpu-0-mig-a": "3g.40gb", "gpu-0-mig-b": "1g.10gb"}
-        (one,) = blocked("0.25", replace(card(0), parts=parts))
+        (one,) = blocked("0.25", replace(card(0), mig_profiles=parts))
         sizes = {"3g.40gb": Fraction(1, 2), "1g.10gb": Fraction(1, 8)}
         there = FlavorDevices([one], part_of=lambda profile: sizes[profile])
         assert [there.total(mig(profile)) for profile in sizes] == [0, 1]
 
 
-def blocked(cards: str, *of_node: Card) -> list[Card]:
-    return [replace(one, blocked=Fraction(cards)) for one in of_node]
+def blocked(cards: str, *of_node: PhysicalGpu) -> list[PhysicalGpu]:
+    return [replace(one, blocked_gpus=Fraction(cards)) for one in of_node]

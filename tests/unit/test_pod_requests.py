@@ -6,7 +6,7 @@ import pytest
 
 from allocations.cluster import names
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.projectors import node_requests
+from allocations.cluster.projectors.pod_requests import node_requests
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 ANY_TAINT = {"operator": "Exists"}
@@ -19,7 +19,7 @@ def container(cpu: str, memory: str, **more: Any) -> dict[str, Any]:
 
 def pod(*tolerations: dict[str, Any], node: str = "h100-0", **more: Any) -> Any:
     spec = {"nodeName": node, "containers": [container("250m", "64Mi")], "tolerations": list(tolerations), **more}
-    return KINDS["Pod"].project({"metadata": {"name": "p"}, "spec": spec, "status": {"phase": "Running"}})
+    return KINDS["Pod"].projector({"metadata": {"name": "p"}, "spec": spec, "status": {"phase": "Running"}})
 
 
 def test_a_pod_asks_what_its_containers_take_at_the_most_at_once() -> None:
@@ -57,6 +57,6 @@ def test_other_pods_without_gpus_concern_nobody_here() -> None:
 
 def test_the_pod_that_keeps_a_slice_is_known_as_such() -> None:
     raw = {"metadata": {"name": "p", "labels": {names.ALLOCATION: "train", names.HOLDER: "true"}}, "spec": {}}
-    found = KINDS["Pod"].project(raw)
+    found = KINDS["Pod"].projector(raw)
     assert found is not None
     assert found["holder"] is True

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.cluster.preflight.checks import KUEUE_KINDS, examine, is_ready
-from allocations.cluster.preflight.types import Expected, Flow, Gathered, Guard, Refused, Right, Status
+from allocations.cluster.preflight.checks import is_ready, run_checks
+from allocations.cluster.preflight.kueue import KUEUE_KINDS
+from allocations.cluster.preflight.types import ClusterFacts, FlowSchema, Guard, ReadError, Requirements, Right, Status
 
 GUARD = Guard("ValidatingAdmissionPolicy", "gpu-portal-pod-placement", rules=1)
 BINDING = Guard("ValidatingAdmissionPolicyBinding", "gpu-portal-pod-placement")
@@ -15,7 +16,7 @@ CLASSES = {
 }
 PREEMPTS = {"value": 1_000_000_000, "preemptionPolicy": "PreemptLowerPriority"}
 MAY, MAY_NOT = Right("patch", "", "pods"), Right("list", "", "secrets")
-EXPECTED = Expected(guards=(GUARD, BINDING), needed=(MAY,), unwanted=(MAY_NOT,))
+EXPECTED = Requirements(guards=(GUARD, BINDING), required_rights=(MAY,), excessive_rights=(MAY_NOT,))
 KUEUE = {
     "integrations": {"frameworks": ["batch/job"]},
     "waitForPodsReady": {"timeout": "5m0s", "requeuingStrategy": {"backoffLimitCount": 5}},
@@ -37,9 +38,9 @@ SERVED = (
     "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
 )
 CRDS = {"gpuprojects.gpu-portal.io": ("v1",)} | {f"{kind}.kueue.x-k8s.io": ("v1beta2",) for kind in KUEUE_KINDS}
-TENANTS = Flow("gpu-portal-tenants", "gpu-portal-tenants", 1000, ("system:serviceaccounts:gpu-portal-people",))
-ACCOUNTS = Flow("service-accounts", "workload-low", 9000, ("system:serviceaccounts",))
-GOOD = Gathered(
+TENANTS = FlowSchema("gpu-portal-tenants", "gpu-portal-tenants", 1000, ("system:serviceaccounts:gpu-portal-people",))
+ACCOUNTS = FlowSchema("service-accounts", "workload-low", 9000, ("system:serviceaccounts",))
+GOOD = ClusterFacts(
     version="v1.36.3",
     kueue=KUEUE,
     served=SERVED,
@@ -56,7 +57,7 @@ GOOD = Gathered(
     store_bytes=26 * 1024**2,
     stored_kib={"vision": 4096, "idle": 0, "language": 8192},
 )
-NO = Refused("403 Forbidden: no")
+NO = ReadError("403 Forbidden: no")
 
 
 def bent(**changes: object) -> dict[str, object]:
@@ -65,7 +66,7 @@ def bent(**changes: object) -> dict[str, object]:
 
 
 def test_a_good_cluster_has_nothing_but_ok():
-    findings = examine(GOOD, EXPECTED)
+    findings = run_checks(GOOD, EXPECTED)
     assert {finding.status for finding in findings} == {Status.OK}
     assert is_ready(findings)
 
@@ -163,7 +164,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize(("changes", "check", "fix"), PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_a_problem_is_named_with_its_fix(changes, check, fix):
-    findings = examine(replace(GOOD, **changes), EXPECTED)
+    findings = run_checks(replace(GOOD, **changes), EXPECTED)
     (found,) = [finding for finding in findings if finding.check == check and finding.status is Status.PROBLEM]
     assert fix in found.fix
     assert not is_ready(findings)
@@ -180,7 +181,7 @@ ADVICE = {
 
 @pytest.mark.parametrize(("changes", "check"), ADVICE.values(), ids=ADVICE.keys())
 def test_what_stops_nothing_is_advice(changes, check):
-    findings = examine(replace(GOOD, **changes), EXPECTED)
+    findings = run_checks(replace(GOOD, **changes), EXPECTED)
     (found,) = [finding for finding in findings if finding.status is not Status.OK]
     assert (found.check, found.status) == (check, Status.ADVICE)
     assert found.fix
@@ -188,11 +189,11 @@ def test_what_stops_nothing_is_advice(changes, check):
 
 
 def test_without_dra_no_device_class_is_needed():
-    assert is_ready(examine(replace(GOOD, classes=(), uses_dra=False), EXPECTED))
+    assert is_ready(run_checks(replace(GOOD, classes=(), uses_dra=False), EXPECTED))
 
 
 def quota(**settings):
-    (found,) = [f for f in examine(GOOD, replace(EXPECTED, **settings)) if f.check == "etcd's quota"]
+    (found,) = [f for f in run_checks(GOOD, replace(EXPECTED, **settings)) if f.check == "etcd's quota"]
     return found
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from allocations.cluster.manifests.project import ProjectFacts, build, given_back, nothing_of_ours
+from allocations.cluster.manifests.project import ProjectFacts, build, labels_left_behind, without_portal_fields
 from portal.tenants import object_limits
 
 NEW = ProjectFacts(
@@ -51,8 +51,8 @@ def test_a_queue_that_closes_admits_nothing_new():
 
 
 def test_a_namespace_that_is_given_back_keeps_its_pod_security_and_nothing_of_ours():
-    assert set(given_back("old", "baseline", "enforce")["metadata"]["labels"].values()) == {"baseline"}
-    assert nothing_of_ours("old")["metadata"] == {"name": "old"}
+    assert set(labels_left_behind("old", "baseline", "enforce")["metadata"]["labels"].values()) == {"baseline"}
+    assert without_portal_fields("old")["metadata"] == {"name": "old"}
 
 
 @pytest.mark.parametrize(

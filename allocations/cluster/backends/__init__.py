@@ -1,1 +1,1 @@
-"""How slices are held, one module for each way: DRA and device plugin. Pure."""
+"""The ways to hold slices, one module each: Dynamic Resource Allocation and device plugin. Pure."""

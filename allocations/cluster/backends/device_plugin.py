@@ -1,10 +1,10 @@
-"""Slices held by the device plugin: a count in the allocation's hold quota, and nothing else.
+"""Holds slices of a device plugin's resource by the allocation's hold quota, and no other object.
 
-Kubernetes names no device here, so neither does the portal. The quota is written by ``reconcile_project``; its own
-status is the evidence that the slices are held.
+Kubernetes does not name the devices, so the portal does not either. ``reconcile_project`` writes the quota; its status
+is the evidence that the slices are held.
 
-Now and then Kubernetes lets in more than a quota has: it adds its pods up anew whenever one is gone, and overlooks one
-that is just being made. What pods have beyond the quota is held too, until it is ended
+Kubernetes sometimes admits more than a quota allows: it recounts the pods when one is deleted, and misses one that is
+just being created. What pods use beyond the quota also counts as held until they are terminated
 (``allocations.reconcile.enforcement.lease_check``).
 """
 
@@ -16,71 +16,79 @@ from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snaps
 
 
 def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
+    """Return no objects: the hold quota belongs to the project."""
     return []
 
 
 def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
+    """Return nothing to delete."""
     return []
 
 
 def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
+    """Return nothing to recreate."""
     return []
 
 
 def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+    """Return False: it has no ResourceClaims."""
     return False
 
 
 def claims(request: ResolvedSpec) -> list[Ref]:
+    """Return no ResourceClaims."""
     return []
 
 
 def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return no GPUs: a count of a resource selects none."""
     return ()
 
 
 def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+    """Return False: a count of a resource needs no scheduling."""
     return False
 
 
 def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
-    """Held = the quota lists the allocation, and its ``status.hard`` has shown the slices since."""
-    return occupied(request, snapshot) if hold_quota.has_followed(hold_quota.listing(request, snapshot)) else ()
+    """Return the held slices: those of the quota that lists the allocation, once its ``status.hard`` shows them."""
+    return occupied(request, snapshot) if hold_quota.is_enforced(hold_quota.listing(request, snapshot)) else ()
 
 
 def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
-    """As long as a quota lists the allocation, a pod of it could be let in: charged until none does.
+    """Return the slices that the allocation occupies as long as a quota lists it, since a pod could still use them.
 
-    The hold began no earlier than its admission, so that is the hold's identity and its earliest beginning.
+    The hold cannot begin before the lease was admitted, so that time is part of its identity and is its start.
     """
-    seen = hold_quota.listing(request, snapshot)
-    if seen is None:
+    quota_object = hold_quota.listing(request, snapshot)
+    if quota_object is None:
         return ()
-    admitted = lease.read(snapshot.get(lease.ref(request)))
-    since = admitted.admitted_at if admitted else None
-    identity = f"{request.id}/{seen.uid}/{since.isoformat() if since else ''}"
-    reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=seen.ref)
-    return (reserved, *_beyond(request, snapshot))
+    lease_facts = lease.read(snapshot.get(lease.ref(request)))
+    since = lease_facts.admitted_at if lease_facts else None
+    identity = f"{request.id}/{quota_object.uid}/{since.isoformat() if since else ''}"
+    reserved = Slice(slot=request.id, count=request.slices, identity=identity, since=since, evidence=quota_object.ref)
+    return (reserved, *_excess(request, snapshot))
 
 
-def _beyond(request: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
-    """What bound pods have beyond the count, ending ones too: each pod's part in a slot of its own."""
+def _excess(request: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
+    """Yield what bound pods, including terminating ones, use beyond the allocation's slices, in a slot for each pod."""
     left = request.slices
     for pod in sorted(hold_quota.pods(request, snapshot), key=lambda pod: pod.uid):
         amount = pod.facts.get("gpus", {}).get(request.resource, 0)
         if amount and is_on_node(pod.facts):
-            beyond, left = max(0, amount - left), max(0, left - amount)
-            if beyond:
-                slot = f"{request.id}/pod:{pod.uid}/{beyond}"
-                yield Slice(slot=slot, count=beyond, identity=pod.uid, evidence=pod.ref)
+            excess, left = max(0, amount - left), max(0, left - amount)
+            if excess:
+                slot = f"{request.id}/pod:{pod.uid}/{excess}"
+                yield Slice(slot=slot, count=excess, identity=pod.uid, evidence=pod.ref)
 
 
 def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
-    """Nothing can be: a quota is given or late. Kueue's own waitForPodsReady takes back what stays late."""
+    """Return "": a quota is never blocked. Kueue's waitForPodsReady evicts an allocation whose quota is late."""
     return ""
 
 
 def guard_entry(request: ResolvedSpec) -> dict[str, object]:
+    """Return the allocation's entry in its GpuProject, which the admission policies apply to its pods."""
     return {
         "mode": "device-plugin",
         "resource": request.resource,
@@ -94,10 +102,10 @@ def guard_entry(request: ResolvedSpec) -> dict[str, object]:
 
 
 def annotations(request: ResolvedSpec) -> dict[str, str]:
-    """The label alone gives a pod the count; pods on several nodes may share it, with ``spread`` and without."""
+    """Return no annotations: the label alone gives a pod its slices, on any node."""
     return {}
 
 
 def quota(request: ResolvedSpec) -> dict[str, int]:
-    """Slices by resource that its hold quota has."""
+    """Return the slices in the allocation's hold quota, by resource."""
     return {request.resource: request.slices}

@@ -1,8 +1,8 @@
-"""Slices held by Dynamic Resource Allocation: named ResourceClaims, and a tiny pod that keeps each allocated.
+"""Holds slices by Dynamic Resource Allocation: ResourceClaims, each kept allocated by a small holder pod.
 
-A claim is no reservation: kube-controller-manager clears its allocation when the last pod that uses it goes. The
-holder is that pod. Tenants' pods name the same claim, hence get the very same devices. What is in one claim is on
-one node: all slices are, as requests of one claim, unless the request lets them spread; then each has its own.
+A claim is no reservation: kube-controller-manager deallocates it when the last pod that uses it is deleted. The holder
+is that pod. Tenants' pods refer to the same claim, so they get the same devices. The devices of a claim are on one
+node: an allocation has one claim with a request for each slice, or one claim for each slice if they may spread.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from allocations.cluster.manifests import claim_spec, lease, own_claim
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Slice, Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
-"""Node label: the NVLink domain and partition that a node belongs to (GPU feature discovery)."""
+"""Node label: the NVLink domain and clique of the node (GPU feature discovery)."""
 
 
 class Part(NamedTuple):
-    """What is held on one node: a claim with one request per slice, and its holder."""
+    """The part of an allocation on one node: a claim with one request per slice, and its holder."""
 
     claim: Ref
     holder: Ref
@@ -27,6 +27,7 @@ class Part(NamedTuple):
 
 
 def parts(request: ResolvedSpec) -> list[Part]:
+    """Return the allocation's claims with their holders: one, or one for each slice if they spread."""
     claims = names.claims(request.name, request.slices, request.constraints.spread)
     if request.constraints.spread:
         return [_part(request, claim, [n]) for n, claim in enumerate(claims)]
@@ -40,6 +41,7 @@ def _part(request: ResolvedSpec, claim: str, slices: Sequence[int]) -> Part:
 
 
 def claim(request: ResolvedSpec, part: Part) -> Manifest:
+    """Return the ResourceClaim of a part."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -53,7 +55,11 @@ def claim(request: ResolvedSpec, part: Part) -> Manifest:
 
 
 def holder(request: ResolvedSpec, part: Part) -> Manifest:
-    """Fits Pod Security ``restricted``; above every tenant class and never preempting (class gpu-portal-holder)."""
+    """Return the holder pod of a part.
+
+    It complies with Pod Security ``restricted``. Its PriorityClass gpu-portal-holder is above all classes of
+    tenants, and never preempts.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -97,66 +103,71 @@ def holder(request: ResolvedSpec, part: Part) -> Manifest:
 
 
 def _node_selector(request: ResolvedSpec) -> dict[str, str]:
-    """The flavor's nodes, and of these the ones of one NVLink clique where the slices are to share it. Where none has
-    room, its name is empty and so is the selection: they are never apart."""
+    """Return the labels of the flavor's nodes, and of the NVLink clique if all slices must be in one.
+
+    If no clique has room, its name is "", which matches no node, so the slices are never split.
+    """
     return {**request.node_selector, **({CLIQUE: request.clique} if request.constraints.same_clique else {})}
 
 
 def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
-    """What holds the slices. While a claim is being deleted it is wanted without its holder: its pods go first.
+    """Return the claims and holders that should exist.
 
-    A claim cannot be steered anew: the one that is steered otherwise goes, with its holder, and is made again after."""
-    wanted: list[Manifest] = []
+    A claim that is being deleted has no holder, since its pods must end first. The spec of a claim is immutable, so a
+    claim that selects other GPUs than the affinity is left out until it is deleted, with its holder.
+    """
+    manifests: list[Manifest] = []
     for part in parts(request):
         if _has_other_affinity(request, part, snapshot):
             continue
-        wanted.append(claim(request, part))
+        manifests.append(claim(request, part))
         if not _is_deleting(part.claim, snapshot):
-            wanted.append(holder(request, part))
-    return wanted
+            manifests.append(holder(request, part))
+    return manifests
 
 
 def leftovers(request: ResolvedSpec) -> list[list[Ref]]:
-    """What must go, group after group, once the tenants' pods are gone."""
+    """Return what to delete once the tenants' pods are gone, in groups: holders, then claims."""
     return [[part.holder for part in parts(request)], [part.claim for part in parts(request)]]
 
 
 def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
-    """Of these, what must go while the slices are still wanted: claims that are steered otherwise."""
+    """Return the claims to recreate because they select other GPUs than the affinity, after their holders."""
     old = [part for part in parts(request) if _has_other_affinity(request, part, snapshot)]
     return [[part.holder for part in old], [part.claim for part in old]] if old else []
 
 
 def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
-    """A claim that has devices is left as it is: what is held is never taken for a better place."""
-    seen = snapshot.get(part.claim)
-    if seen is None or request.kind != "mig" or seen.facts.get("devices"):
+    """Return whether a claim without devices selects other GPUs; one with devices is never moved."""
+    observed = snapshot.get(part.claim)
+    if observed is None or request.kind != "mig" or observed.facts.get("devices"):
         return False
-    there = cards_requested(seen)
-    return any(there) and there != tuple(request.cards[n] if request.cards else "" for n in part.slices)
+    cards = cards_requested(observed)
+    return any(cards) and cards != tuple(request.cards[n] if request.cards else "" for n in part.slices)
 
 
-def cards_requested(claim_seen: ObservedObject) -> tuple[str, ...]:
-    """The card of each of its requests, "" for one that the scheduler chooses."""
-    return tuple(claim_seen.facts.get("cards", ()))
+def cards_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
+    """Return the UUID of the GPU that each request of the claim selects; "" if it selects none."""
+    return tuple(observed_claim.facts.get("cards", ()))
 
 
 def claims(request: ResolvedSpec) -> list[Ref]:
-    """What names its devices."""
+    """Return the ResourceClaims to which the allocation's devices are allocated."""
     return [part.claim for part in parts(request)]
 
 
 def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
-    """The card of each slice, "" where the scheduler chooses or the claim is not there."""
+    """Return the UUID of the GPU that each slice's request selects; "" if it selects none or the claim is absent."""
     return tuple(card for part in parts(request) for card in _requested_cards(part, snapshot))
 
 
 def _requested_cards(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
-    seen = snapshot.get(part.claim)
-    return cards_requested(seen) if seen else ("",) * len(part.slices)
+    observed = snapshot.get(part.claim)
+    return cards_requested(observed) if observed else ("",) * len(part.slices)
 
 
 def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
+    """Return whether somebody other than the portal is deleting one of the claims."""
     return any(
         _is_deleting(part.claim, snapshot) and not _has_other_affinity(request, part, snapshot)
         for part in parts(request)
@@ -164,28 +175,28 @@ def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
 
 
 def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Whether the scheduler says so of a holder whose claim was seen."""
+    """Return whether the scheduler reports a holder, whose claim exists, as unschedulable."""
     holders = [snapshot.get(part.holder) for part in parts(request) if snapshot.get(part.claim)]
     return any(h is not None and not h.deleting and h.facts.get("unschedulable") for h in holders)
 
 
 def _is_deleting(ref: Ref, snapshot: Snapshot) -> bool:
-    seen = snapshot.get(ref)
-    return seen is not None and seen.deleting
+    observed = snapshot.get(ref)
+    return observed is not None and observed.deleting
 
 
 def occupied(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
-    """The devices that the claims have, whoever uses them: charged until these are gone."""
-    return tuple(found for part in parts(request) for found in _devices(part, snapshot))
+    """Return the devices allocated to the claims, which are charged as long as they are allocated."""
+    return tuple(device for part in parts(request) for device in _devices(part, snapshot))
 
 
 def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
-    seen, holder_seen = snapshot.get(part.claim), snapshot.get(part.holder)
-    if seen is None:
+    observed_claim, observed_holder = snapshot.get(part.claim), snapshot.get(part.holder)
+    if observed_claim is None:
         return []
-    holder_uid = holder_seen.uid if holder_seen else ""
-    # Held needs both, so it began no earlier than the later of them.
-    times = [seen.facts.get("allocated_at"), holder_seen.facts.get("ready_at") if holder_seen else ""]
+    holder_uid = observed_holder.uid if observed_holder else ""
+    # A hold needs both, so it begins at the later time.
+    times = [observed_claim.facts.get("allocated_at"), observed_holder.facts.get("ready_at") if observed_holder else ""]
     since = max((datetime.fromisoformat(at) for at in times if at), default=None)
     return [
         Slice(
@@ -193,50 +204,52 @@ def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
             node=device["pool"],
             device=device["device"],
             consumed=device.get("consumed", {}),
-            identity=f"{seen.uid}/{holder_uid}",
+            identity=f"{observed_claim.uid}/{holder_uid}",
             since=since,
-            evidence=seen.ref,
+            evidence=observed_claim.ref,
             is_charged=is_charged,
         )
-        for listed, is_charged in (("devices", True), ("admin_devices", False))
-        for device in seen.facts.get(listed, ())
+        for fact, is_charged in (("devices", True), ("admin_devices", False))
+        for device in observed_claim.facts.get(fact, ())
     ]
 
 
 def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
-    """Held = every claim is allocated and every holder runs; until then nothing is, so all began with the last."""
-    if not all(_runs(part.holder, snapshot) and _devices(part, snapshot) for part in parts(request)):
+    """Return the held slices once every claim is allocated and every holder runs, all since the last of them did."""
+    if not all(_is_running(part.holder, snapshot) and _devices(part, snapshot) for part in parts(request)):
         return ()
-    found = occupied(request, snapshot)
-    since = max((s.since for s in found if s.since), default=None)
-    return tuple(replace(s, since=since) for s in found)
+    slices = occupied(request, snapshot)
+    since = max((s.since for s in slices if s.since), default=None)
+    return tuple(replace(s, since=since) for s in slices)
 
 
-def _runs(ref: Ref, snapshot: Snapshot) -> bool:
-    seen = snapshot.get(ref)
-    return seen is not None and not seen.deleting and seen.facts.get("phase") == "Running"
+def _is_running(ref: Ref, snapshot: Snapshot) -> bool:
+    observed = snapshot.get(ref)
+    return observed is not None and not observed.deleting and observed.facts.get("phase") == "Running"
 
 
 def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
-    """Why a holder does not start: in the scheduler's words, or the node that does not run it."""
-    return next((words for part in parts(request) if (words := _blocks(snapshot.get(part.holder)))), "")
+    """Return why a holder does not start: the scheduler's message, or the node that does not run it; "" if it runs."""
+    return next((reason for part in parts(request) if (reason := _blocked_by(snapshot.get(part.holder)))), "")
 
 
-def _blocks(holder_seen: ObservedObject | None) -> str:
-    if holder_seen is None or holder_seen.facts.get("phase") == "Running":
+def _blocked_by(observed_holder: ObservedObject | None) -> str:
+    if observed_holder is None or observed_holder.facts.get("phase") == "Running":
         return ""
-    node = holder_seen.facts.get("node")
-    return f"node {node} was chosen and does not run it" if node else str(holder_seen.facts.get("unschedulable", ""))
+    node = observed_holder.facts.get("node")
+    return (
+        f"node {node} was chosen and does not run it" if node else str(observed_holder.facts.get("unschedulable", ""))
+    )
 
 
 def guard_entry(request: ResolvedSpec) -> dict[str, object]:
-    """The allocation's entry in its GpuProject: how the policies dress a pod that carries its label."""
+    """Return the allocation's entry in its GpuProject, which the admission policies apply to its pods."""
     claims = [part.claim.name for part in parts(request)]
     return {
         "mode": "dra",
         **({"claims": claims} if request.constraints.spread else {"claim": claims[0]}),
         "resource": request.device_class,
-        **_addressed(request),
+        **_request_names(request),
         **({"share": request.pod_share.amounts} if request.node_share else {}),
         "priorityClassName": names.hold_slot(request.number),
         "nodeSelector": dict(request.node_selector),
@@ -244,19 +257,19 @@ def guard_entry(request: ResolvedSpec) -> dict[str, object]:
     }
 
 
-def _addressed(request: ResolvedSpec) -> dict[str, object]:
-    """What a pod's annotation can pick by number: the slices; of a person's own claim, its requests."""
+def _request_names(request: ResolvedSpec) -> dict[str, object]:
+    """Return what a pod can select by number in its annotation: slices, or the requests of a custom claim."""
     if request.claim_spec is None:
         return {"count": request.slices}
-    named = own_claim.requests(request.claim_spec)
-    return {"count": len(named), "requests": named}
+    requests = own_claim.requests(request.claim_spec)
+    return {"count": len(requests), "requests": requests}
 
 
 def annotations(request: ResolvedSpec) -> dict[str, str]:
-    """What a pod says beside the label: where slices are spread, which of them it gets."""
+    """Return the annotations that a pod needs beside the label: the number of its slice if the slices spread."""
     return {names.POD_SLICES: "0"} if request.constraints.spread else {}
 
 
 def quota(request: ResolvedSpec) -> dict[str, int]:
-    """None: the claims themselves are the limit."""
+    """Return no slices: the claims themselves are the limit."""
     return {}

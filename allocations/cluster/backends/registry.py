@@ -1,5 +1,7 @@
-"""The backends by path. Each is a module of pure functions with the same names; what they can do is
-``allocations.domain.backend_capabilities``."""
+"""The backends by path: modules of pure functions with the same names.
+
+``allocations.domain.backend_capabilities`` says what each can do.
+"""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,6 +11,8 @@ from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snaps
 
 
 class Backend(Protocol):
+    """The functions of a backend; each module documents its own."""
+
     def objects(self, request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]: ...
     def leftovers(self, request: ResolvedSpec) -> list[list[Ref]]: ...
     def outdated(self, request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]: ...
@@ -28,4 +32,5 @@ BACKENDS: Mapping[str, Backend] = {"dra": dra, "device-plugin": device_plugin}
 
 
 def backend_of(request: ResolvedSpec) -> Backend:
+    """Return the backend that holds the allocation's slices."""
     return BACKENDS[request.path]

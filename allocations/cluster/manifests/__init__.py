@@ -1,1 +1,1 @@
-"""Pure builders: frozen facts in, plain dictionaries out, each a full server-side apply intent."""
+"""Builds the manifests that the portal applies: each function returns all fields that the portal owns. Pure."""

@@ -1,5 +1,8 @@
-"""The spec of a hold's ResourceClaim (resource.k8s.io/v1): a request per slice, what binds them together, and how pods
-share what it gets. It is immutable, so another one means another claim."""
+"""Builds the spec of an allocation's ResourceClaim (resource.k8s.io/v1).
+
+It has a request for each slice, constraints between them, and the sharing configuration. The spec is immutable, so a
+change needs a new claim.
+"""
 
 from collections.abc import Sequence
 
@@ -9,16 +12,16 @@ from allocations.domain.objects import Manifest, ResolvedSpec
 from quotas.catalog.nvidia import DRA_DRIVER
 
 PARENT = f"{DRA_DRIVER}/parentUUID"
-CARD = f"{DRA_DRIVER}/uuid"
+GPU_UUID = f"{DRA_DRIVER}/uuid"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 
 
 def build(request: ResolvedSpec, slices: Sequence[int]) -> Manifest:
-    """One request ``slice-<n>`` for each of the slices, each exactly one device of the offering, or a share of one."""
+    """Return the spec with a request ``slice-<n>`` for each slice: exactly one device of the offering, or a share."""
     requests = [{"name": names.slice_request(n), "exactly": _exactly(request, n)} for n in slices]
     devices: Manifest = {"requests": requests}
-    if bound := _constraints(request) if len(slices) > 1 else []:
-        devices["constraints"] = bound
+    if constraints := _constraints(request) if len(slices) > 1 else []:
+        devices["constraints"] = constraints
     if request.sharing:
         devices["config"] = [{"opaque": gpu_config.opaque(request.sharing, is_mig=request.kind == "mig")}]
     return {"devices": devices}
@@ -30,8 +33,8 @@ def _exactly(request: ResolvedSpec, index: int) -> Manifest:
         "allocationMode": "ExactCount",
         "count": 1,
     }
-    steered = [card_selector.in_card(card) for card in request.cards[index : index + 1] if card]
-    if expressions := [*request.selectors, *steered]:
+    gpu_selectors = [card_selector.in_card(card) for card in request.cards[index : index + 1] if card]
+    if expressions := [*request.selectors, *gpu_selectors]:
         exactly["selectors"] = [{"cel": {"expression": expression}} for expression in expressions]
     if request.capacity:
         exactly["capacity"] = {"requests": dict(request.capacity)}
@@ -39,13 +42,16 @@ def _exactly(request: ResolvedSpec, index: int) -> Manifest:
 
 
 def _constraints(request: ResolvedSpec) -> list[Manifest]:
-    """Over all requests of the claim. A whole GPU is its own card, so of those only roots can bind."""
-    card = {"mig": PARENT, "shared": CARD}.get(request.kind)
-    bound: list[Manifest] = []
-    if request.constraints.same_gpu and card:
-        bound.append({"matchAttribute": card})
+    """Return the constraints over all requests of the claim.
+
+    Whole GPUs are always different GPUs, so for them only the PCIe root is constrained.
+    """
+    gpu_attribute = {"mig": PARENT, "shared": GPU_UUID}.get(request.kind)
+    constraints: list[Manifest] = []
+    if request.constraints.same_gpu and gpu_attribute:
+        constraints.append({"matchAttribute": gpu_attribute})
     if request.constraints.same_pcie_root:
-        bound.append({"matchAttribute": PCIE_ROOT})
-    if request.constraints.distinct_gpus and card:
-        bound.append({"distinctAttribute": card})
-    return bound
+        constraints.append({"matchAttribute": PCIE_ROOT})
+    if request.constraints.distinct_gpus and gpu_attribute:
+        constraints.append({"distinctAttribute": gpu_attribute})
+    return constraints

@@ -1,7 +1,7 @@
-"""PriorityClasses and quotas that all allocations of a namespace on one flavor shared, before each had its own.
+"""Reads the use of former PriorityClasses and quotas, which a flavor's allocations in a namespace shared. Pure.
 
-They stay as long as pods have them, and admit no pod more: such a quota is exactly what its pods still use, and each
-allocation's own quota is smaller by what its former pods use. Pure.
+They remain while pods use them, and admit no other pod: such a quota is exactly what its pods still use, and each
+allocation's own quota is reduced by what its pods of the former class use.
 """
 
 from collections import Counter
@@ -12,29 +12,33 @@ from allocations.domain.objects import ObservedObject, Ref, ResolvedSpec, Snapsh
 
 
 def quota_ref(request: ResolvedSpec) -> Ref:
+    """Return the former quota of the allocation's flavor."""
     return Ref("ResourceQuota", request.namespace, names.former_hold(request.flavor))
 
 
 def used(snapshot: Snapshot) -> dict[str, Mapping[str, int]]:
-    """What a namespace's former pods still use, by flavor and resource; a flavor whose class is still given stays."""
+    """Return what a namespace's pods of former classes use, by flavor and resource.
+
+    A flavor whose former class a GpuProject still sets on pods is included, even if no pod uses it.
+    """
     pods = _pods(snapshot)
-    given = {
+    assigned = {
         name for guard in snapshot.of_kind("GpuProject") for name in guard.facts.get("classes", ()) if _is_former(name)
     }
     return {
         name.removeprefix(names.HOLD): _amounts(pod for pod in pods if pod.facts["class"] == name)
-        for name in given | {pod.facts["class"] for pod in pods}
+        for name in assigned | {pod.facts["class"] for pod in pods}
     }
 
 
 def used_by(request: ResolvedSpec, snapshot: Snapshot) -> Counter[str]:
-    """What the allocation's former pods still use, by resource."""
+    """Return what the allocation's pods of a former class use, by resource."""
     return _amounts(pod for pod in _pods(snapshot) if pod.allocation == request.name)
 
 
 def _pods(snapshot: Snapshot) -> list[ObservedObject]:
-    unfinished = (seen for seen in snapshot.of_kind("Pod") if not has_finished(seen.facts))
-    return [seen for seen in unfinished if _is_former(seen.facts.get("class", ""))]
+    unfinished = (pod for pod in snapshot.of_kind("Pod") if not has_finished(pod.facts))
+    return [pod for pod in unfinished if _is_former(pod.facts.get("class", ""))]
 
 
 def _is_former(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""NVIDIA's opaque configuration of a claim: how the containers that use its devices share them. Pure.
+"""Builds NVIDIA's opaque device configuration of a claim: how containers share its devices. Pure.
 
-The driver decodes it strictly, on the node, where a mistake would only show as a pod that does not start; so what goes
-in is checked before (``allocations.claims.config``). Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1.
+The driver decodes it strictly on the node, where an error would only show as a pod that does not start. So the values
+are validated before (``allocations.claims.config``). Source: dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1.
 """
 
 from typing import Any
@@ -18,14 +18,14 @@ _MPS_FIELDS = {
 
 
 def opaque(sharing: Sharing, *, is_mig: bool) -> dict[str, Any]:
-    """Strategy TimeSlicing with its interval, or MPS with its limits."""
-    chosen: dict[str, Any] = {"strategy": sharing.strategy}
+    """Return the configuration for the strategy TimeSlicing with its interval, or MPS with its limits."""
+    settings: dict[str, Any] = {"strategy": sharing.strategy}
     if sharing.strategy == TIME_SLICING and not is_mig and sharing.interval:
-        chosen["timeSlicingConfig"] = {"interval": sharing.interval}
+        settings["timeSlicingConfig"] = {"interval": sharing.interval}
     if sharing.strategy == MPS:
-        given = {theirs: getattr(sharing, ours) for ours, theirs in _MPS_FIELDS.items()}
-        limits = {theirs: value for theirs, value in given.items() if value is not None}
+        values = {nvidia_name: getattr(sharing, name) for name, nvidia_name in _MPS_FIELDS.items()}
+        limits = {nvidia_name: value for nvidia_name, value in values.items() if value is not None}
         if limits:
-            chosen["mpsConfig"] = limits
+            settings["mpsConfig"] = limits
     kind = "MigDeviceConfig" if is_mig else "GpuConfig"
-    return {"driver": DRA_DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": chosen}}
+    return {"driver": DRA_DRIVER, "parameters": {"apiVersion": API_VERSION, "kind": kind, "sharing": settings}}

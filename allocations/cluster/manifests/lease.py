@@ -1,7 +1,7 @@
-"""The lease: a Kueue Workload that the portal makes and never runs. It reserves quota; nothing else.
+"""Builds and reads the lease: a Kueue Workload that only reserves quota, and whose pods are never created.
 
-Kueue reads requests from the pod template × count (facts on Workloads: kueue.x-k8s.io/v1beta2, ``spec.podSets``).
-``priority`` is always set and there is no owner reference, so Kueue takes it for nobody's orphan.
+Kueue multiplies the requests of the pod template by its count (kueue.x-k8s.io/v1beta2, ``spec.podSets``). ``priority``
+is always set and there is no owner reference, so Kueue does not delete the Workload as an orphan.
 """
 
 from datetime import datetime
@@ -17,6 +17,7 @@ PAUSE = "registry.k8s.io/pause:3.10"
 
 
 def labels(request: ResolvedSpec) -> dict[str, str]:
+    """Return the labels of the allocation's objects."""
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
@@ -28,11 +29,12 @@ def labels(request: ResolvedSpec) -> dict[str, str]:
 
 
 def ref(request: ResolvedSpec) -> Ref:
+    """Return the allocation's lease."""
     return Ref(KIND, request.namespace, names.lease(request.name))
 
 
 def build(request: ResolvedSpec) -> Manifest:
-    """One pod per slice, each asking the pool's units for one slice as plain integers."""
+    """Return the Workload with one pod for each slice, which requests the pool's units for one slice as integers."""
     amounts = {resource: str(amount) for resource, amount in sorted(request.requests.items())}
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -70,22 +72,22 @@ def build(request: ResolvedSpec) -> Manifest:
     }
 
 
-def read(seen: ObservedObject | None) -> LeaseFacts | None:
-    """The lease's conditions as facts.
+def read(lease: ObservedObject | None) -> LeaseFacts | None:
+    """Return the facts in the lease's conditions; None if there is no lease.
 
-    A reservation that is no longer there takes ``Evicted`` with it: Kueue leaves that condition on a workload
-    that queues again, so it only counts while ``status.admission`` stands.
+    The condition ``Evicted`` only counts while quota is reserved (``status.admission``), since Kueue leaves it on a
+    workload that is queued again.
     """
-    if seen is None:
+    if lease is None:
         return None
-    conditions = seen.facts.get("conditions", {})
-    reserved = bool(seen.facts.get("cluster_queue"))
+    conditions = lease.facts.get("conditions", {})
+    reserved = bool(lease.facts.get("cluster_queue"))
     evicted = conditions.get("Evicted", {}) if reserved else {}
     quota = conditions.get("QuotaReserved", {})
     is_evicted = evicted.get("status") == "True"
     admitted = conditions.get("Admitted", {})
     is_admitted = reserved and admitted.get("status") == "True"
-    created_at = seen.facts.get("created_at")
+    created_at = lease.facts.get("created_at")
     return LeaseFacts(
         created_at=datetime.fromisoformat(created_at) if created_at else None,
         reserved=reserved,
@@ -96,5 +98,5 @@ def read(seen: ObservedObject | None) -> LeaseFacts | None:
         pending_message="" if reserved else quota.get("message", ""),
         evicted_at=datetime.fromisoformat(evicted["at"]) if is_evicted else None,
         evicted_reason=evicted.get("reason", "") if is_evicted else "",
-        evicted_message=reasons.evicted_words(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
+        evicted_message=reasons.eviction_message(evicted["reason"], evicted.get("message", "")) if is_evicted else "",
     )

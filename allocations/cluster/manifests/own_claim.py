@@ -1,9 +1,9 @@
-"""The spec of a claim that a person wrote: it was built when it was asked for, and is immutable on the cluster."""
+"""Reads the spec of a custom claim, which was built when it was requested and is immutable. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def requests(spec: Mapping[str, Any]) -> list[str]:
-    """Names of its requests, in their order."""
+    """Return the names of the claim's requests, in order."""
     return [request["name"] for request in spec["devices"]["requests"]]

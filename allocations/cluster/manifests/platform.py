@@ -1,4 +1,4 @@
-"""What belongs to no project: people's service accounts and the classes of hold quotas."""
+"""Builds the objects that belong to no project: people's service accounts and the PriorityClasses of hold quotas."""
 
 from allocations.cluster import names
 from allocations.domain.objects import Manifest
@@ -8,7 +8,7 @@ LABELS = {names.MANAGED: "true", "app.kubernetes.io/managed-by": "gpu-portal"}
 
 
 def service_account(username: str) -> Manifest:
-    """A person on the cluster. No token is mounted anywhere: the portal mints short ones by TokenRequest."""
+    """Return a person's ServiceAccount. No pod mounts its token: the portal issues short-lived ones by TokenRequest."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -18,8 +18,11 @@ def service_account(username: str) -> Manifest:
 
 
 def hold_class(name: str) -> Manifest:
-    """It scopes the hold quota, and has the scheduler look at pods with slices before those without, however many of
-    these wait. It preempts nobody (preemption is Kueue's)."""
+    """Return the PriorityClass that scopes a hold quota.
+
+    The scheduler tries pods with this class before pods without slices, however many of these are pending. It never
+    preempts, since preemption is left to Kueue.
+    """
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -32,11 +35,11 @@ def hold_class(name: str) -> Manifest:
 
 
 def former_hold_class(name: str) -> Manifest:
-    """A class that a flavor's allocations shared, as it was made: its pods keep it until they end."""
+    """Return a former class that a flavor's allocations shared, unchanged: its pods keep it until they end."""
     return {**hold_class(name), "value": 0, "preemptionPolicy": "PreemptLowerPriority"}
 
 
 def labelled(manifest: Manifest) -> Manifest:
-    """Any manifest, with the labels by which the watcher finds our objects."""
+    """Return the manifest with the labels by which the watcher selects the portal's objects."""
     metadata = {**manifest["metadata"], "labels": {**manifest["metadata"].get("labels", {}), **LABELS}}
     return {**manifest, "metadata": metadata}

@@ -1,7 +1,7 @@
-"""What every project's namespace holds: queue, quotas, limits, network walls, the guard's data, and who may enter.
+"""Builds the objects of a project's namespace: queue, quotas, limits, network policies, GpuProject and RoleBindings.
 
-The order is the order of making: a namespace is labelled from birth, an adopted one, in which people work, when the
-guard has its GpuProject; and RoleBindings come last, when the guard has all it needs.
+Objects are created in this order. A new namespace gets its labels at once; an adopted namespace, in which people work,
+gets them after its GpuProject, which the admission policies read. RoleBindings come last, when all guards are in place.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,24 @@ from allocations.cluster.manifests import hold_quota
 from allocations.domain.objects import Manifest
 
 SERVICE_TYPES = {"cluster": (), "node-port": ("NodePort",), "load-balancer": ("LoadBalancer", "NodePort")}
-"""From where Services may be reached → their types beside ClusterIP. A load balancer has a port of every node, too."""
+"""Exposure of Services → their types beside ClusterIP. A load balancer also uses a port of every node."""
 OPEN_SERVICES = 10
 OBJECT_QUOTA = "gpu-portal-objects"
 OTHER_PODS_QUOTA = "gpu-portal-other-pods"
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
-"""Label that lets claims of a namespace look at devices that others hold (resource.k8s.io/v1, adminAccess)."""
+"""Label by which claims of a namespace may access devices of other claims (resource.k8s.io/v1, adminAccess)."""
 
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """``guards``: allocation → GpuProject entry; ``flavors``: the same of flavors. ``holds``: number → what its quota
-    has, None for one that is kept at zero. ``former``: flavor → what pods of its former class still use, by resource.
-    ``resources``: of device plugins. ``people``: cluster role → usernames."""
+    """Everything that determines the objects of a project's namespace.
+
+    - ``people``: ClusterRole → usernames.
+    - ``guards``: allocation → its entry in the GpuProject; ``flavors``: the same for flavors.
+    - ``holds``: number → the amounts of its hold quota, None for a quota that is kept at zero.
+    - ``former``: flavor → what pods of its former class still use, by resource.
+    - ``resources``: the extended resources of all device plugins.
+    """
 
     slug: str
     namespace: str
@@ -35,16 +40,16 @@ class ProjectFacts:
     egress: str = "none"
     exposure: str = "cluster"
     object_quota: Mapping[str, str] = field(kw_only=True)
-    """How many objects of each kind there may be, by key of a ResourceQuota."""
+    """The most objects of each kind, by key of a ResourceQuota."""
     other_pods: int = field(kw_only=True)
-    """How many unfinished pods there may be beside those of allocations and queued Jobs."""
+    """The most unfinished pods beside those of allocations and queued Jobs."""
     config_size_kib: int = field(kw_only=True)
-    """How large a ConfigMap or Secret may be."""
+    """The largest size of a ConfigMap or Secret."""
     admin_access: bool = False
     adopted: bool = False
     guard_mode: str = "enforce"
     is_closing: bool = False
-    """Archived, and still holding something: nothing new is admitted."""
+    """Whether the project is archived and still holds slices; nothing new is admitted then."""
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -54,6 +59,7 @@ class ProjectFacts:
 
 
 def labels(project: ProjectFacts) -> dict[str, str]:
+    """Return the labels of the project's objects."""
     return {
         names.MANAGED: "true",
         "app.kubernetes.io/managed-by": "gpu-portal",
@@ -64,6 +70,7 @@ def labels(project: ProjectFacts) -> dict[str, str]:
 
 
 def build(project: ProjectFacts) -> list[Manifest]:
+    """Return all objects of the project's namespace, in the order in which to create them."""
     first = [namespace(project), gpu_project(project)]
     return [
         *(reversed(first) if project.adopted else first),
@@ -83,10 +90,10 @@ def _object(project: ProjectFacts, api_version: str, kind: str, name: str, **bod
 
 
 def namespace(project: ProjectFacts) -> Manifest:
-    """Labelled as the guard finds it (deploy/cluster/policies): policies and Pod Security refuse, or only warn."""
+    """Return the namespace with the labels that admission policies and Pod Security read: to enforce, or only warn."""
     admin = {ADMIN_ACCESS: "true"} if project.admin_access else {}
     level = pod_security(project.pod_security, project.guard_mode)
-    marks = {
+    namespace_labels = {
         **labels(project),
         names.GUARD_MODE: project.guard_mode,
         names.EXPOSURE: project.exposure,
@@ -94,40 +101,44 @@ def namespace(project: ProjectFacts) -> Manifest:
         **level,
         **admin,
     }
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": project.namespace, "labels": marks}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": project.namespace, "labels": namespace_labels},
+    }
 
 
 def pod_security(level: str, guard_mode: str) -> dict[str, str]:
-    """Labels of Pod Security admission. Under the guard's warnings its level is not enforced by us."""
+    """Return the labels of Pod Security admission; with the guard mode "audit" they only audit and warn."""
     modes = ("audit", "warn") if guard_mode == "audit" else ("enforce", "audit", "warn")
     return {f"pod-security.kubernetes.io/{mode}": level for mode in modes}
 
 
-def given_back(namespace: str, level: str, guard_mode: str) -> Manifest:
-    """What stays on an adopted namespace that is given back: its Pod Security level, which nobody asked to loosen."""
+def labels_left_behind(namespace: str, level: str, guard_mode: str) -> Manifest:
+    """Return an adopted namespace as the portal leaves it behind: with its Pod Security level, which stays in force."""
     metadata = {"name": namespace, "labels": pod_security(level, guard_mode)}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def nothing_of_ours(namespace: str) -> Manifest:
-    """Applied, it takes off the namespace whatever only the portal put there."""
+def without_portal_fields(namespace: str) -> Manifest:
+    """Return a namespace without fields; applying it removes those that only the portal set."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
 
 
 def gpu_project(project: ProjectFacts) -> Manifest:
-    """The parameters of the admission policies (CRD GpuProject, gpu-portal.io/v1)."""
-    held = sorted(project.guards.items())
-    summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in held)
+    """Return the GpuProject: the parameters of the admission policies (gpu-portal.io/v1)."""
+    entries = sorted(project.guards.items())
+    summary = ", ".join(f"{name}: {entry['count']} {entry['resource']}" for name, entry in entries)
     spec = {
         "summary": summary[:1024],
-        "allocations": dict(held),
+        "allocations": dict(entries),
         "flavors": {name: project.flavors[name] for name in sorted(project.flavors)},
     }
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 
 
 def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
-    """One per number that ever was in use, so that no class is ever unbound."""
+    """Yield a hold quota for every number ever used, so that no PriorityClass is ever without one."""
     for number, hold in sorted(project.holds.items()):
         yield hold_quota.build(project.namespace, number, labels(project), hold, project.resources)
     for flavor, used in sorted(project.former.items()):
@@ -135,12 +146,13 @@ def hold_quotas(project: ProjectFacts) -> Iterable[Manifest]:
 
 
 def object_quota(project: ProjectFacts) -> Manifest:
-    """Counts only, which operators may set for each project (``portal.tenants.object_limits``).
+    """Return the ResourceQuota of object counts, which operators can set for each project (``object_limits``).
 
-    With the sizes that policies/object-sizes.yaml allows, they bound what the project stores (docs/guide/guards.md).
+    Together with the sizes that policies/object-sizes.yaml allows, it limits the storage in etcd that a project uses
+    (docs/guide/guards.md).
 
-    No GPU name: an unscoped one would charge our claims too (class gpu.nvidia.com counts as
-    ``requests.nvidia.com/gpu``), and a bare one would bind tenants' own queued Jobs.
+    It has no GPU resource: without a scope, it would also count the portal's claims (class gpu.nvidia.com counts as
+    ``requests.nvidia.com/gpu``) and tenants' own queued Jobs.
     """
     allowed = SERVICE_TYPES[project.exposure]
     return _object(
@@ -159,11 +171,10 @@ def object_quota(project: ProjectFacts) -> Manifest:
 
 
 def other_pods_quota(project: ProjectFacts) -> Manifest:
-    """Return the ResourceQuota of unfinished pods without a PriorityClass; holder pods and pods of allocations and
-    queued Jobs have one.
+    """Return the ResourceQuota of unfinished pods without a PriorityClass.
 
-    It bounds how many pods a Deployment that is scaled up and down can give the scheduler. Source: Kubernetes, resource
-    quotas, scope PriorityClass.
+    Holders and pods of allocations and queued Jobs have one. The quota limits how many pods a Deployment that is scaled
+    up and down can give the scheduler. Source: Kubernetes, resource quotas, scope PriorityClass.
     """
     no_class = {"scopeName": "PriorityClass", "operator": "DoesNotExist"}
     spec = {"hard": {"pods": str(project.other_pods)}, "scopeSelector": {"matchExpressions": [no_class]}}
@@ -171,10 +182,11 @@ def other_pods_quota(project: ProjectFacts) -> Manifest:
 
 
 def limit_range(project: ProjectFacts) -> Manifest:
-    """cpu and memory only: a GPU ``max`` in a LimitRange injects GPUs into every container.
+    """Return the LimitRange with default requests of CPU and memory.
 
-    No default limit: Kueue would hold back for good a Job that asks for more than that and says no limit. The policies
-    set the limits of pods with GPUs (policies/give-slices.yaml).
+    It has no GPU ``max``, which would add GPUs to every container. It has no default limit, since Kueue would never
+    admit a Job that requests more than that and sets no limit. Admission policies set the limits of pods with GPUs
+    (policies/give-slices.yaml).
     """
     return _object(
         project,
@@ -193,6 +205,7 @@ def limit_range(project: ProjectFacts) -> Manifest:
 
 
 def local_queue(project: ProjectFacts) -> Manifest:
+    """Return the project's LocalQueue in its team's ClusterQueue."""
     return _object(
         project,
         "kueue.x-k8s.io/v1beta2",
@@ -203,7 +216,7 @@ def local_queue(project: ProjectFacts) -> Manifest:
 
 
 def network_policies(project: ProjectFacts) -> Iterable[Manifest]:
-    """Deny from other namespaces, allow within, DNS, the portal's workspace proxy, and the egress profile."""
+    """Yield the NetworkPolicies: traffic within the namespace, from the portal, to DNS, and to the egress profile."""
     within: list[Manifest] = [{"podSelector": {}}]
     portal = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": names.PORTAL_NAMESPACE}}}]
     dns = {
@@ -251,6 +264,7 @@ def network_policies(project: ProjectFacts) -> Iterable[Manifest]:
 
 
 def role_bindings(project: ProjectFacts) -> Iterable[Manifest]:
+    """Yield a RoleBinding for each ClusterRole, with the ServiceAccounts of its people."""
     for role, usernames in sorted(project.people.items()):
         yield _object(
             project,

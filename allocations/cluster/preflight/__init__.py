@@ -1,1 +1,1 @@
-"""Whether a cluster is ready for the portal: facts collected from it, and checks of them."""
+"""Checks whether a cluster is ready for the portal: collects facts from it, and examines them."""

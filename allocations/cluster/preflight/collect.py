@@ -1,6 +1,6 @@
-"""Reads from a cluster what ``allocations.cluster.preflight.checks`` examines.
+"""Reads the facts from a cluster that ``allocations.cluster.preflight.checks`` examines.
 
-Writes nothing; what is refused is told, not raised.
+Writes nothing. Requests that the API server refuses are returned as ``ReadError``, not raised.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +16,17 @@ from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.etcd_size import database_bytes
 from allocations.cluster.kinds import INVENTORY, KINDS, OURS, observe
 from allocations.cluster.manifests.project import OBJECT_QUOTA
-from allocations.cluster.preflight.checks import GUARD_KINDS, KUEUE_KINDS
-from allocations.cluster.preflight.types import Document, Expected, Flow, Gathered, Guard, Refused, Right
+from allocations.cluster.preflight.guards import GUARD_KINDS
+from allocations.cluster.preflight.kueue import KUEUE_KINDS
+from allocations.cluster.preflight.types import (
+    ClusterFacts,
+    Document,
+    FlowSchema,
+    Guard,
+    ReadError,
+    Requirements,
+    Right,
+)
 from allocations.domain.objects import ObservedObject
 from portal.tenants import object_limits
 from quotas.catalog.quantities import value
@@ -31,50 +40,52 @@ PRIORITY_CLASSES = (names.HOLDER_CLASS, names.QUEUED_JOB_CLASS)
 ROLES = (names.MEMBER_ROLE, names.VIEWER_ROLE)
 Raw = dict[str, Any]
 Catalogue = Callable[[Iterable[ObservedObject], Iterable[ObservedObject]], tuple[Mapping[str, str], Iterable[str]]]
-"""Nodes and ResourceSlices → what keeps each GPU node from being offered, and the flavors found."""
+"""Nodes and ResourceSlices → the problem of each GPU node ("" if none), and the flavors found."""
 
 
-def gather(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: datetime) -> Gathered:
-    """All facts of one look at the cluster. Raises nothing that the API server answers."""
-    nodes, slices = (_asked(_seen, client, kind, at) for kind in ("Node", "ResourceSlice"))
-    problems: Mapping[str, str] | Refused
+def read_facts(client: Client, rights: Iterable[Right], catalogue: Catalogue, at: datetime) -> ClusterFacts:
+    """Return all facts that the checks need. Does not raise errors of the API server."""
+    nodes, slices = (_read(_observed, client, kind, at) for kind in ("Node", "ResourceSlice"))
+    problems: Mapping[str, str] | ReadError
     flavors: Iterable[str] = ()
-    if isinstance(nodes, Refused) or isinstance(slices, Refused):
-        problems = nodes if isinstance(nodes, Refused) else Refused(slices)
+    if isinstance(nodes, ReadError) or isinstance(slices, ReadError):
+        problems = nodes if isinstance(nodes, ReadError) else ReadError(slices)
     else:
         problems, flavors = catalogue(nodes, slices)
-    visible = _asked(client.json, "GET", "/apis/visibility.kueue.x-k8s.io/v1beta2")
-    return Gathered(
-        version=_asked(_version, client),
-        served=_asked(_served, client),
-        crds={name: _asked(_versions, client, name) for name in _definitions()},
-        visibility=visible if isinstance(visible, Refused) else "",
-        kueue=_asked(_kueue, client),
-        guards=_asked(_guards, client),
+    visibility = _read(client.json, "GET", "/apis/visibility.kueue.x-k8s.io/v1beta2")
+    return ClusterFacts(
+        version=_read(_version, client),
+        served=_read(_served, client),
+        crds={name: _read(_versions, client, name) for name in _definitions()},
+        visibility=visibility if isinstance(visibility, ReadError) else "",
+        kueue=_read(_kueue, client),
+        guards=_read(_guards, client),
         priority_classes={
-            name: _asked(_one, client, KINDS["PriorityClass"].path(name=name)) for name in PRIORITY_CLASSES
+            name: _read(_get, client, KINDS["PriorityClass"].path(name=name)) for name in PRIORITY_CLASSES
         },
-        roles={role: _asked(_is_role, client, role) for role in ROLES},
-        flows=_asked(_flows, client),
-        classes=_asked(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),
-        uses_dra=not isinstance(slices, Refused) and bool(slices),
-        rights={right: _asked(_may, client, right) is True for right in rights},
+        roles={role: _read(_role_exists, client, role) for role in ROLES},
+        flows=_read(_flows, client),
+        classes=_read(_names, client, "/apis/resource.k8s.io/v1/deviceclasses"),
+        uses_dra=not isinstance(slices, ReadError) and bool(slices),
+        rights={right: _read(_is_allowed, client, right) is True for right in rights},
         nodes=problems,
         flavors=tuple(flavors),
-        store_bytes=_asked(database_bytes, client),
-        stored_kib=_stored(client),
+        store_bytes=_read(database_bytes, client),
+        stored_kib=_stored_kib(client),
     )
 
 
-def expected(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Expected:
-    """What this release needs; ``policies`` is the folder of its guards."""
+def requirements(policies: Path, start_deadline_s: int, etcd_quota_bytes: int, project_store_mib: int) -> Requirements:
+    """Return the requirements of this release; ``policies`` is the folder of its admission policies."""
     documents = (yaml.safe_load_all(path.read_text()) for path in sorted(policies.glob("*.yaml")))
     shipped = [as_guard(raw) for file in documents for raw in file if raw["kind"] != "Kustomization"]
-    return Expected(tuple(shipped), needed(), UNWANTED, start_deadline_s, etcd_quota_bytes, project_store_mib)
+    return Requirements(
+        tuple(shipped), required_rights(), EXCESSIVE_RIGHTS, start_deadline_s, etcd_quota_bytes, project_store_mib
+    )
 
 
 def as_guard(raw: Raw) -> Guard:
-    """A policy or binding of admissionregistration.k8s.io/v1."""
+    """Return a guard for a policy or binding of admissionregistration.k8s.io/v1."""
     spec = raw["spec"]
     if raw["kind"].endswith("Binding"):
         denies = raw["kind"].startswith("Mutating") or "Deny" in spec.get("validationActions", ())
@@ -83,26 +94,25 @@ def as_guard(raw: Raw) -> Guard:
     return Guard(raw["kind"], raw["metadata"]["name"], rules, spec.get("failurePolicy", "Fail") == "Fail")
 
 
-def needed() -> tuple[Right, ...]:
-    """Verb by verb what ``deploy/cluster/roles`` gives and the portal uses."""
-    found: list[Right] = []
+def required_rights() -> tuple[Right, ...]:
+    """Return the rights that ``deploy/cluster/roles`` grants and the portal uses."""
+    rights: list[Right] = []
     for kind in KINDS.values():
         group = kind.api_version.rpartition("/")[0]
-        where = kind.only_in
         verbs = ("list", "watch") if kind.name in INVENTORY else ("get", "list", "watch", "create", "patch", "delete")
-        found += [Right(verb, group, kind.plural, where) for verb in verbs]
-    found += [Right(verb, "kueue.x-k8s.io", "workloads/status") for verb in ("patch", "update")]
-    found += [Right(verb, "batch", "jobs") for verb in ("list", "delete")]
-    found += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
-    found.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
-    found += [Right(verb, "", "events") for verb in ("create", "patch")]
-    found.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
-    found.append(Right("get", "", etcd_size.PATH))
-    found.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
-    return tuple(found)
+        rights += [Right(verb, group, kind.plural, kind.only_in) for verb in verbs]
+    rights += [Right(verb, "kueue.x-k8s.io", "workloads/status") for verb in ("patch", "update")]
+    rights += [Right(verb, "batch", "jobs") for verb in ("list", "delete")]
+    rights += [Right("bind", "rbac.authorization.k8s.io", "clusterroles", name=role) for role in ROLES]
+    rights.append(Right("create", "", "serviceaccounts/token", names.PEOPLE_NAMESPACE))
+    rights += [Right(verb, "", "events") for verb in ("create", "patch")]
+    rights.append(Right("list", "flowcontrol.apiserver.k8s.io", "flowschemas"))
+    rights.append(Right("get", "", etcd_size.PATH))
+    rights.append(Right("get", "visibility.kueue.x-k8s.io", "clusterqueues/pendingworkloads"))
+    return tuple(rights)
 
 
-UNWANTED = (
+EXCESSIVE_RIGHTS = (
     Right("list", "", "secrets"),
     Right("impersonate", "", "users"),
     Right("create", "", "pods/exec"),
@@ -114,21 +124,21 @@ UNWANTED = (
     Right("patch", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
     Right("*", "*", "*"),
 )
-"""With any of these, whoever takes the portal takes the cluster."""
+"""Rights by which an attacker who controls the portal would control the cluster."""
 
 
-def _asked(look: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Refused:
+def _read(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | ReadError:
     try:
-        return look(*args, **kwargs)
+        return call(*args, **kwargs)
     except (ClusterRefused, ClusterUnavailable) as error:
-        return Refused(error)
+        return ReadError(error)
 
 
 def _version(client: Client) -> str:
     return str(client.json("GET", "/version")["gitVersion"])
 
 
-def _one(client: Client, path: str) -> Raw | None:
+def _get(client: Client, path: str) -> Raw | None:
     try:
         return client.json("GET", path)
     except ClusterRefused as error:
@@ -137,7 +147,7 @@ def _one(client: Client, path: str) -> Raw | None:
         raise
 
 
-def _seen(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
+def _observed(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
     observed, _ = client.list(KINDS[kind], lambda raw: observe(KINDS[kind], raw, at=at, live=False))
     return [ObservedObject(o.ref, o.uid, o.resource_version, facts=o.facts or {}) for o in observed if o]
 
@@ -145,7 +155,7 @@ def _seen(client: Client, kind: str, at: datetime) -> list[ObservedObject]:
 def _served(client: Client) -> frozenset[str]:
     groups = client.json("GET", "/apis")["groups"]
     versions = {version["groupVersion"] for group in groups for version in group["versions"]}
-    resources = (_one(client, GUARDS_API) or {}).get("resources", ())
+    resources = (_get(client, GUARDS_API) or {}).get("resources", ())
     guards = {f"admissionregistration.k8s.io/v1/{r['name']}" for r in resources}
     return frozenset(versions | guards)
 
@@ -155,41 +165,41 @@ def _definitions() -> list[str]:
 
 
 def _versions(client: Client, name: str) -> tuple[str, ...]:
-    raw = _one(client, f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    raw = _get(client, f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
     return tuple(v["name"] for v in raw["spec"]["versions"] if v["served"]) if raw else ()
 
 
-def _kueue(client: Client) -> Document | Refused:
-    raw = _one(client, KUEUE_CONFIG)
+def _kueue(client: Client) -> Document | ReadError:
+    raw = _get(client, KUEUE_CONFIG)
     if raw is None:
-        return Refused("there is no ConfigMap kueue-system/kueue-manager-config")
+        return ReadError("there is no ConfigMap kueue-system/kueue-manager-config")
     configuration: Document = yaml.safe_load(raw.get("data", {}).get("controller_manager_config.yaml", "")) or {}
     return configuration
 
 
 def _guards(client: Client) -> tuple[Guard, ...]:
     kinds = {"validating": "Validating", "mutating": "Mutating"}
-    found: list[Guard] = []
+    guards: list[Guard] = []
     for plural in (*GUARD_KINDS, *(f"{kind.removesuffix('ies')}ybindings" for kind in GUARD_KINDS)):
         prefix = kinds[plural.partition("admission")[0]]
         kind = f"{prefix}AdmissionPolicy{'Binding' if plural.endswith('bindings') else ''}"
         items = client.json("GET", f"{GUARDS_API}/{plural}").get("items") or []
-        found += [as_guard({**item, "kind": kind}) for item in items]
-    return tuple(found)
+        guards += [as_guard({**item, "kind": kind}) for item in items]
+    return tuple(guards)
 
 
-def _flows(client: Client) -> tuple[Flow, ...]:
-    found = []
+def _flows(client: Client) -> tuple[FlowSchema, ...]:
+    flow_schemas = []
     for raw in client.json("GET", FLOWS).get("items") or []:
         rules = [rule for rule in raw["spec"].get("rules") or [] if rule.get("resourceRules")]
         groups = tuple(s["group"]["name"] for rule in rules for s in rule["subjects"] if s["kind"] == "Group")
         level = raw["spec"]["priorityLevelConfiguration"]["name"]
-        found.append(Flow(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
-    return tuple(found)
+        flow_schemas.append(FlowSchema(raw["metadata"]["name"], level, raw["spec"]["matchingPrecedence"], groups))
+    return tuple(flow_schemas)
 
 
-def _stored(client: Client) -> dict[str, int]:
-    """Return what each project's objects take at most, in KiB, by its quota; none where they may not be read."""
+def _stored_kib(client: Client) -> dict[str, int]:
+    """Return the most space in KiB that each project's objects can use by their quota; empty if it is not readable."""
     keys = {kind.quota_key for kind in object_limits.OBJECT_KINDS.values()}
     sizes = {space["metadata"]["name"]: _config_kib(space) for space in _items(client, "Namespace", labelSelector=OURS)}
     stored = {}
@@ -202,25 +212,25 @@ def _stored(client: Client) -> dict[str, int]:
 
 
 def _items(client: Client, kind: str, **query: str) -> list[Raw]:
-    found = _asked(client.json, "GET", KINDS[kind].path(), query=query)
-    return [] if isinstance(found, Refused) else found.get("items") or []
+    answer = _read(client.json, "GET", KINDS[kind].path(), query=query)
+    return [] if isinstance(answer, ReadError) else answer.get("items") or []
 
 
 def _config_kib(namespace: Raw) -> int:
-    told = (namespace["metadata"].get("labels") or {}).get(names.CONFIG_SIZE, "")
-    return int(told) if told.isdecimal() else object_limits.CONFIG_KIB
+    label = (namespace["metadata"].get("labels") or {}).get(names.CONFIG_SIZE, "")
+    return int(label) if label.isdecimal() else object_limits.CONFIG_KIB
 
 
-def _is_role(client: Client, role: str) -> bool:
-    return _one(client, f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}") is not None
+def _role_exists(client: Client, role: str) -> bool:
+    return _get(client, f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}") is not None
 
 
 def _names(client: Client, path: str) -> tuple[str, ...]:
     return tuple(item["metadata"]["name"] for item in client.json("GET", path).get("items") or [])
 
 
-def _may(client: Client, right: Right) -> bool:
-    """By SelfSubjectAccessReview (authorization.k8s.io/v1)."""
+def _is_allowed(client: Client, right: Right) -> bool:
+    """Return whether the portal has the right, by SelfSubjectAccessReview (authorization.k8s.io/v1)."""
     resource, _, subresource = right.resource.partition("/")
     attributes = {
         "verb": right.verb,

@@ -1,4 +1,4 @@
-"""What a cluster says of itself, what the portal expects of it, and what is found. Plain values."""
+"""Facts about a cluster, the portal's requirements of it, and findings, as plain types. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -9,20 +9,23 @@ Document = Mapping[str, Any]
 
 
 class Status(StrEnum):
+    """The result of a check."""
+
     OK = "ok"
     PROBLEM = "problem"
     ADVICE = "advice"
-    """Nothing that stops the portal: what is not offered, or could not be read."""
+    """Does not stop the portal: something is not offered, or could not be read."""
 
 
-class Refused(str):
-    """In the place of a fact: the API server's words when it was not given."""
+class ReadError(str):
+    """The API server's error message, in place of a fact that it refused."""
 
 
 class Right(NamedTuple):
-    """``resource`` may be ``plural/subresource``, or a path of the API server such as ``/metrics``.
+    """A permission in Kubernetes RBAC.
 
-    Empty ``namespace`` is all of them, empty ``name`` any.
+    ``resource`` may be ``plural/subresource``, or a path of the API server such as ``/metrics``. An empty ``namespace``
+    means all namespaces, an empty ``name`` any object.
     """
 
     verb: str
@@ -33,7 +36,7 @@ class Right(NamedTuple):
 
     @property
     def is_path(self) -> bool:
-        """Whether ``resource`` is a path of the API server that is no resource, such as /metrics."""
+        """Whether ``resource`` is a non-resource path of the API server, such as /metrics."""
         return self.resource.startswith("/")
 
     def __str__(self) -> str:
@@ -44,18 +47,18 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True)
 class Guard:
-    """An admission policy or its binding, as shipped or as found; ``rules`` counts its validations or mutations."""
+    """An admission policy or its binding. ``rules`` is the number of its validations or mutations."""
 
     kind: str
     name: str
     rules: int = 0
     fails_closed: bool = True
-    """A policy that refuses when it cannot be evaluated; a binding that denies."""
+    """A policy: whether errors in its evaluation deny the request. A binding: whether its action is Deny."""
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A FlowSchema of API Priority and Fairness for requests of resources: whose they are, and in which level."""
+class FlowSchema:
+    """A FlowSchema of API Priority and Fairness: the groups whose requests it matches, and their priority level."""
 
     name: str
     level: str
@@ -64,42 +67,42 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What a cluster says of itself. A ``Refused`` stands where it did not say."""
+class ClusterFacts:
+    """What was read from a cluster; a ``ReadError`` where the API server refused."""
 
-    version: str | Refused
-    kueue: Document | Refused
+    version: str | ReadError
+    kueue: Document | ReadError
     """Kueue's configuration."""
-    served: Collection[str] | Refused
-    """``group/version`` of every API, and ``group/version/plural`` of the guards' kinds."""
-    crds: Mapping[str, Collection[str] | Refused] = field(default_factory=dict)
-    """Name → versions served; none when there is no such definition."""
+    served: Collection[str] | ReadError
+    """``group/version`` of every API, and ``group/version/plural`` of the kinds of admission policies."""
+    crds: Mapping[str, Collection[str] | ReadError] = field(default_factory=dict)
+    """CustomResourceDefinition → versions served; empty if there is no such definition."""
     visibility: str = ""
-    """Why Kueue's visibility API does not answer; empty when it does."""
-    guards: Collection[Guard] | Refused = ()
-    priority_classes: Mapping[str, Document | Refused | None] = field(default_factory=dict)
-    """By name; None where there is none."""
-    roles: Mapping[str, bool | Refused] = field(default_factory=dict)
-    flows: Collection[Flow] | Refused = ()
-    classes: Collection[str] | Refused = ()
+    """Why Kueue's visibility API does not answer; "" if it does."""
+    guards: Collection[Guard] | ReadError = ()
+    priority_classes: Mapping[str, Document | ReadError | None] = field(default_factory=dict)
+    """By name; None if it does not exist."""
+    roles: Mapping[str, bool | ReadError] = field(default_factory=dict)
+    flows: Collection[FlowSchema] | ReadError = ()
+    classes: Collection[str] | ReadError = ()
     uses_dra: bool = False
     rights: Mapping[Right, bool] = field(default_factory=dict)
-    nodes: Mapping[str, str] | Refused = field(default_factory=dict)
-    """GPU node → what keeps it, or a part of it, from being offered; empty when nothing does."""
+    nodes: Mapping[str, str] | ReadError = field(default_factory=dict)
+    """GPU node → the problem that keeps it, or part of it, from being offered; "" if there is none."""
     flavors: Collection[str] = ()
-    store_bytes: int | Refused | None = None
-    """Size of etcd's database; None when the API server does not tell it."""
+    store_bytes: int | ReadError | None = None
+    """Size of etcd's database; None if the API server does not publish it."""
     stored_kib: Mapping[str, int] = field(default_factory=dict)
-    """Namespace → what the objects that its quota counts take at most."""
+    """Namespace → the most space that the objects counted by its quota can use."""
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What this release of the portal ships and needs."""
+class Requirements:
+    """What this release of the portal needs from a cluster."""
 
     guards: Collection[Guard]
-    needed: Collection[Right]
-    unwanted: Collection[Right]
+    required_rights: Collection[Right]
+    excessive_rights: Collection[Right]
     start_deadline_s: int = 120
     etcd_quota_bytes: int = 2 * 1024**3
     project_store_mib: int = 256
@@ -107,6 +110,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Finding:
+    """The result of one check, with a fix for a problem."""
+
     check: str
     status: Status
     found: str

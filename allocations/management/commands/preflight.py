@@ -9,8 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from allocations.cluster.client import connect
-from allocations.cluster.preflight import checks
-from allocations.cluster.preflight import collect as cluster
+from allocations.cluster.preflight import checks, collect
 from allocations.cluster.preflight.types import Finding
 from allocations.domain.objects import ObservedObject
 from allocations.reconcile.inventory import node_fact, slice_fact
@@ -32,18 +31,18 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: object, **options: object) -> None:
-        expected = cluster.expected(
+        requirements = collect.requirements(
             POLICIES, settings.START_DEADLINE_S, settings.ETCD_QUOTA_BYTES, settings.PROJECT_STORE_MIB
         )
         try:
             client = connect(registry.own())
         except (OSError, ValueError, LookupError) as error:
             raise CommandError(f"KUBECONFIG: {error}") from error
-        rights = (*expected.needed, *expected.unwanted)
-        seen = cluster.gather(client, rights, catalogue, clock.now())
+        rights = (*requirements.required_rights, *requirements.excessive_rights)
+        facts = collect.read_facts(client, rights, catalogue, clock.now())
         if file := options["kueue_config"]:
-            seen = replace(seen, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
-        findings = checks.examine(seen, expected)
+            facts = replace(facts, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
+        findings = checks.run_checks(facts, requirements)
         if options["output"] == "json":
             document = {"ready": checks.is_ready(findings), "checks": [asdict(f) for f in findings]}
             self.stdout.write(json.dumps(document, indent=2))
@@ -56,7 +55,7 @@ class Command(BaseCommand):
 def catalogue(
     nodes: Iterable[ObservedObject], slices: Iterable[ObservedObject]
 ) -> tuple[Mapping[str, str], Iterable[str]]:
-    """By the very rules by which the portal would offer them."""
+    """Return each GPU node's problem and the flavors, by the rules by which the portal offers them."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]
 

@@ -80,7 +80,7 @@ def _is_ending(pod: Raw) -> bool:
 
 
 def _amount(pod: Raw, resource: str) -> int:
-    facts = KINDS["Pod"].project(pod) or {}
+    facts = KINDS["Pod"].projector(pod) or {}
     return int(facts.get("gpus", {}).get(resource, 0))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from allocations.capacity import geometry_lookup
-from allocations.capacity.cards import card_of
+from allocations.capacity.devices import parent_gpu
 from allocations.domain.objects import Slice
 from allocations.models import Allocation
 from quotas.catalog.layouts import device_label, known_placement, label_of_device
@@ -32,7 +32,7 @@ def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
     for row, held in begins:
         worth = _worth(row, held, profiles)
         if held.device:
-            on_card = there[row.project.cluster_id, held.node, card_of(held.device)]
+            on_card = there[row.project.cluster_id, held.node, parent_gpu(held.device)]
             if (
                 geometry := geometry_lookup.of_flavor(row.offering.flavor)
                 if row.offering.flavor.partitionable
@@ -56,7 +56,7 @@ def _open(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], OnCard]:
     there: dict[tuple[str, str, str], OnCard] = defaultdict(list)
     if nodes:
         for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):
-            there[one.cluster_id, one.node, card_of(one.device)].append((one.device, one, one.gpus))
+            there[one.cluster_id, one.node, parent_gpu(one.device)].append((one.device, one, one.gpus))
     return there
 
 
@@ -68,7 +68,7 @@ def _require_free(geometry: Geometry, held: Slice, on_card: OnCard) -> None:
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:
     """Whether two devices of a card take the same of it; what the geometry does not know may stand beside anything."""
-    if card_of(one) == one or card_of(other) == other:
+    if parent_gpu(one) == one or parent_gpu(other) == other:
         return True
     places = known_placement(geometry, one), known_placement(geometry, other)
     return places[0] is not None and places[1] is not None and places[0].overlaps(places[1])

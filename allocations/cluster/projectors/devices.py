@@ -1,0 +1,100 @@
+"""Facts about objects of Dynamic Resource Allocation: ResourceClaims, ResourceSlices and DeviceClasses. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from allocations.cluster import card_selector
+from allocations.cluster.projectors.fields import Raw, controller, iso_time, whole
+from quotas.catalog.nvidia import DRA_DRIVER
+
+
+def claim(raw: Raw) -> Mapping[str, Any]:
+    """Return the facts of a ResourceClaim.
+
+    ``devices`` are allocated to it; a device that serves several claims with its ``share`` and the consumed capacity.
+    ``admin_devices`` are accessed by admin access, and belong to other claims. ``cards`` is the UUID of the GPU that
+    each request selects, "" if it selects none. ``pod`` is the uid of the pod that the scheduler created it for.
+    """
+    allocation = raw.get("status", {}).get("allocation", {})
+    requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
+    results = allocation.get("devices", {}).get("results", ())
+    admin_devices = [_device(r) for r in results if r.get("adminAccess")]
+    return {
+        "devices": [_device(r) for r in results if not r.get("adminAccess")],
+        **({"admin_devices": admin_devices} if admin_devices else {}),
+        "allocated_at": iso_time(allocation.get("allocationTimestamp", "")),
+        "cards": [_selected_gpu(request.get("exactly", {}).get("selectors", ())) for request in requests],
+        **_pod(raw.get("metadata", {})),
+    }
+
+
+def _pod(metadata: Raw) -> dict[str, str]:
+    if metadata.get("annotations", {}).get("resource.kubernetes.io/extended-resource-claim") != "true":
+        return {}
+    pod = controller(metadata, "Pod")
+    return {"pod": pod["uid"]} if pod else {}
+
+
+def _device(result: Raw) -> dict[str, Any]:
+    device = {name: result[name] for name in ("request", "driver", "pool", "device")}
+    if not result.get("shareID"):
+        return device
+    consumed = result.get("consumedCapacity", {})
+    shares = {"shares": str(whole(consumed["shares"]))} if "shares" in consumed else {}
+    return device | {"share": result["shareID"], "consumed": {**consumed, **shares}}
+
+
+def _selected_gpu(selectors: Iterable[Raw]) -> str:
+    """Return the UUID of the parent GPU that one of the selectors names, as ``backends.dra`` writes it; "" if none."""
+    matches = (card_selector.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
+    return next((match[1] for match in matches if match), "")
+
+
+def resource_slice(raw: Raw) -> Mapping[str, Any] | None:
+    """Return the facts of a ResourceSlice of NVIDIA's driver; None for other drivers."""
+    spec = raw.get("spec", {})
+    if spec.get("driver") != DRA_DRIVER:
+        return None
+    return {
+        "driver": spec["driver"],
+        "node": spec.get("nodeName", ""),
+        "pool": spec["pool"]["name"],
+        "generation": spec["pool"]["generation"],
+        "slice_count": spec["pool"]["resourceSliceCount"],
+        "devices": [
+            {
+                "name": d["name"],
+                "attributes": {k: _plain(v) for k, v in d.get("attributes", {}).items()},
+                "versions": sorted(k for k, v in d.get("attributes", {}).items() if "version" in v),
+                "capacity": {k: v["value"] for k, v in d.get("capacity", {}).items()},
+                "counters": [
+                    {"set": c["counterSet"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+                    for c in d.get("consumesCounters", ())
+                ],
+                "taints": [[t["key"], t.get("value", ""), t["effect"]] for t in d.get("taints", ())],
+                "shareable": d.get("allowMultipleAllocations", False),
+            }
+            for d in spec.get("devices", ())
+        ],
+        "shared_counters": [
+            {"name": c["name"], "counters": {k: v["value"] for k, v in c["counters"].items()}}
+            for c in spec.get("sharedCounters", ())
+        ],
+    }
+
+
+def _plain(value: Raw) -> Any:
+    """Return the value of a typed attribute ({string: x} | {int: n} | {bool: b} | {version: v})."""
+    return next(iter(value.values()), None)
+
+
+def device_class(raw: Raw) -> Mapping[str, Any]:
+    """Return the facts of a DeviceClass.
+
+    ``extended_resource`` is the resource by which pods request its devices without a claim, "" if there is none.
+    """
+    spec = raw.get("spec", {})
+    return {
+        "extended_resource": spec.get("extendedResourceName", ""),
+        "selectors": [each["cel"]["expression"] for each in spec.get("selectors", ()) if "cel" in each],
+    }

@@ -1,0 +1,45 @@
+"""Reads the fields that objects of several kinds have: conditions, owners, times and amounts. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quotas.catalog import quantities
+
+Raw = Mapping[str, Any]
+GPU_PREFIXES = ("nvidia.com/", "gpu-portal.io/")
+MAX_MESSAGE_LENGTH = 800
+
+
+def whole(amount: str | int) -> int:
+    """Return a quantity in whole units: ``1k`` is 1000."""
+    return int(quantities.value(str(amount)))
+
+
+def iso_time(timestamp: str) -> str:
+    """Return a timestamp of the API server in the form that Python writes; "" for ""."""
+    return timestamp.replace("Z", "+00:00")
+
+
+def created_at(raw: Raw) -> str:
+    """Return the object's creation time; "" if it has none."""
+    return iso_time(raw["metadata"].get("creationTimestamp", ""))
+
+
+def conditions(raw: Raw) -> dict[str, dict[str, str]]:
+    """Return the object's status conditions by type."""
+    return {
+        c["type"]: {
+            "status": c["status"],
+            "reason": c.get("reason", ""),
+            "message": c.get("message", "")[:MAX_MESSAGE_LENGTH],
+            "at": iso_time(c.get("lastTransitionTime", "")),
+        }
+        for c in raw.get("status", {}).get("conditions", ())
+    }
+
+
+def controller(metadata: Raw, kind: str) -> dict[str, str] | None:
+    """Return the name and uid of the object's controller if it is of this kind, else None."""
+    owners = metadata.get("ownerReferences", ())
+    controllers = (o for o in owners if o.get("controller") and o["kind"] == kind)
+    return next(({"name": o["name"], "uid": o["uid"]} for o in controllers), None)

@@ -1,0 +1,48 @@
+"""Facts about pods. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from allocations.cluster import names
+from allocations.cluster.projectors.fields import Raw, conditions, controller, iso_time
+from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
+from quotas.catalog.discovery import GPU_TAINT
+
+
+def pod(raw: Raw) -> Mapping[str, Any] | None:
+    """Return the facts of a pod; None for one that neither uses GPUs nor runs on a GPU node.
+
+    A pod without GPUs that tolerates the taint of GPU nodes has only the facts of what it uses of its node. Of a system
+    daemon nothing else matters here.
+    """
+    spec, status, metadata = raw.get("spec", {}), raw.get("status", {}), raw["metadata"]
+    labels = metadata.get("labels", {})
+    gpus = gpu_requests(spec)
+    usage = {
+        "phase": status.get("phase", "Pending"),
+        "node": spec.get("nodeName", ""),
+        "gpus": gpus,
+        **node_requests(spec),
+    }
+    if not gpus and not spec.get("resourceClaims") and names.ALLOCATION not in labels:
+        return usage if usage["node"] and any(map(_tolerates_gpu_taint, spec.get("tolerations", ()))) else None
+    by_type = conditions(raw)
+    scheduled = by_type.get("PodScheduled", {})
+    job = controller(metadata, "Job")
+    extended_claim = status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
+    hold_class = spec.get("priorityClassName", "")
+    return {
+        **usage,
+        **({"holder": True} if labels.get(names.HOLDER) == "true" else {}),
+        **({"job": job["uid"], "job_name": job["name"], "scheduled_at": scheduled.get("at", "")} if job else {}),
+        **({"extended_claim": extended_claim} if extended_claim else {}),
+        **({"class": hold_class} if hold_class.startswith(names.HOLD) else {}),
+        **({"ends_by": iso_time(metadata["deletionTimestamp"])} if "deletionTimestamp" in metadata else {}),
+        "ready_at": by_type.get("Ready", {}).get("at", ""),
+        "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
+    }
+
+
+def _tolerates_gpu_taint(toleration: Raw) -> bool:
+    """Return whether the toleration matches the taint of GPU nodes."""
+    return toleration.get("key", "") in ("", GPU_TAINT)

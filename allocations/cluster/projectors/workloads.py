@@ -1,0 +1,94 @@
+"""Facts about Kueue's objects: Workloads, ClusterQueues and Cohorts. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from allocations.cluster import names
+from allocations.cluster.projectors.fields import GPU_PREFIXES, Raw, conditions, controller, created_at, whole
+from allocations.cluster.projectors.pod_requests import gpu_requests
+
+BYPASSED = "Bypassed scheduling"
+UNEVALUATED = "PendingEvaluation"
+
+
+def workload(raw: Raw) -> Mapping[str, Any] | None:
+    """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads.
+
+    ``usage`` is what it uses of ``cluster_queue`` (a name in Kueue) until it finishes: flavor → resource → amount.
+    ``gpu_requests`` are the GPUs that a Job requests from device plugins, by resource.
+    """
+    metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    job = controller(metadata, "Job")
+    is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
+    if not is_ours and not (job and spec.get("queueName") == names.LOCAL_QUEUE):
+        return None
+    by_type, admission = conditions(raw), status.get("admission", {})
+    is_finished = by_type.get("Finished", {}).get("status") == "True"
+    facts = {
+        "created_at": created_at(raw),
+        "conditions": by_type,
+        "cluster_queue": admission.get("clusterQueue", ""),
+        "usage": {} if is_finished else _usage(admission, status.get("reclaimablePods", ())),
+        "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
+    }
+    if is_ours:
+        return facts
+    return facts | {"job": job, "priority": spec.get("priority", 0), "gpu_requests": _gpu_requests(spec)}
+
+
+def keep_pending_reason(before: Raw, after: Raw) -> Raw:
+    """Return a Workload's new facts, with its earlier pending reason where Kueue replaced it by "Bypassed …".
+
+    Kueue does so when an equivalent workload failed to get quota before. The earlier reason stays unless there was none
+    in detail, or the reason has changed since.
+    """
+    former, current = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, after))
+    is_pending = current.get("status") == former.get("status") == "False"
+    if not (current.get("message", "").startswith(BYPASSED) and is_pending):
+        return after
+    if not former["message"] or former["reason"] == UNEVALUATED:
+        return after
+    if current["reason"] not in (former["reason"], UNEVALUATED):
+        return after
+    kept = {**current, "reason": former["reason"], "message": former["message"]}
+    return {**after, "conditions": {**after["conditions"], "QuotaReserved": kept}}
+
+
+def _usage(admission: Raw, reclaimable: Iterable[Raw]) -> dict[str, dict[str, int]]:
+    """Return the admitted GPUs by flavor and resource, without those of finished pods (``reclaimablePods``)."""
+    finished = {pods["name"]: pods["count"] for pods in reclaimable}
+    usage: dict[str, Counter[str]] = {}
+    for pods in admission.get("podSetAssignments", ()):
+        count, left = pods.get("count", 1), pods.get("count", 1) - finished.get(pods["name"], 0)
+        for resource, flavor in pods.get("flavors", {}).items():
+            if resource.startswith(GPU_PREFIXES):
+                amount = whole(pods.get("resourceUsage", {}).get(resource, 0))
+                usage.setdefault(flavor, Counter())[resource] += amount * left // count if count else 0
+    return {flavor: dict(amounts) for flavor, amounts in usage.items()}
+
+
+def _gpu_requests(spec: Raw) -> dict[str, int]:
+    """Return the GPUs that all pods of a Workload request from device plugins, by resource."""
+    requests: Counter[str] = Counter()
+    for pods in spec.get("podSets", ()):
+        for resource, amount in gpu_requests(pods["template"].get("spec", {})).items():
+            requests[resource] += amount * pods.get("count", 1)
+    return dict(requests)
+
+
+def cluster_queue(raw: Raw) -> Mapping[str, Any]:
+    """Return the facts of a ClusterQueue. ``inactive`` is why it admits nothing; Workloads in it do not show that."""
+    status, active = raw.get("status", {}), conditions(raw).get("Active", {})
+    return {
+        "pending": status.get("pendingWorkloads", 0),
+        "reserving": status.get("reservingWorkloads", 0),
+        "admitted": status.get("admittedWorkloads", 0),
+        "spec": raw.get("spec", {}),
+        **({"inactive": active["message"]} if active.get("status") == "False" else {}),
+    }
+
+
+def cohort(raw: Raw) -> Mapping[str, Any]:
+    """Return the facts of a Cohort: its spec."""
+    return {"spec": raw.get("spec", {})}
