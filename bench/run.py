@@ -110,7 +110,7 @@ def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
 def _bare_project() -> ProjectFacts:
     """As a project of team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.facts(project, Snapshot(), ())
+    known = reconciled.project_facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 

@@ -1,4 +1,4 @@
-"""The controller of the catalog: reads nodes, slices and foreign use from the mirror, and writes the catalog."""
+"""The catalogue controller: reads nodes, ResourceSlices and foreign use from the mirror, and writes the catalogue."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -19,29 +19,29 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
 RECHECK_AFTER = timedelta(seconds=60)
-"""How often it is reconciled while part of a node is blocked: the portal's own pods come and go without a wake-up."""
+"""How often it is reconciled while part of a node is blocked: the portal's own pods change that without a wake-up."""
 
 
 def reconcile_inventory(cluster: str) -> datetime | None:
-    """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due.
+    """Update the catalogue from the mirror; return when to reconcile again while part of a node is blocked, else None.
 
-    Returns when to look again, while something of a node is blocked.
+    New flavors or pools enqueue the platform and the projects.
     """
     with advisory_lock(targets.inventory(cluster)):
         snapshot = mirror.of_nodes(cluster)
-        known, taken = catalog.known_names(cluster)
+        names, used_names = catalog.known_names(cluster)
         found = discover(
             [node_fact(s) for s in snapshot.of_kind("Node")],
             [slice_fact(s) for s in snapshot.of_kind("ResourceSlice")],
-            known,
-            taken,
+            names,
+            used_names,
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
         )
         found = pool_names.with_kept_names(cluster, found)
         per_card = catalog.per_card(cluster, found)
         metered = job_ledger.metered(cluster)
         is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
-        if job_ledger.repair(cluster, metered):  # pods on nodes whose flavor is known only now are no foreign use
+        if job_ledger.repair(cluster, metered):  # what the ledger has charged now is no foreign use
             _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_card)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
@@ -52,7 +52,8 @@ def reconcile_inventory(cluster: str) -> datetime | None:
 def _sync(
     cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
-    """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
+    """Write the discovered inventory and its use; return whether flavors or pools changed, and whether a node is
+    blocked."""
     rooms = node_usage.rooms(snapshot, found, metered, per_card)
     foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(rooms.values())
     is_new = services.sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)

@@ -26,7 +26,7 @@ from allocations.reconcile.enforcement import lease_check
 from allocations.reconcile.engine import apply, dispatch
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.metering import job_ledger, unbilled
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.recovery import reconcile_adoption
 from allocations.requests import selectors, services
 from portal.clusters import registry
@@ -153,7 +153,7 @@ def test_a_list_of_one_tells_nothing_of_what_is_in_the_other(twins: dict[str, Tw
 def test_each_has_watch_positions_of_its_own(twins: dict[str, Twin]) -> None:
     record_sync(LOCAL, (KINDS["Workload"], 900, clock.now()))
     record_sync(FAR, (KINDS["Workload"], 12, clock.now() - timedelta(minutes=5)))
-    start_anew(FAR)
+    reset_revisions(FAR)
     positions = WatchState.objects.values_list("cluster", "resource_version")
     assert dict(positions) == {LOCAL: 900, FAR: 0}
     mirror.require_recent(LOCAL)

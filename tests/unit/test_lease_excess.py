@@ -74,7 +74,7 @@ def test_without_a_reservation_the_lease_gives_nothing() -> None:
 
 
 def test_a_hold_whose_lease_is_made_again_may_stand_meanwhile() -> None:
-    assert excesses(pod("a", allocation="train"), holds=(replace(HOLD, stands=True),)) == []
+    assert excesses(pod("a", allocation="train"), holds=(replace(HOLD, may_hold_without_lease=True),)) == []
 
 
 def test_by_dra_devices_count_however_many_pods_share_them() -> None:

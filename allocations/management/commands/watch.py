@@ -14,7 +14,7 @@ from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from portal.clusters import registry
 from portal.core import heartbeat
 from portal.tenants.models import Project
@@ -65,7 +65,7 @@ def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
     except StoreRestored as error:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
         with watch_epoch.writing(cluster, epoch):
-            start_anew(cluster)
+            reset_revisions(cluster)
         stop.wait(STANDBY_S)
 
 
