@@ -16,7 +16,7 @@ from portal.core.admin import ReadOnlyAdmin
 
 
 class Timeline(admin.TabularInline):
-    """The transitions of an allocation, oldest first; they are written by the portal alone."""
+    """The transitions of an allocation, oldest first, read-only."""
 
     model = Transition
     fields = ("at", "type", "from_phase", "to_phase", "reason", "message", "actor", "evidence")

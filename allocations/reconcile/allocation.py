@@ -86,7 +86,7 @@ def _open_intervals(row: Allocation, state: ObservedAllocation, snapshot: Snapsh
     If nothing of a released allocation is left, close its open intervals now, flagged estimated.
     """
     if state.facts.released and state.facts.nothing_left:
-        ledger.end_left(row, at=state.facts.now)
+        ledger.close_all(row, at=state.facts.now)
     try:
         if state.held:
             ledger.open_held([row], snapshot, at=state.facts.now)

@@ -66,7 +66,7 @@ def _adopt(lease: MirrorObject) -> None:
             id=record.id,
             defaults={
                 **spec_of_row.columns(record.spec),
-                "number": slot_numbers.of_adopted(project, record.number),
+                "number": slot_numbers.number_of_recovered(project, record.number),
                 "project": project,
                 "offering": offering,
                 "requested_by": person,

@@ -29,6 +29,7 @@ from allocations.reconcile.metering import job_ledger, unbilled
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.recovery import reconcile_adoption
 from allocations.requests import selectors, services
+from allocations.requests.preview import preview_request
 from portal.clusters import registry
 from portal.clusters.models import Cluster
 from portal.core import clock
@@ -339,7 +340,7 @@ def test_an_offering_of_another_cluster_is_refused_and_never_proposed(member: Us
     with pytest.raises(Invalid, match="far"):
         services.request(member, wish)
     many = replace(wish, offering="h100/whole", count=3)
-    proposed = {one.offering for one in services.preview(member, many).alternatives}
+    proposed = {one.offering for one in preview_request(member, many).alternatives}
     assert proposed
     assert proposed <= set(Offering.objects.filter(flavor__cluster=LOCAL).values_list("key", flat=True))
 

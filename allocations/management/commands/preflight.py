@@ -22,7 +22,7 @@ POLICIES = settings.BASE_DIR / "deploy" / "cluster" / "policies"
 
 
 class Command(BaseCommand):
-    help = "Is the cluster that KUBECONFIG names ready for the portal? Exits 1 when something needed is missing."
+    help = "Check whether the cluster of KUBECONFIG is ready for the portal. Exits 1 if a requirement is missing."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -56,7 +56,7 @@ class Command(BaseCommand):
 def catalogue(
     nodes: Iterable[ObservedObject], slices: Iterable[ObservedObject]
 ) -> tuple[Mapping[str, str], Iterable[str]]:
-    """By the very rules by which the portal would offer them."""
+    """Return the problem of each node by name, and the names of the flavors that the portal would discover."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]
 
