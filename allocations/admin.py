@@ -1,4 +1,4 @@
-"""Django admin pages for operators, read-only: allocations change through their services."""
+"""Django admin pages for operators, read-only: allocations are changed through services."""
 
 from django.contrib import admin
 

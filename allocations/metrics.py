@@ -16,7 +16,7 @@ from portal.tenants.models import Project
 
 
 class LeaseMetrics(Collector):
-    """Metrics of use beyond leases and of use that is not charged; per scrape one query, and seven for each cluster."""
+    """Metrics of use beyond leases and of uncharged use; two queries per scrape, and seven for each cluster."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")
@@ -46,7 +46,7 @@ class LeaseMetrics(Collector):
 
 
 class StoreMetrics(Collector):
-    """Metrics of the size of etcd's database; per scrape two queries, and two for each cluster.
+    """Metrics of the size of etcd's database; two queries per scrape, and two for each cluster.
 
     An unknown size is left out.
     """

@@ -63,7 +63,7 @@ class Excess:
     reserved: int
     pods: tuple[Ref, ...] = ()
     """The bound pods that use it and are not terminating."""
-    late: tuple[Ref, ...] = ()
+    overdue_pods: tuple[Ref, ...] = ()
     """Further pods that are past their grace period and not gone."""
     claims: tuple[Ref, ...] = ()
     """The claims whose devices are counted."""
@@ -76,10 +76,10 @@ class Excess:
             HolderKind.POD: "The pod {} has neither an allocation nor a queued Job, and uses",
             HolderKind.CLAIM: "The ResourceClaim {} belongs to no allocation, and has",
         }[self.holder.kind].format(self.holder.name)
-        late = {0: "", 1: "; 1 pod is past its grace period"}.get(
-            len(self.late), f"; {len(self.late)} pods are past their grace period"
+        overdue = {0: "", 1: "; 1 pod is past its grace period"}.get(
+            len(self.overdue_pods), f"; {len(self.overdue_pods)} pods are past their grace period"
         )
-        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
+        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{overdue}."
 
 
 def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Excess]:
@@ -116,9 +116,9 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
             if amount_reserved is not None and amount > amount_reserved:
                 users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
                 current = tuple(pod.ref for pod in users if not pod.deleting)
-                late = tuple(pod.ref for pod in users if pod.deleting)
+                overdue = tuple(pod.ref for pod in users if pod.deleting)
                 of_claims = tuple(claims[holder]) if resource == DEVICES else ()
-                found.append(Excess(holder, resource, amount, amount_reserved, current, late, of_claims))
+                found.append(Excess(holder, resource, amount, amount_reserved, current, overdue, of_claims))
     return found
 
 
@@ -130,14 +130,14 @@ def _uses(pod: ObservedObject, now: datetime) -> bool:
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
-def _holder(seen: ObservedObject, hold: Hold | None) -> Holder:
-    namespace, job = seen.ref.namespace, seen.facts.get("job")
+def _holder(observed: ObservedObject, hold: Hold | None) -> Holder:
+    namespace, job = observed.ref.namespace, observed.facts.get("job")
     if hold is not None:
         return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
     if job:
-        return Holder(HolderKind.JOB, namespace, job, seen.facts.get("job_name", job))
-    kind = HolderKind.CLAIM if seen.ref.kind == "ResourceClaim" else HolderKind.POD
-    return Holder(kind, namespace, seen.uid, seen.ref.name)
+        return Holder(HolderKind.JOB, namespace, job, observed.facts.get("job_name", job))
+    kind = HolderKind.CLAIM if observed.ref.kind == "ResourceClaim" else HolderKind.POD
+    return Holder(kind, namespace, observed.uid, observed.ref.name)
 
 
 def reserving(snapshot: Snapshot) -> set[tuple[str, str]]:

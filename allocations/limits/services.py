@@ -40,7 +40,7 @@ class Effect:
     """The effect of a change of a limit; amounts are in the scope's unit.
 
     ``over`` is the use beyond all that the holder can get with the new limit, ``borrowed`` that beyond its own quota.
-    ``touched`` are the allocations that count against the limit, ``objects`` the changes of Kueue's objects.
+    ``affected`` are the allocations that count against the limit, ``objects`` the changes of Kueue's objects.
     """
 
     before: LimitSpec | None
@@ -49,7 +49,7 @@ class Effect:
     in_use: Fraction
     over: Fraction
     borrowed: Fraction
-    touched: tuple[Allocation, ...]
+    affected: tuple[Allocation, ...]
     objects: tuple[differences.Difference, ...]
     sentence: str
 
@@ -160,7 +160,7 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         in_use=in_use,
         over=over,
         borrowed=borrowed,
-        touched=tuple(allocation for allocation, _ in counts),
+        affected=tuple(allocation for allocation, _ in counts),
         objects=tuple(_kueue_changes(row)) if row.is_enforced_by_kueue else (),
         sentence=_sentence(row, before, in_use, over, borrowed),
     )

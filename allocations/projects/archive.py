@@ -94,10 +94,10 @@ def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
         for project in projects
         if project.archived_at is not None and not project.adopted
     }
-    seen = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
+    terminating = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
     return {
         slugs[key]: row.facts["remaining"]
-        for row in seen
+        for row in terminating
         if row.facts.get("remaining") and (key := (row.cluster_id, row.name)) in slugs
     }
 

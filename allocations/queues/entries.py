@@ -126,8 +126,8 @@ def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:
     """Return the entries of some items by id, without those that are gone by now."""
     rows = spec_of_row.rows().filter(pk__in=[one.id for one in items if not one.is_job])
     projects = Project.objects.filter(team__in={one.team for one in items})
-    seen = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in items if one.is_job])
-    entries = [*map(_allocation_entry, rows), *map(_job_entry, jobs.read(seen))]
+    workloads = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in items if one.is_job])
+    entries = [*map(_allocation_entry, rows), *map(_job_entry, jobs.read(workloads))]
     return {entry.id: entry for entry in entries}
 
 

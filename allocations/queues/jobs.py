@@ -79,22 +79,22 @@ class Unfinished(NamedTuple):
 def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
     """Return the mirror's Workloads of the projects' Jobs, newest first, annotated with ``created`` and ``job_uid``."""
     own_projects = projects.order_by().filter(cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
-    seen = MirrorObject.objects.filter(Exists(own_projects), kind="Workload", allocation="")
-    named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
-    return named.order_by(*(f"-{name}" for name in ORDER))
+    workloads = MirrorObject.objects.filter(Exists(own_projects), kind="Workload", allocation="")
+    annotated = workloads.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid"))
+    return annotated.filter(job_uid__isnull=False).order_by(*(f"-{name}" for name in ORDER))
 
 
-def read(seen: Collection[MirrorObject]) -> list[Job]:
+def read(workloads: Collection[MirrorObject]) -> list[Job]:
     """Return the Jobs of these rows, in their order; a fixed number of queries."""
-    if not seen:
+    if not workloads:
         return []
-    projects = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
+    projects = Project.objects.filter(namespace__in={row.namespace for row in workloads}).select_related("team")
     project_of = {(project.cluster_id, project.namespace): project for project in projects}
-    charges = _last_charges(UUID(row.facts["job"]["uid"]) for row in seen)
+    charges = _last_charges(UUID(row.facts["job"]["uid"]) for row in workloads)
     offerings = dict(_offerings())
     inactive = _inactive({project.team.slug for project in project_of.values()})
-    ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
-    found = [_job(row, project_of[row.cluster_id, row.namespace], charges, offerings, inactive) for row in seen]
+    ended = _ended_over_lease([row.facts["job"]["uid"] for row in workloads])
+    found = [_job(row, project_of[row.cluster_id, row.namespace], charges, offerings, inactive) for row in workloads]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
@@ -105,13 +105,13 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     finished = "facts__conditions__Finished__status"
     live = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
     fields = ("cluster_queue", "conditions", "asks", "priority", "created_at")
-    seen = [
+    workloads = [
         (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
         for uid, cluster, namespace, name, *facts in live.values_list(
             "job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields)
         )
     ]
-    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in seen], end=None, unused=False)
+    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in workloads], end=None, unused=False)
     in_use = set(running.order_by().values_list("holder_id", flat=True))
     found = [
         Unfinished(
@@ -124,7 +124,7 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, cluster, namespace, name, facts in seen
+        for uid, cluster, namespace, name, facts in workloads
     ]
     return [job for job in found if job.state not in ENDED]
 

@@ -42,8 +42,8 @@ def objects(user: User) -> list[KueueObject]:
 
 
 def _compared(cluster: str) -> Iterator[KueueObject]:
-    seen = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
-    rows = {(row.kind, row.name): row.facts for row in seen}
+    mirrored = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
+    rows = {(row.kind, row.name): row.facts for row in mirrored}
     for desired in selectors.manifests(cluster):
         kind, name = desired["kind"], desired["metadata"]["name"]
         if kind not in KINDS:

@@ -1,5 +1,6 @@
-"""Loans between teams: current ones, as Kueue counts them, and those of a period, from the ledger. Teams that a person
-may not see are not named.
+"""Loans between teams: current ones, as Kueue counts them, and those of a period, from the ledger.
+
+Teams that a person may not see are not named.
 """
 
 from collections import defaultdict

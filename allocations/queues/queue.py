@@ -124,9 +124,9 @@ def loads(teams: Iterable[Team]) -> dict[str, Load]:
     zeros if not observed yet. One query.
     """
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
-    seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
+    cluster_queues = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
     found: Counter[tuple[str, str]] = Counter()
-    for row in seen:
+    for row in cluster_queues:
         found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
     return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 

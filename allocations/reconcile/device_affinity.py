@@ -57,8 +57,8 @@ def _next_affinity(
     row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: ObservedAllocation
 ) -> DeviceAffinity:
     backend = registry.backend_of(spec)
-    seen = [snapshot.get(claim) for claim in backend.claims(spec)]
-    existing = [claim for claim in seen if claim is not None]
+    claims = [snapshot.get(claim) for claim in backend.claims(spec)]
+    existing = [claim for claim in claims if claim is not None]
     stored = DeviceAffinity.from_json(row.device_affinity)
     if not state.is_granted:
         return stored if existing else DeviceAffinity()
@@ -76,7 +76,7 @@ def _next_affinity(
         return _choose(row, spec)
     if (
         stored.cards is not None
-        and len(existing) == len(seen)
+        and len(existing) == len(claims)
         and not state.occupied
         and backend.finds_no_device(spec, snapshot)
     ):

@@ -60,10 +60,10 @@ def _sync(
     return is_new, any(room.blocked for room in rooms.values())
 
 
-def node_fact(seen: ObservedObject) -> NodeFact:
-    facts = seen.facts
+def node_fact(observed: ObservedObject) -> NodeFact:
+    facts = observed.facts
     return NodeFact(
-        name=seen.ref.name,
+        name=observed.ref.name,
         labels=facts["labels"],
         allocatable=facts["allocatable"],
         capacity=facts["capacity"],
@@ -74,10 +74,10 @@ def node_fact(seen: ObservedObject) -> NodeFact:
     )
 
 
-def slice_fact(seen: ObservedObject) -> SliceFact:
-    facts = seen.facts
+def slice_fact(observed: ObservedObject) -> SliceFact:
+    facts = observed.facts
     return SliceFact(
-        name=seen.ref.name,
+        name=observed.ref.name,
         driver=facts["driver"],
         node=facts["node"],
         pool=facts["pool"],
@@ -88,8 +88,8 @@ def slice_fact(seen: ObservedObject) -> SliceFact:
     )
 
 
-def class_fact(seen: ObservedObject) -> ClassFact:
-    return ClassFact(seen.ref.name, seen.facts["extended_resource"], tuple(seen.facts["selectors"]))
+def class_fact(observed: ObservedObject) -> ClassFact:
+    return ClassFact(observed.ref.name, observed.facts["extended_resource"], tuple(observed.facts["selectors"]))
 
 
 def _device(device: Mapping[str, Any]) -> DeviceFact:

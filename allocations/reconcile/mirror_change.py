@@ -21,7 +21,7 @@ class Change:
 
     @property
     def is_relevant(self) -> bool:
-        """Whether fields changed that the portal reads; the revision changes for others too."""
+        """Return whether fields changed that the portal reads; the revision changes for others too."""
         old, new = self.old, self.new
         if old is None:
             return not new.gone
@@ -35,14 +35,15 @@ class Change:
 
     @property
     def allocations(self) -> set[str]:
-        """Names of the allocations that the object refers to: by its label, or by the list of a hold quota."""
+        """Return the names of the allocations in the object's label, or in the list of a hold quota."""
         names = {self.new.allocation, self.old.allocation if self.old else ""}
         return (names | set(self._slices_before) | set(self._slices_after)) - {""}
 
     @property
     def affected_allocations(self) -> set[str]:
-        """Names of the allocations that must be reconciled: those of the label, and those whose entry in a hold quota
-        was removed, was changed, or is now in force by the quota's status."""
+        """Return the names of the allocations that must be reconciled: those in the label, and those whose entry in a
+        hold quota was removed, was changed, or is now in force by the quota's status.
+        """
         before, after = self._slices_before, self._slices_after
         entries = {name for name in before if before[name] != after.get(name)}
         if self._shown(self.new.facts) and (before != after or not self._shown(self.old.facts if self.old else None)):

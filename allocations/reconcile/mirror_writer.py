@@ -114,14 +114,14 @@ def record_list(
         workqueue.enqueue(*change_targets.missing_object_targets(cluster, kind, listed, resource_version))
 
 
-def _require_later(subject: str, listed: int, seen: int) -> None:
+def _require_later(subject: str, listed: int, recorded: int) -> None:
     """Raise StoreRestored if a kind or an object is listed at an earlier revision than the mirror has.
 
     After ``etcdutl snapshot restore --bump-revision`` the revision of the list is higher than before; the objects of
     the backup still have their old ones.
     """
-    if listed < seen:
-        raise StoreRestored(f"{subject} was seen at revision {seen} and is listed at {listed}")
+    if listed < recorded:
+        raise StoreRestored(f"{subject} was seen at revision {recorded} and is listed at {listed}")
 
 
 def reset_revisions(cluster: str) -> None:

@@ -165,13 +165,13 @@ def _pod_requests(
     return foreign, by_holder
 
 
-def _holder(seen: ObservedObject, metered: Collection[str], served: Collection[str]) -> str:
+def _holder(observed: ObservedObject, metered: Collection[str], served: Collection[str]) -> str:
     """Return the allocation, or the pod of a queued Job, that the pod or the claim belongs to; "" for none."""
-    if seen.allocation:
-        return f"{seen.ref.namespace}/{seen.allocation}"
-    if seen.uid in served or (seen.uid in metered and seen.ref.kind == "Pod"):
-        return seen.uid
-    return str(seen.facts.get("pod", "")) if seen.uid in metered else ""
+    if observed.allocation:
+        return f"{observed.ref.namespace}/{observed.allocation}"
+    if observed.uid in served or (observed.uid in metered and observed.ref.kind == "Pod"):
+        return observed.uid
+    return str(observed.facts.get("pod", "")) if observed.uid in metered else ""
 
 
 def with_rooms(found: Discovered, rooms: Mapping[str, Room]) -> Discovered:

@@ -24,30 +24,30 @@ def with_kept_names(cluster: str, found: Discovered) -> Discovered:
     renamed = {key: old for key, old in renamed.items() if len(old) == 1}
     renamed_flavors = {key.partition("/")[0] for key in renamed}
     flavors = renamed_flavors & _in_use(cluster) if renamed_flavors and _classes_listed(cluster) else renamed_flavors
-    stays = {key: old for key, old in renamed.items() if key.partition("/")[0] in flavors}
-    if not stays:
+    kept_names = {key: old for key, old in renamed.items() if key.partition("/")[0] in flavors}
+    if not kept_names:
         return found
     current = {pool.key: pool.resources for pool in found.pools}
     return replace(
         found,
-        pools=tuple(replace(pool, resources=stays.get(pool.key, pool.resources)) for pool in found.pools),
+        pools=tuple(replace(pool, resources=kept_names.get(pool.key, pool.resources)) for pool in found.pools),
         offerings=tuple(
-            replace(one, requests=stays[one.pool]) if one.pool in stays and one.requests else one
+            replace(one, requests=kept_names[one.pool]) if one.pool in kept_names and one.requests else one
             for one in found.offerings
         ),
         nodes=tuple(
-            replace(node, problem="; ".join(filter(None, (node.problem, _problem(node.flavor, stays, current)))))
+            replace(node, problem="; ".join(filter(None, (node.problem, _problem(node.flavor, kept_names, current)))))
             for node in found.nodes
         ),
     )
 
 
-def _problem(flavor: str, stays: Mapping[str, Mapping[str, int]], current: Mapping[str, Mapping[str, int]]) -> str:
+def _problem(flavor: str, kept_names: Mapping[str, Mapping[str, int]], current: Mapping[str, Mapping[str, int]]) -> str:
     """Return the sentence that a flavor's nodes show to operators; "" if no pool of it keeps its name."""
     return "; ".join(
         f"its DeviceClass changed: {key} becomes {', '.join(current[key])} once nothing stands on {flavor}, and is "
         f"counted as {', '.join(old)} until then; hide the flavor to let it drain"
-        for key, old in sorted(stays.items())
+        for key, old in sorted(kept_names.items())
         if key.partition("/")[0] == flavor
     )
 

@@ -68,7 +68,7 @@ def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) 
     """
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
-        _quota_numbers([*applied, *(seen.ref for seen in snapshot)])
+        _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
     )
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
         spec = spec_of_row.resolved_spec(row)
@@ -147,24 +147,24 @@ def _namespace_ref(project: Project) -> Ref:
 
 
 def _is_terminating(project: Project, snapshot: Snapshot) -> bool:
-    seen = snapshot.get(_namespace_ref(project))
-    return seen is not None and seen.deleting
+    observed = snapshot.get(_namespace_ref(project))
+    return observed is not None and observed.deleting
 
 
 def _namespace_lost(project: Project, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client) -> bool:
     """Return whether the namespace that the portal applied is being deleted, is gone, or was replaced.
 
-    The mirror selects namespaces by the portal's label. One without the label looks gone, so the API server is asked.
+    The mirror selects namespaces by the portal's label. One without it looks gone, so it is read from the API server.
     """
-    record, seen = applied.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
+    record, observed = applied.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
     if record is None:
         return False
-    if seen is None:
+    if observed is None:
         if not snapshot.is_gone(record):
             return False
         live = client.get(record.ref)
         return live is None or live["metadata"]["uid"] != record.uid or "deletionTimestamp" in live["metadata"]
-    return seen.deleting or (seen.uid != record.uid and seen.resource_version >= record.resource_version)
+    return observed.deleting or (observed.uid != record.uid and observed.resource_version >= record.resource_version)
 
 
 def _fail_allocations(project: Project) -> None:

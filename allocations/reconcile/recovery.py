@@ -25,9 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 def reconcile_adoption(cluster: str) -> datetime | None:
-    """Adopt every lease in the cluster's mirror that belongs to no row. Returns None: the next such lease enqueues the
-    target.
-    """
+    """Create the missing row of each lease in the cluster's mirror; return None (leases enqueue it)."""
     leases = MirrorObject.objects.filter(cluster=cluster, kind="Workload")
     for namespace in leases.values_list("namespace", flat=True).distinct().order_by():
         adopt(cluster, namespace)

@@ -63,8 +63,8 @@ def _restored_objects(project: Project, snapshot: Snapshot) -> dict[Ref, Applied
     created_at = oldest.facts.get("created_at") if oldest else None
     if not created_at or datetime.fromisoformat(created_at) > project.archived_at:
         return {}
-    seen = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
-    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
+    observed = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
+    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in observed}
 
 
 def _delete(project: Project, target: Target, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client) -> bool:
@@ -76,8 +76,8 @@ def _delete(project: Project, target: Target, snapshot: Snapshot, applied: dict[
 
 def _end_jobs(project: Project, snapshot: Snapshot, client: Client) -> bool:
     """Delete the queued Jobs of the namespace, unless it is being deleted; return whether there were any."""
-    seen = snapshot.get(_namespace(project))
-    if seen is None or seen.deleting:
+    observed = snapshot.get(_namespace(project))
+    if observed is None or observed.deleting:
         return False
     jobs = namespaces.queued_jobs(client, project.namespace)
     for job in jobs:

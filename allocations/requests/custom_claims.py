@@ -193,8 +193,8 @@ def fits(
 def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
     """Return the errors of a request by field: values that do not fit the offering's kind."""
     if offering.kind != Kind.CLAIM:
-        words = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
-        return {} if request.claim is None else {"claim": [words]}
+        sentence = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
+        return {} if request.claim is None else {"claim": [sentence]}
     errors: dict[str, list[str]] = {}
     if request.claim is None:
         errors["claim"] = ['Say which devices you need: {"requests": [{"device": "gpu", "count": 1}]}.']

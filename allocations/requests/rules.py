@@ -185,7 +185,7 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
         if request.count <= left:
             continue
         kind, _, scope = one.dimension.partition(":")
-        of = "GPUs in all" if scope == "all" else scope
+        scope_label = "GPUs in all" if scope == "all" else scope
         found.append(
             Violation(
                 "limit_exceeded",
@@ -193,8 +193,8 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
                 one.limit,
                 one.used,
                 request.count,
-                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of};"
-                f" {one.used} are in use or asked for, and {request.count} more were asked.",
+                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on "
+                f"{scope_label}; {one.used} are in use or asked for, and {request.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",
@@ -212,12 +212,12 @@ def _too_many(one: AllocationLimit) -> Violation:
     has = "You have" if one.holder == "member" else "The project has"
     where = " in the project" if one.holder == "member" else ""
     if one.is_scheduled:
-        dimension, what = "scheduled", f"scheduled allocations{where} that wait for their start"
+        dimension, subject = "scheduled", f"scheduled allocations{where} that wait for their start"
         hint = "Cancel one of them, or ask again when one of them has started."
     else:
-        dimension, what = "allocations", f"allocations{where} that have not ended"
+        dimension, subject = "allocations", f"allocations{where} that have not ended"
         hint = "Release one that is no longer needed, or ask for more slices in one allocation."
-    detail = f"{has} {one.used} {what}; {one.limit} are the most."
+    detail = f"{has} {one.used} {subject}; {one.limit} are the most."
     return Violation("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 

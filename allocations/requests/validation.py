@@ -38,8 +38,8 @@ def _sharing_problem(offering: Offering, sharing: Sharing) -> str:
     if not backend.configures_sharing:
         return f"How slices by {backend.label} are shared is set on the node: leave sharing out."
     if offering.kind not in (Kind.WHOLE, Kind.MIG):
-        words = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
-        return f"sharing is for whole GPUs and MIG slices. {words}"
+        remedy = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
+        return f"sharing is for whole GPUs and MIG slices. {remedy}"
     if sharing.strategy == "MPS" and offering.flavor.partitionable:
         return "The DRA driver cuts these cards on demand, and has no MPS then. Use strategy TimeSlicing."
     return ""

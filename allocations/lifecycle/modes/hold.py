@@ -20,16 +20,16 @@ NUMBER_RETRY = timedelta(seconds=60)
 
 def users(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
     """Return the tenants' pods of the allocation that have not finished, including terminating ones."""
-    own = set(own_refs(request))
+    own_objects = set(own_refs(request))
     pods = hold_quota.pods(request, snapshot)
-    return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
+    return tuple(pod.ref for pod in pods if pod.ref not in own_objects and not has_finished(pod.facts))
 
 
 def is_class_used(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether an unfinished pod has the allocation's PriorityClass, with or without its label."""
     hold_class = names.hold_slot(request.number)
-    pods = (seen for seen in snapshot.of_kind("Pod") if seen.facts.get("class") == hold_class)
-    return not all(has_finished(seen.facts) for seen in pods)
+    pods = (pod for pod in snapshot.of_kind("Pod") if pod.facts.get("class") == hold_class)
+    return not all(has_finished(pod.facts) for pod in pods)
 
 
 def own_refs(request: ResolvedSpec) -> list[Ref]:
@@ -185,11 +185,11 @@ def desired_state(
 def _pods_ready(
     request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
-    seen, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
+    observed, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
     ready = bool(state.held)
-    if seen is None or not state.lease.reserved or state.lease.pods_ready == ready:
+    if observed is None or not state.lease.reserved or state.lease.pods_ready == ready:
         return []
-    if written is not None and written.uid == seen.uid and seen.resource_version < written.resource_version:
+    if written is not None and written.uid == observed.uid and observed.resource_version < written.resource_version:
         return []
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 

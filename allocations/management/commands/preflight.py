@@ -40,10 +40,10 @@ class Command(BaseCommand):
         except (OSError, ValueError, LookupError) as error:
             raise CommandError(f"KUBECONFIG: {error}") from error
         rights = (*expected.needed, *expected.unwanted)
-        seen = cluster.gather(client, rights, catalogue, clock.now())
+        observed = cluster.gather(client, rights, catalogue, clock.now())
         if file := options["kueue_config"]:
-            seen = replace(seen, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
-        findings = checks.examine(seen, expected)
+            observed = replace(observed, kueue=yaml.safe_load(Path(str(file)).read_text(encoding="utf-8")))
+        findings = checks.examine(observed, expected)
         if options["output"] == "json":
             document = {"ready": checks.is_ready(findings), "checks": [asdict(f) for f in findings]}
             self.stdout.write(json.dumps(document, indent=2))

@@ -28,7 +28,7 @@ STANDBY_S = 1.0
 
 class Command(BaseCommand):
     help = (
-        "Mirror the cluster into the database and enqueue what has to be reconciled. One process does; others stand by."
+        "Mirror the cluster into the database and enqueue targets to reconcile. One process is active, others stand by."
     )
 
     def handle(self, *args: object, **options: object) -> None:
@@ -57,8 +57,7 @@ class Command(BaseCommand):
 
 
 def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
-    """Mirror the cluster until ``stop``, or until a restore of etcd is detected: then reset the revisions for the next
-    epoch."""
+    """Mirror the cluster until ``stop``, or until a restore of etcd is detected; then reset the mirror's revisions."""
     log.info("watch.epoch", cluster=cluster, number=epoch)
     try:
         watcher.run(connect(cluster), Recorder(cluster, epoch), stop, Beat(cluster))

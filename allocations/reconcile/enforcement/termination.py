@@ -136,7 +136,7 @@ def _report(client: Client, sighting: LeaseExcess, excess: Excess, project: Proj
     sighting.save(update_fields=["actions"])
     message = f"{excess.sentence} {ended}"
     log.error("lease.ended", holder=f"{sighting.holder_kind}/{sighting.holder}", message=message)
-    for pod in (*excess.pods, *excess.late):
+    for pod in (*excess.pods, *excess.overdue_pods):
         events.warn(client, pod, REASON, message)
     row = Allocation.objects.filter(pk=sighting.holder).first() if excess.holder.kind is HolderKind.ALLOCATION else None
     if row is not None:

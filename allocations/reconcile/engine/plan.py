@@ -23,7 +23,7 @@ def stale_refs(desired: Collection[Ref], snapshot: Snapshot, applied: Collection
     Objects of ACCESS_KINDS are included even if the portal has no record of applying them: a restore of etcd may have
     brought them back. ``snapshot`` has only the portal's objects of these kinds.
     """
-    access = [seen.ref for kind in ACCESS_KINDS for seen in snapshot.of_kind(kind)]
+    access = [observed.ref for kind in ACCESS_KINDS for observed in snapshot.of_kind(kind)]
     return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in desired]
 
 
@@ -35,24 +35,24 @@ def apply_reason(manifest: Manifest, snapshot: Snapshot, applied: Applied | None
     """
     if applied is None:
         return "missing"
-    seen = snapshot.get(applied.ref)
-    if seen is not None and seen.deleting:
+    observed = snapshot.get(applied.ref)
+    if observed is not None and observed.deleting:
         return ""
     is_changed = digest(manifest) != applied.intent
     if is_changed and (applied.intent == DELETED or applied.ref.kind not in IMMUTABLE_KINDS):
         return "changed"
-    if seen is None:
+    if observed is None:
         return "deleted" if snapshot.is_gone(applied) else ""
-    if seen.resource_version < applied.resource_version:
+    if observed.resource_version < applied.resource_version:
         return ""
-    if seen.uid != applied.uid:
+    if observed.uid != applied.uid:
         return "replaced"
-    return "edited" if seen.digest != applied.digest and not is_changed else ""
+    return "edited" if observed.digest != applied.digest and not is_changed else ""
 
 
-def _is_deleted(seen: ObservedObject, applied: Applied | None) -> bool:
+def _is_deleted(observed: ObservedObject, applied: Applied | None) -> bool:
     """Return whether the object is being deleted: observed so, or the API server accepted its deletion."""
-    return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
+    return observed.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, observed.uid))
 
 
 def plan(desired: DesiredState, snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> list[Action]:
@@ -64,8 +64,8 @@ def plan(desired: DesiredState, snapshot: Snapshot, applied: Mapping[Ref, Applie
     keep = {Ref.of_manifest(manifest) for manifest in desired.objects}
     for group in desired.unwanted:
         left = [ref for ref in group if ref not in keep and not is_gone(ref, snapshot, applied.get(ref))]
-        existing = [(seen, applied.get(ref)) for ref in left if (seen := snapshot.get(ref)) is not None]
-        actions += [Delete(seen.ref, seen.uid) for seen, record in existing if not _is_deleted(seen, record)]
+        existing = [(observed, applied.get(ref)) for ref in left if (observed := snapshot.get(ref)) is not None]
+        actions += [Delete(each.ref, each.uid) for each, record in existing if not _is_deleted(each, record)]
         if left:
             break
     return actions + list(desired.status)

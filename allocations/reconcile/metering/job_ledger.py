@@ -57,17 +57,17 @@ def repair(cluster: str, metered: Collection[str]) -> bool:
     This charges use that was missed, or whose node had no flavor when the pod was bound. ``metered`` are the uids of
     the pods and claims that the ledger charges.
     """
-    seen = MirrorObject.objects.filter(cluster=cluster)
-    pods = {row.uid: row for row in seen.filter(kind="Pod", allocation="", facts__has_key="job")}
-    claims = seen.filter(kind="ResourceClaim", facts__has_key="pod")
+    objects = MirrorObject.objects.filter(cluster=cluster)
+    pods = {row.uid: row for row in objects.filter(kind="Pod", allocation="", facts__has_key="job")}
+    claims = objects.filter(kind="ResourceClaim", facts__has_key="pod")
     pod_of_claim = {claim.uid: claim.facts["pod"] for claim in claims if claim.facts["devices"]}
     bound = {uid for uid, pod in pods.items() if uses.is_bound(pod.facts)}
     missing = (bound | {pod for claim, pod in pod_of_claim.items() if claim not in metered}) - set(metered)
     jobs = {(pods[uid].namespace, pods[uid].facts["job"]) for uid in missing if uid in pods}
     differing = _queued(cluster, jobs) | reservations.differing_jobs(cluster)
     unseen = set(metered) - bound - pod_of_claim.keys()
-    gone = [rows for uid in unseen for rows in (_open_of_pod(cluster, uid), _open_of_claim(cluster, uid))]
-    repaired = sum(_close(rows, clock.now(), {"kind": "none"}, estimated=True) for rows in gone)
+    stale = [rows for uid in unseen for rows in (_open_of_pod(cluster, uid), _open_of_claim(cluster, uid))]
+    repaired = sum(_close(rows, clock.now(), {"kind": "none"}, estimated=True) for rows in stale)
     for namespace, job in sorted(differing):
         with transaction.atomic(), _locked(cluster, job):
             repaired += _repair(cluster, namespace, job, at=clock.now())

@@ -28,8 +28,9 @@ log = structlog.get_logger(__name__)
 
 
 class Reservation(NamedTuple):
-    """Quota that Kueue has reserved for a Workload: since when (ISO 8601, "" if unknown), and how much, as
-    {flavor: {resource: amount}}.
+    """Quota that Kueue has reserved for a Workload.
+
+    ``since`` is ISO 8601, "" if unknown; ``usage`` is {flavor: {resource: amount}}.
     """
 
     since: str
@@ -41,8 +42,9 @@ NO_RESERVATION = Reservation("", {})
 
 @dataclass
 class Account:
-    """What the ledger has of one Job, updated as its intervals open and close. Mappings are by offering, except
-    ``offerings``.
+    """What the ledger has of one Job, updated as its intervals open and close.
+
+    Mappings are by offering, except ``offerings``.
 
     ``changed``: when the unused part last changed. ``charged``: offerings that the ledger has any interval of.
     ``ended``: when the last interval of the Job was closed. ``is_queued``: whether it has a Workload, or had one that

@@ -178,11 +178,11 @@ def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str
 def _evidence_of(snapshot: Snapshot, ref: Ref | None) -> dict[str, str]:
     if ref is None:
         return {}
-    seen = snapshot.get(ref)
+    observed = snapshot.get(ref)
     return {
         "kind": ref.kind,
         "name": ref.name,
-        "resource_version": str(seen.resource_version) if seen else "gone",
+        "resource_version": str(observed.resource_version) if observed else "gone",
     }
 
 

@@ -148,7 +148,7 @@ def preview(request: Request) -> Response:
             "borrowed": limit_services.text(found.borrowed),
             "allocations": [
                 {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
-                for row in found.touched
+                for row in found.affected
             ],
             "kueue": [change._asdict() for change in found.objects],
             "detail": found.sentence,
