@@ -126,8 +126,8 @@ def record_phase(row: Allocation, state: ObservedAllocation) -> None:
             "reason": last.reason if last else "",
             "message": last.message if last else "",
         }
-    counted = advisory_lock("limits", shared=True) if is_end else nullcontext()  # as in requests and limits
-    with transaction.atomic(), counted:
+    limits_lock = advisory_lock("limits", shared=True) if is_end else nullcontext()
+    with transaction.atomic(), limits_lock:
         changed = Allocation.objects.filter(
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)

@@ -55,7 +55,7 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
         snapshot, applied = mirror.of_allocations(client.cluster, spec.namespace, [row]), applied_objects(target)
         state = _assess(row, spec, snapshot, applied, number_wait)
-        if _deadlines_became_intent(row, spec, state) or _claim_exceeds_lease(row, state):
+        if _apply_deadlines(row, spec, state) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, number_wait)
         if device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
@@ -119,7 +119,7 @@ def _assess(
     return hold.assess(spec, _intent(row, number_wait), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
 
 
-def _deadlines_became_intent(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> bool:
+def _apply_deadlines(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> bool:
     """End the allocation, or record a failed start, if a deadline has passed; return whether the row changed."""
     now = state.facts.now
     if row.desired == Allocation.Desired.RELEASED:

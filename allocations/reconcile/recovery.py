@@ -25,7 +25,10 @@ log = structlog.get_logger(__name__)
 
 
 def reconcile_adoption(cluster: str) -> datetime | None:
-    """Create the missing row of each lease in the cluster's mirror; return None (leases enqueue it)."""
+    """Create the missing row of each lease in the cluster's mirror.
+
+    Return None, since the target is enqueued for each further lease without a row.
+    """
     leases = MirrorObject.objects.filter(cluster=cluster, kind="Workload")
     for namespace in leases.values_list("namespace", flat=True).distinct().order_by():
         adopt(cluster, namespace)

@@ -23,7 +23,7 @@ from portal.tenants.models import Project
 from portal.workqueue.targets import Target
 
 RECHECK_AFTER = timedelta(seconds=5)
-LAST = ("GpuProject", "Namespace")
+REMOVED_LAST = ("GpuProject", "Namespace")
 
 
 def tear_down(project: Project, target: Target, client: Client) -> datetime | None:
@@ -89,7 +89,7 @@ def _hand_back(
     project: Project, target: Target, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client
 ) -> bool:
     """Delete the portal's objects, then remove its labels from the namespace; return whether objects are left."""
-    ours = [ref for ref in applied if ref.kind not in LAST]
+    ours = [ref for ref in applied if ref.kind not in REMOVED_LAST]
     guard = [ref for ref in applied if ref.kind == "GpuProject"]
     apply(client, plan(DesiredState(unwanted=[ours, guard]), snapshot, applied), target)
     if not nothing_left([*ours, *guard], snapshot, applied):
