@@ -1,1 +1,1 @@
-"""What was asked, and making it so: requests, their phases, and the reconcilers against the cluster."""
+"""Allocations: requests, their phases, and the controllers that reconcile them with the cluster."""

@@ -1,4 +1,4 @@
-"""Django admin pages for operators, read-only: allocations change through their services."""
+"""Django admin pages for operators, read-only: allocations are changed through services."""
 
 from django.contrib import admin
 
@@ -16,7 +16,7 @@ from portal.core.admin import ReadOnlyAdmin
 
 
 class Timeline(admin.TabularInline):
-    """The transitions of an allocation, oldest first; they are written by the portal alone."""
+    """The transitions of an allocation, oldest first, read-only."""
 
     model = Transition
     fields = ("at", "type", "from_phase", "to_phase", "reason", "message", "actor", "evidence")

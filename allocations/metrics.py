@@ -1,4 +1,4 @@
-"""Prometheus metrics of leases (use beyond them, holds that are not charged) and of etcd."""
+"""Prometheus metrics of leases (use beyond them, use that is not charged) and of etcd."""
 
 from collections.abc import Iterator
 
@@ -16,12 +16,12 @@ from portal.tenants.models import Project
 
 
 class LeaseMetrics(Collector):
-    """Metrics of use beyond leases; two queries at each scrape, and seven for each cluster."""
+    """Metrics of use beyond leases and of uncharged use; two queries per scrape, and seven for each cluster."""
 
     def collect(self) -> Iterator[Metric]:
         confirmed = LeaseExcess.objects.filter(confirmed_at__isnull=False).order_by().values("holder_kind")
         counts = confirmed.annotate(ever=Count("pk"), now=Count("pk", filter=Q(over_at=None)))
-        found = {row["holder_kind"]: row for row in counts}
+        count_of = {row["holder_kind"]: row for row in counts}
         now = GaugeMetricFamily(
             "gpu_portal_over_lease",
             "Holders that use more than their lease, as the API server confirmed.",
@@ -31,21 +31,24 @@ class LeaseMetrics(Collector):
             "gpu_portal_over_lease_confirmed", "How often use beyond a lease was confirmed.", labels=["holder"]
         )
         for kind in HolderKind:
-            row = found.get(kind.value, {"now": 0, "ever": 0})
+            row = count_of.get(kind.value, {"now": 0, "ever": 0})
             now.add_metric([kind.value], row["now"])
             ever.add_metric([kind.value], row["ever"])
-        free = GaugeMetricFamily(
+        uncharged = GaugeMetricFamily(
             "gpu_portal_unbilled", "Holders of slices that the ledger has no open interval for.", labels=["holder"]
         )
         clusters = registry.slugs()
-        free.add_metric([HolderKind.ALLOCATION.value], sum(len(unbilled.allocations(cluster)) for cluster in clusters))
-        free.add_metric([HolderKind.JOB.value], sum(len(unbilled.jobs(cluster)) for cluster in clusters))
-        yield from (now, ever, free)
+        uncharged.add_metric(
+            [HolderKind.ALLOCATION.value], sum(len(unbilled.allocations(cluster)) for cluster in clusters)
+        )
+        uncharged.add_metric([HolderKind.JOB.value], sum(len(unbilled.jobs(cluster)) for cluster in clusters))
+        yield from (now, ever, uncharged)
 
 
 class StoreMetrics(Collector):
-    """Metrics of how full etcd is; two queries at each scrape, and two for each cluster. An unknown size is
-    left out.
+    """Metrics of the size of etcd's database; two queries per scrape, and two for each cluster.
+
+    An unknown size is left out.
     """
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Allocations (intent), transitions (history), the mirror of the cluster, and what was applied to it."""
+"""The rows of allocations (intent), their transitions (history), the mirror of the cluster, and applied objects."""
 
 import uuid
 from typing import ClassVar
@@ -14,10 +14,10 @@ from quotas.catalog.models import Offering
 
 
 class Allocation(models.Model):
-    """A request and everything that follows from it. Its cluster is its project's.
+    """An allocation: the request, and the intent of people and deadlines. Its cluster is that of its project.
 
-    The row stores what a person or a deadline decided. The phase is derived from the cluster
-    (``allocations.domain.phases``) and only cached here for lists, by ``allocations.reconcile.allocation``.
+    The phase is derived from the observed state (``allocations.domain.phases``). The row has a copy for lists, written
+    by ``allocations.reconcile.allocation``.
     """
 
     class Desired(models.TextChoices):
@@ -102,7 +102,7 @@ class Allocation(models.Model):
 
 
 class Transition(models.Model):
-    """A change of phase or of reason, with the evidence for it. The timeline of an allocation; never edited."""
+    """An entry of an allocation's timeline, with the object that shows it as evidence. Never edited."""
 
     allocation = models.ForeignKey(Allocation, on_delete=models.CASCADE, related_name="transitions")
     at = models.DateTimeField()
@@ -126,8 +126,8 @@ class Transition(models.Model):
 class MirrorObject(models.Model):
     """The last observed form of one object of a cluster. Written by the watcher only.
 
-    ``digest`` is of the portal's managedFields entry (who owns which fields), so a foreign edit shows without a GET.
-    ``facts`` are the few fields that ``allocations.reconcile`` reads (``allocations.cluster.kinds``).
+    ``digest`` is that of the portal's managedFields entry, so an edit by someone else is detected without a GET.
+    ``facts`` are the fields that the portal reads (``allocations.cluster.kinds``).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -153,7 +153,7 @@ class MirrorObject(models.Model):
 
 
 class WatchState(models.Model):
-    """Up to which revision, and until when, the mirror of a kind of a cluster is complete."""
+    """The revision and the time up to which the mirror of one kind of a cluster is complete."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=40)
@@ -168,7 +168,7 @@ class WatchState(models.Model):
 
 
 class WatchEpoch(models.Model):
-    """The number of the latest watcher of a cluster; only that one may write the mirror."""
+    """The number of the current watch epoch of a cluster; only its watcher may write the mirror."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, primary_key=True, related_name="+")
     number = models.BigIntegerField(default=0)
@@ -178,7 +178,10 @@ class WatchEpoch(models.Model):
 
 
 class AppliedObject(models.Model):
-    """What server-side apply last answered for an object of ours: the intent's digest, and that of our fields."""
+    """The last response of server-side apply for an object of the portal.
+
+    ``intent`` is the digest of the manifest, ``digest`` that of the fields that the portal owns.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
     target = models.CharField(max_length=100, help_text="who keeps it, as portal.workqueue.targets has it")
@@ -216,11 +219,9 @@ class ClusterStore(models.Model):
 
 
 class LeaseExcess(models.Model):
-    """Use beyond a lease, from its first sighting until it is over.
+    """Use beyond a lease, from its first sighting until it is over. Written by ``allocations.reconcile.enforcement``.
 
-    Written by ``allocations.reconcile.enforcement.lease_check``.
-
-    A sighting is confirmed when the mirror has moved on and the API server says the same; only then anything is ended.
+    A sighting is confirmed when the mirror has advanced and the API server shows the same. Only then pods are ended.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -13,6 +13,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.reconcile import project as reconciled
 from allocations.requests import services
+from allocations.requests.preview import preview_request
 from bench import routes
 from bench.bare import Api, Bare
 from bench.statistics import compare
@@ -101,7 +102,7 @@ def _bare(bare: Bare, asked: ResolvedSpec) -> float:
 
 def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
     """What the portal would ask for, in the bare client's namespace and team."""
-    seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
+    seen = preview_request(member, AllocationRequest(project=project.slug, offering=offering))
     asked = spec_of_row.resolved_spec(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
     return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
@@ -110,7 +111,7 @@ def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
 def _bare_project() -> ProjectFacts:
     """As a project of team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.facts(project, Snapshot(), ())
+    known = reconciled.project_facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
     return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 

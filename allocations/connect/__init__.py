@@ -1,1 +1,1 @@
-"""How people use what they hold: kubeconfig, and a sample pod."""
+"""Access to an allocation: a kubeconfig, shell commands, and an example pod."""

@@ -1,6 +1,6 @@
-"""How to use an allocation: label, example pod, shell commands, and a kubeconfig.
+"""Builds the data to connect to an allocation: label, example pod, shell commands, and a kubeconfig.
 
-The kubeconfig has the person's own token, valid for an hour at most, created by each call and never stored.
+The kubeconfig has a token of the person, valid for an hour at most; each call creates one, and none is stored.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from allocations.connect import sample_pod
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.requests.audit import note
+from allocations.requests.audit import record
 from portal.core.errors import Busy, Forbidden, Refused
 from portal.tenants import access
 from portal.tenants.models import Membership, User
@@ -32,7 +32,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Connection:
-    """``kubectl`` are shell lines, one below the other; ``pod_yaml`` and ``kubeconfig`` are whole files."""
+    """The data to connect to an allocation. ``kubectl`` are shell lines; ``pod_yaml`` and ``kubeconfig`` are files."""
 
     label: Label
     pod_yaml: str
@@ -42,10 +42,10 @@ class Connection:
 
 
 def connect(user: User, row: Allocation) -> Connection:
-    """What ``user`` needs to run pods on the slices of ``row``.
+    """Return what ``user`` needs to run pods on the slices of ``row``, with a new token.
 
-    Raises Forbidden (role below member, or no member of the team), Refused ``wrong_phase`` unless the slices are
-    held, Busy while the person's account is not yet on the cluster, and the client's errors.
+    Raises Forbidden (role below member, or not a member of the team); Refused ``wrong_phase`` unless the slices are
+    held; Busy while the person's service account is being created; ClusterUnavailable, ClusterRefused.
     """
     access.require(user, "allocation.connect", row.project.team)
     if row.phase not in USABLE:
@@ -54,9 +54,9 @@ def connect(user: User, row: Allocation) -> Connection:
             f"{row.name} is {row.phase}; it can be used once it is active.",
             "Ask for a new one." if row.phase in (Phase.RELEASING, Phase.ENDED) else "Wait until its phase is active.",
         )
-    token = _mint(user, row)
+    token = _create_token(user, row)
     namespace = row.project.namespace
-    note(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
+    record(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
     return Connection(
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),
@@ -69,7 +69,7 @@ def connect(user: User, row: Allocation) -> Connection:
 
 
 def pod_yaml(row: Allocation) -> str:
-    """A pod that runs on the allocation's slices as it is; needs the relations of ``spec_of_row.rows()``."""
+    """Return the example pod as YAML, with comments; needs the relations of ``spec_of_row.rows()``."""
     pod = sample_pod.build(spec_of_row.resolved_spec(row))
     head = "# The label is what gives it the slices. Put your own image and command in.\n"
     if names.POD_SLICES in pod["metadata"].get("annotations", {}):
@@ -78,6 +78,7 @@ def pod_yaml(row: Allocation) -> str:
 
 
 def kubectl(row: Allocation) -> str:
+    """Return the shell commands that create the example pod and delete it."""
     pod = names.example(row.name)
     return "\n".join(
         [
@@ -91,7 +92,7 @@ def kubectl(row: Allocation) -> str:
     )
 
 
-def _mint(user: User, row: Allocation) -> credentials.PersonToken:
+def _create_token(user: User, row: Allocation) -> credentials.PersonToken:
     try:
         return credentials.mint(cluster_client(row.project.cluster_id), user.username, settings.KUBECONFIG_TTL_S)
     except ClusterRefused as error:

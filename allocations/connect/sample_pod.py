@@ -1,7 +1,8 @@
-"""The example pod of an allocation. The admission policies add everything that is missing.
+"""Builds the example pod of an allocation.
 
-It meets Pod Security ``restricted`` and requests no GPU itself: the label is enough, with both backends, or the label
-and the index of a slice if each slice has its own claim. It requests the CPU and memory that go with its slices.
+It meets Pod Security ``restricted`` and requests no GPU itself: the admission policies add what is missing, given the
+allocation's label (and the index of a slice, if each slice has its own claim). It requests the CPU and memory of its
+slices' node share.
 """
 
 from allocations.cluster import names
@@ -11,6 +12,7 @@ from allocations.domain.objects import Manifest, ResolvedSpec
 
 
 def build(request: ResolvedSpec) -> Manifest:
+    """Return the manifest of the example pod."""
     annotations = registry.backend_of(request).annotations(request)
     return {
         "apiVersion": "v1",

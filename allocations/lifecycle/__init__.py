@@ -1,1 +1,1 @@
-"""The states of an allocation, and what it should have on the cluster now."""
+"""The lifecycle of an allocation: its transitions, its spec, and its desired state in the cluster."""

@@ -1,8 +1,8 @@
 """Finds use beyond a lease: what pods and claims use without a reservation. Pure.
 
-Used is what bound pods request of device plugins, and the devices that claims have, however many pods share them.
-Reserved is what the lease's Kueue Workload has reserved. A pod that is ending within its grace period is no excess:
-Kueue releases the quota of a deleted or evicted Job before its pods have ended.
+Use is the device plugin resources that bound pods request, and the devices allocated to claims, however many pods share
+them. Reserved is what the lease, a Kueue Workload, has quota for. A pod that is terminating within its grace period is
+no excess: Kueue releases the quota of a deleted or evicted Job before its pods have ended.
 """
 
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ from allocations.cluster import names
 from allocations.domain.objects import ObservedObject, Ref, Snapshot, is_on_node
 
 DEVICES = "devices"
-"""Stands for the resource where devices of claims are counted."""
+"""Used as the resource name for devices of claims."""
 
 
 class HolderKind(StrEnum):
@@ -27,9 +27,11 @@ class HolderKind(StrEnum):
 
 @dataclass(frozen=True)
 class Hold:
-    """A live allocation. ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES; None for a
-    custom claim, which may use as many as it was allocated. ``claims`` are the names of its ResourceClaims; None if
-    no row tells them: then all that carry its label. ``stands`` is whether it may hold slices without its lease.
+    """A live allocation.
+
+    ``amounts`` is what its lease reserves, by device plugin resource or under DEVICES; None for a custom claim, which
+    may use all devices allocated to it. ``claims`` are the names of its ResourceClaims; None if it has no row, and then
+    all with its label. ``may_hold_without_lease``: its lease is gone and is being created again.
     """
 
     id: str
@@ -38,12 +40,12 @@ class Hold:
     number: int | None
     amounts: Mapping[str, int | None] = field(default_factory=dict)
     claims: tuple[str, ...] | None = None
-    stands: bool = False
+    may_hold_without_lease: bool = False
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who uses: an allocation or a queued Job; else the pod or the claim itself, which belongs to neither."""
+    """An allocation or a queued Job; or a pod or claim that belongs to neither."""
 
     kind: HolderKind
     namespace: str
@@ -53,16 +55,18 @@ class Holder:
 
 @dataclass(frozen=True)
 class Excess:
+    """Use of a resource by a holder beyond what its lease reserves."""
+
     holder: Holder
     resource: str
     used: int
     reserved: int
     pods: tuple[Ref, ...] = ()
-    """The bound pods that use it and are not ending."""
-    late: tuple[Ref, ...] = ()
-    """Pods besides that are past their grace period and not gone."""
+    """The bound pods that use it and are not terminating."""
+    overdue_pods: tuple[Ref, ...] = ()
+    """Further pods that are past their grace period and not gone."""
     claims: tuple[Ref, ...] = ()
-    """Claims whose devices are counted."""
+    """The claims whose devices are counted."""
 
     @property
     def sentence(self) -> str:
@@ -72,10 +76,10 @@ class Excess:
             HolderKind.POD: "The pod {} has neither an allocation nor a queued Job, and uses",
             HolderKind.CLAIM: "The ResourceClaim {} belongs to no allocation, and has",
         }[self.holder.kind].format(self.holder.name)
-        late = {0: "", 1: "; 1 pod is past its grace period"}.get(
-            len(self.late), f"; {len(self.late)} pods are past their grace period"
+        overdue = {0: "", 1: "; 1 pod is past its grace period"}.get(
+            len(self.overdue_pods), f"; {len(self.overdue_pods)} pods are past their grace period"
         )
-        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{late}."
+        return f"{subject} {self.used} {self.resource} where {self.reserved} are reserved{overdue}."
 
 
 def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Excess]:
@@ -98,7 +102,7 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
     counted = {pod.uid for pod in snapshot.of_kind("Pod")}
     for claim in snapshot.of_kind("ResourceClaim"):
         devices = len(claim.facts.get("devices", ()))
-        if devices and claim.facts.get("pod") not in counted:  # else the scheduler made it for what the pod asks
+        if devices and claim.facts.get("pod") not in counted:  # else it was made for a counted pod's request
             hold = by_name.get((claim.ref.namespace, claim.allocation))
             is_own = hold is not None and (hold.claims is None or claim.ref.name in hold.claims)
             holder = _holder(claim, hold if is_own else None)
@@ -108,36 +112,36 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
     found = []
     for holder, amounts in used.items():
         for resource, amount in sorted(amounts.items()):
-            least = reserved.get(holder, {}).get(resource, 0)
-            if least is not None and amount > least:
+            amount_reserved = reserved.get(holder, {}).get(resource, 0)
+            if amount_reserved is not None and amount > amount_reserved:
                 users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
-                going = tuple(pod.ref for pod in users if not pod.deleting)
-                late = tuple(pod.ref for pod in users if pod.deleting)
+                current = tuple(pod.ref for pod in users if not pod.deleting)
+                overdue = tuple(pod.ref for pod in users if pod.deleting)
                 of_claims = tuple(claims[holder]) if resource == DEVICES else ()
-                found.append(Excess(holder, resource, amount, least, going, late, of_claims))
+                found.append(Excess(holder, resource, amount, amount_reserved, current, overdue, of_claims))
     return found
 
 
 def _uses(pod: ObservedObject, now: datetime) -> bool:
-    """Whether it is bound, has not finished, and is not ending within its grace period."""
+    """Return whether the pod uses GPUs: it is bound, unfinished, and not terminating within its grace period."""
     facts = pod.facts
     if not is_on_node(facts) or not facts.get("gpus"):
         return False
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
-def _holder(seen: ObservedObject, hold: Hold | None) -> Holder:
-    namespace, job = seen.ref.namespace, seen.facts.get("job")
+def _holder(observed: ObservedObject, hold: Hold | None) -> Holder:
+    namespace, job = observed.ref.namespace, observed.facts.get("job")
     if hold is not None:
         return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
     if job:
-        return Holder(HolderKind.JOB, namespace, job, seen.facts.get("job_name", job))
-    kind = HolderKind.CLAIM if seen.ref.kind == "ResourceClaim" else HolderKind.POD
-    return Holder(kind, namespace, seen.uid, seen.ref.name)
+        return Holder(HolderKind.JOB, namespace, job, observed.facts.get("job_name", job))
+    kind = HolderKind.CLAIM if observed.ref.kind == "ResourceClaim" else HolderKind.POD
+    return Holder(kind, namespace, observed.uid, observed.ref.name)
 
 
 def reserving(snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Namespace and name of the allocations whose lease has a reservation."""
+    """Return namespace and name of the allocations whose lease has quota reserved."""
     leases = (one for one in snapshot.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
     return {(lease.ref.namespace, lease.allocation) for lease in leases}
 
@@ -147,7 +151,7 @@ def _reserved(snapshot: Snapshot, holds: Iterable[Hold]) -> dict[Holder, Mapping
     found: dict[Holder, Mapping[str, int | None]] = {
         Holder(HolderKind.ALLOCATION, hold.namespace, hold.id, hold.name): hold.amounts
         for hold in holds
-        if hold.stands or (hold.namespace, hold.name) in leases
+        if hold.may_hold_without_lease or (hold.namespace, hold.name) in leases
     }
     for workload in snapshot.of_kind("Workload", ""):
         job = workload.facts.get("job")

@@ -1,6 +1,6 @@
-"""Assigns the numbers of a project's live allocations: the smallest that is free.
+"""Assigns slot numbers to a project's live allocations: the smallest that is free.
 
-An allocation gets its number with the request, or at its start if it is scheduled, and may have to wait for one.
+An allocation gets its number with the request, or at its start if it is scheduled; it may have to wait for one.
 """
 
 import json
@@ -20,27 +20,30 @@ from portal.workqueue import targets
 
 
 def free(project: Project) -> int:
-    """The smallest number that no live allocation of the project has.
+    """Return the smallest number that no live allocation of the project has.
 
-    A number is free again when its allocation has ended, thus when no pod of its PriorityClass is left. Whoever writes
-    it holds the advisory lock ``live`` of the project.
+    A number becomes free when its allocation has ended, and then no pod of its PriorityClass is left. The caller holds
+    the advisory lock ``live`` of the project while it assigns the number.
     """
-    taken = _taken(project)
-    return next(number for number in count() if number not in taken)
+    assigned = _assigned(project)
+    return next(number for number in count() if number not in assigned)
 
 
 def assign(row: Allocation) -> str:
-    """Give an allocation that starts its number, and wake the next one that waits for one; returns why it has to wait,
-    else nothing. The number that its lease has is its own (after a restore), whatever the limits say."""
+    """Assign a number to an allocation that starts; return why it has to wait for one, or "".
+
+    Then enqueue the next allocations that wait. If its lease has a number already (after a restore of the database), it
+    gets that one even if limits are reached.
+    """
     with transaction.atomic(), advisory_lock("live", row.project.slug):
         row.refresh_from_db(fields=["number"])
         if row.number is not None:
             return ""
-        leased = _of_lease(row)
+        lease_number = _number_of_lease(row)
         full = [one for one in allocation_limits.applicable_limits(row.project, row.requested_by).live if one.is_full]
-        if leased is None and full:
-            return _wait(full[0])
-        number = free(row.project) if leased is None else of_adopted(row.project, leased)
+        if lease_number is None and full:
+            return _wait_message(full[0])
+        number = free(row.project) if lease_number is None else number_of_recovered(row.project, lease_number)
         Allocation.objects.filter(pk=row.pk).update(number=number)
         row.number = number
         wake_waiting(row.project)
@@ -48,7 +51,7 @@ def assign(row: Allocation) -> str:
 
 
 def wake_waiting(project: Project) -> None:
-    """Have each member's first allocation that waits for a number looked at: one may be free."""
+    """Enqueue each member's first allocation that waits for a number, since one may be free."""
     waiting = Allocation.objects.filter(
         project=project, ended_at=None, number=None, desired=Allocation.Desired.HELD, starts_at__lte=clock.now()
     )
@@ -56,11 +59,11 @@ def wake_waiting(project: Project) -> None:
     workqueue.enqueue(*(targets.allocation(project.cluster_id, pk) for pk in first.values_list("pk", flat=True)))
 
 
-def of_adopted(project: Project, number: int | None) -> int:
-    """The number that an allocation had before its row was lost, since its quota and pods have it.
+def number_of_recovered(project: Project, number: int | None) -> int:
+    """Return the number for a recovered allocation: the one of its lease, since its hold quota and pods have it.
 
-    Another row that has it by now gets a free one, unless the number's quota lists that row: it came back from a backup
-    with a number that was given again since.
+    If another row has that number, the other row gets a free one. If the number's hold quota lists the other row, the
+    recovered one gets a free number instead: its own was assigned again after the backup.
     """
     if number is None:
         return free(project)
@@ -72,17 +75,17 @@ def of_adopted(project: Project, number: int | None) -> int:
     return number
 
 
-def _wait(full: AllocationLimit) -> str:
-    whose = "Its member has" if full.holder == "member" else "The project has"
+def _wait_message(full: AllocationLimit) -> str:
+    subject = "Its member has" if full.holder == "member" else "The project has"
     where = " in the project" if full.holder == "member" else ""
     return (
-        f"{whose} {full.used} live allocations{where}; {full.limit} are the most. It joins the queue when one of them "
-        "has ended. Release one that is no longer needed."
+        f"{subject} {full.used} live allocations{where}; {full.limit} are the most. It joins the queue when one of "
+        "them has ended. Release one that is no longer needed."
     )
 
 
-def _of_lease(row: Allocation) -> int | None:
-    """The number in the record of the allocation's lease, as the mirror has it."""
+def _number_of_lease(row: Allocation) -> int | None:
+    """Return the number in the record of the allocation's lease in the mirror, or None."""
     leases = MirrorObject.objects.filter(cluster=row.project.cluster_id, kind="Workload", deleting=False)
     found = (
         leases.filter(namespace=row.project.namespace, name=names.lease(row.name))
@@ -99,5 +102,5 @@ def _is_listed(project: Project, row: Allocation) -> bool:
     return quotas.filter(name=names.hold_slot(row.number), facts__slices__has_key=row.name).exists()
 
 
-def _taken(project: Project) -> set[int | None]:
+def _assigned(project: Project) -> set[int | None]:
     return set(Allocation.objects.filter(project=project, ended_at=None).values_list("number", flat=True))

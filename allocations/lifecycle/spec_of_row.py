@@ -18,28 +18,28 @@ COLUMNS = tuple(each.name for each in fields_of(AllocationSpec) if each.name not
 
 
 def rows() -> QuerySet[Allocation]:
-    """Allocations with all that a ``ResolvedSpec`` needs, in one query."""
+    """Return the allocations with the relations that ``resolved_spec`` needs, in one query."""
     return Allocation.objects.select_related("project__team__department", "offering__flavor", "requested_by")
 
 
 def spec(row: Allocation) -> AllocationSpec:
-    """What the row was asked to be; needs its project and offering."""
+    """Return the spec that was requested; needs the row's project and offering."""
     columns = {name: getattr(row, name) for name in COLUMNS}
     return AllocationSpec.from_json({**columns, "project": row.project.slug, "offering": row.offering.key})
 
 
-def columns(asked: AllocationSpec) -> dict[str, Any]:
-    """The columns of a row that say what is asked for, all but its project and offering."""
-    found = {name: getattr(asked, name) for name in COLUMNS}
+def columns(requested: AllocationSpec) -> dict[str, Any]:
+    """Return the columns of a row for a spec, all but its project and offering."""
+    found = {name: getattr(requested, name) for name in COLUMNS}
     return {name: value.to_json() if hasattr(value, "to_json") else value for name, value in found.items()}
 
 
 def resolved_spec(row: Allocation) -> ResolvedSpec:
     """Return the row as a ``ResolvedSpec``; needs the relations of ``rows()``."""
-    project, offering, asked = row.project, row.offering, spec(row)
-    built, affinity = asked.claim.built if asked.claim else None, DeviceAffinity.from_json(row.device_affinity)
+    project, offering, requested = row.project, row.offering, spec(row)
+    built, affinity = requested.claim.built if requested.claim else None, DeviceAffinity.from_json(row.device_affinity)
     return ResolvedSpec(
-        **vars(asked),
+        **vars(requested),
         id=str(row.id),
         team=project.team.slug,
         department=project.team.department.slug,
@@ -53,7 +53,7 @@ def resolved_spec(row: Allocation) -> ResolvedSpec:
         selectors=tuple(offering.selectors),
         node_selector=offering.flavor.node_selector,
         tolerations=tuple(offering.flavor.tolerations),
-        record=record(row, asked).to_text(),
+        record=record(row, requested).to_text(),
         capacity=offering.capacity,
         cards=affinity.cards or (),
         clique=affinity.clique or "",
@@ -62,18 +62,19 @@ def resolved_spec(row: Allocation) -> ResolvedSpec:
     )
 
 
-def record(row: Allocation, asked: AllocationSpec) -> LeaseRecord:
-    """What the row's lease carries; ``asked`` is its spec."""
+def record(row: Allocation, requested: AllocationSpec) -> LeaseRecord:
+    """Return the record that the row's lease has, from which the row can be created again."""
     return LeaseRecord(
         id=str(row.id),
         number=row.number,
         requested_by=row.requested_by.username,
         created_at=row.created_at,
-        spec=asked,
+        spec=requested,
     )
 
 
 def intent(row: Allocation) -> Intent:
+    """Return what people and deadlines decided about the row."""
     return Intent(
         released=row.desired == Allocation.Desired.RELEASED,
         not_before=row.not_before,
@@ -86,5 +87,6 @@ def intent(row: Allocation) -> Intent:
 
 
 def deadlines(row: Allocation) -> Deadlines:
+    """Return the start deadline of the row's flavor and the grace period of an eviction."""
     start = row.offering.flavor.start_deadline_s or settings.START_DEADLINE_S
     return Deadlines(start=timedelta(seconds=start), grace=timedelta(seconds=settings.GRACE_S))

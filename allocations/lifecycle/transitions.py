@@ -1,7 +1,7 @@
-"""The only writer of an allocation's derived columns and of its timeline.
+"""Writes the derived columns of allocations and their timeline; nothing else does.
 
-Every function changes the row by compare-and-swap and appends a Transition in the same transaction; if the row was
-changed meanwhile, it does nothing and returns False.
+Each function updates the row by compare-and-swap and appends a Transition in the same transaction. If the row changed
+meanwhile, it does nothing.
 """
 
 from contextlib import nullcontext
@@ -36,6 +36,7 @@ def append(
     at: datetime | None = None,
     evidence: dict[str, Any] | None = None,
 ) -> Transition:
+    """Append a Transition to the allocation's timeline and return it. ``to_phase``: the row's phase, unless set."""
     now = clock.now()
     return Transition.objects.create(
         allocation=row,
@@ -52,11 +53,11 @@ def append(
 
 
 def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
-    """Decide that the allocation ends. False when that was decided before: the first decision stands."""
+    """Set the intent to end the allocation; return False if it was set before, or if it was extended meanwhile."""
     with transaction.atomic():
         held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
         if ending is Ending.EXPIRED:
-            held = held.filter(ends_at=row.ends_at)  # extended since it was read, it has not expired
+            held = held.filter(ends_at=row.ends_at)
         changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value)
         if not changed:
             return False
@@ -65,17 +66,21 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
     return True
 
 
-def start_failed(row: Allocation, reason: str, words: str) -> bool:
-    """It was admitted and could not start, for a reason of FAILED_STARTS: back off, twice as long each time; after the
-    third the owner is asked. ``words``: what the cluster said."""
+def start_failed(row: Allocation, reason: str, detail: str) -> bool:
+    """Record that an admitted allocation could not start, for a ``reason`` of FAILED_STARTS; return whether it was
+    recorded.
+
+    It backs off, twice as long each time. After START_TRIES failures it needs attention of its owner. ``detail`` is the
+    cluster's message.
+    """
     failures = row.start_failures + 1
-    asks = failures >= START_TRIES
+    needs_attention = failures >= START_TRIES
     wait = timedelta(seconds=settings.START_BACKOFF_S) * 2 ** (failures - 1)
-    message = f"{failed_start(reason, words)} (try {failures} of {START_TRIES}): {words}"
+    message = f"{failed_start(reason, detail)} (try {failures} of {START_TRIES}): {detail}"
     with transaction.atomic():
         changed = Allocation.objects.filter(pk=row.pk, start_failures=row.start_failures).update(
             start_failures=failures,
-            needs_attention=asks,
+            needs_attention=needs_attention,
             not_before=clock.now() + wait,
             reason=reason,
             message=message[:1000],
@@ -86,24 +91,24 @@ def start_failed(row: Allocation, reason: str, words: str) -> bool:
     return bool(changed)
 
 
-def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
-    """Write the derived phase, and a Transition when phase or reason changed, with the object that shows it."""
-    verdict = derive(situation.facts)
+def record_phase(row: Allocation, state: ObservedAllocation) -> None:
+    """Write the derived phase; if phase or reason changed, append a Transition with the object that shows it."""
+    verdict = derive(state.facts)
     held_at = row.held_at
     ended = verdict.phase is Phase.ENDED
-    # At the end too: a hold may have begun and ended between two looks, and only the ledger knows of it.
-    if held_at is None and (situation.occupied or ended):
+    # At the end too: a hold may have started and ended between two reconciles, and only the ledger has it.
+    if held_at is None and (state.occupied or ended):
         held_at = UsageInterval.objects.filter(holder_id=row.pk).aggregate(first=Min("start"))["first"]
-    # What has ended stays so: a pod of it that is seen late is cleaned up, and neither reopens nor ends it again.
+    # An ended allocation stays ended: a pod observed later is deleted, and neither reopens nor ends it again.
     is_new = (verdict.phase, verdict.reason) != (row.phase, row.reason) and not ended and row.ended_at is None
     is_end = ended and row.ended_at is None
-    says_more = not ended and row.ended_at is None and verdict.message[:1000] != row.message
+    has_new_message = not ended and row.ended_at is None and verdict.message[:1000] != row.message
     until = None if row.ended_at or ended else verdict.until
-    if not (is_new or is_end or says_more or held_at != row.held_at or until != row.phase_until):
+    if not (is_new or is_end or has_new_message or held_at != row.held_at or until != row.phase_until):
         return
     now = clock.now()
     changes: dict[str, Any] = {"held_at": held_at, "phase_until": until}
-    if says_more:
+    if has_new_message:
         changes["message"] = verdict.message[:1000]
     if verdict.phase is Phase.ACTIVE:
         changes["start_failures"] = 0
@@ -121,8 +126,8 @@ def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
             "reason": last.reason if last else "",
             "message": last.message if last else "",
         }
-    counted = advisory_lock("limits", shared=True) if is_end else nullcontext()  # as who asks and who sets a limit
-    with transaction.atomic(), counted:
+    limits_lock = advisory_lock("limits", shared=True) if is_end else nullcontext()
+    with transaction.atomic(), limits_lock:
         changed = Allocation.objects.filter(
             pk=row.pk, phase=row.phase, reason=row.reason, ended_at=row.ended_at
         ).update(**changes)
@@ -131,7 +136,7 @@ def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
             if row.number is not None:
                 slot_numbers.wake_waiting(row.project)
         if changed and verdict.phase is Phase.ACTIVE and row.phase == Phase.QUEUED:
-            _admitted_meanwhile(row, situation)
+            _append_admission(row, state)
         if changed and (is_new or is_end):
             append(
                 row,
@@ -141,16 +146,16 @@ def record_phase(row: Allocation, situation: ObservedAllocation) -> None:
                 reason=changes["reason"],
                 message=changes["message"],
                 at=held_at if verdict.phase is Phase.ACTIVE and row.held_at is None else None,
-                evidence=_evidence(row, situation),
+                evidence=_evidence(row, state),
             )
     if changed:
         for field, value in changes.items():
             setattr(row, field, value)
 
 
-def _admitted_meanwhile(row: Allocation, situation: ObservedAllocation) -> None:
-    """Enter the step that was over before anyone looked, as the lease's own condition tells it."""
-    at = situation.lease.admitted_at
+def _append_admission(row: Allocation, state: ObservedAllocation) -> None:
+    """Append the phase ``starting``, which was over before a reconcile, with the time of the lease's condition."""
+    at = state.lease.admitted_at
     ref = lease.ref(spec_of_row.resolved_spec(row))
     append(
         row,
@@ -160,12 +165,12 @@ def _admitted_meanwhile(row: Allocation, situation: ObservedAllocation) -> None:
         reason="admitted",
         message="Admitted by Kueue.",
         at=max(at, row.phase_since) if at else None,
-        evidence={"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)},
+        evidence={"kind": ref.kind, "name": ref.name, "resource_version": state.revision(ref)},
     )
     row.phase = Phase.STARTING.value
 
 
-def _evidence(row: Allocation, situation: ObservedAllocation) -> dict[str, Any]:
-    shown = situation.held or situation.occupied
+def _evidence(row: Allocation, state: ObservedAllocation) -> dict[str, Any]:
+    shown = state.held or state.occupied
     ref = shown[0].evidence if shown and shown[0].evidence else lease.ref(spec_of_row.resolved_spec(row))
-    return {"kind": ref.kind, "name": ref.name, "resource_version": situation.revision(ref)}
+    return {"kind": ref.kind, "name": ref.name, "resource_version": state.revision(ref)}

@@ -1,1 +1,1 @@
-"""Limits on departments, teams, projects and members, as people change them."""
+"""Limits on departments, teams, projects and members: read, change, preview."""

@@ -28,7 +28,7 @@ from quotas.limits.services import Holder, Scope
 
 @dataclass(frozen=True)
 class LimitSpec:
-    """What a limit is to be: in units of its scope; None of the last two: as much as there is."""
+    """The amounts of a limit, in units of its scope. ``borrowing`` and ``lending`` are unlimited if None."""
 
     nominal: int
     borrowing: int | None = 0
@@ -37,9 +37,10 @@ class LimitSpec:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change would do, in the scope's unit. ``over`` is in use beyond all that there is for the holder then,
-    ``borrowed`` beyond what is its own; ``touched`` are the allocations that count against the limit; ``objects`` says
-    what Kueue is told: (kind, name, field, before, after).
+    """The effect of a change of a limit; amounts are in the scope's unit.
+
+    ``over`` is the use beyond all that the holder can get with the new limit, ``borrowed`` that beyond its own quota.
+    ``affected`` are the allocations that count against the limit, ``objects`` the changes of Kueue's objects.
     """
 
     before: LimitSpec | None
@@ -48,13 +49,13 @@ class Effect:
     in_use: Fraction
     over: Fraction
     borrowed: Fraction
-    touched: tuple[Allocation, ...]
+    affected: tuple[Allocation, ...]
     objects: tuple[differences.Difference, ...]
     sentence: str
 
 
 def visible(user: User) -> QuerySet[Limit]:
-    """Limits of what the person sees: teams, their departments, projects and members."""
+    """Return the limits on teams that the person sees, and on their departments, projects and members."""
     rows = Limit.objects.select_related(
         "department", "team__department", "project__team", "user", "pool", "offering", "flavor"
     )
@@ -65,23 +66,26 @@ def visible(user: User) -> QuerySet[Limit]:
     return rows.filter(team__in=teams) | rows.filter(project__team__in=teams) | rows.filter(department__in=departments)
 
 
-def one(user: User, id_: int) -> Limit:
-    """The limit, or NotVisible."""
+def get(user: User, id_: int) -> Limit:
+    """Return the limit. Raises NotVisible."""
     row = visible(user).filter(pk=id_).first()
     if row is None:
         raise NotVisible("The limit", hint="GET /limits lists those you see.")
     return row
 
 
-def one_to_change(user: User, id_: int) -> Limit:
-    """The limit, for who may change it; NotVisible or Forbidden else."""
-    row = one(user, id_)
+def get_to_change(user: User, id_: int) -> Limit:
+    """Return the limit if the person may change it. Raises NotVisible, Forbidden."""
+    row = get(user, id_)
     _require(user, services.holder_and_scope(row)[0])
     return row
 
 
 def _require(user: User, holder: Holder) -> None:
-    """Operators set what departments and teams have; leads share it out among projects and members."""
+    """Raise Forbidden or NotVisible unless the person may set limits on the holder.
+
+    Operators set those of departments and teams, leads those of projects and members.
+    """
     match holder:
         case Department():
             access.require(user, "limit.manage", None)
@@ -94,16 +98,22 @@ def _require(user: User, holder: Holder) -> None:
 
 
 def set_limit(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Limit:
-    """Raises NotVisible, Forbidden, Invalid. Ends nothing that is held, even beyond the new limit: of Kueue's quota
-    what is borrowed then may be taken back, with notice, for whose own it is."""
+    """Set a limit and return it.
+
+    Nothing that is held ends, even beyond the new limit. Of quota that Kueue enforces, what is borrowed then may be
+    reclaimed, after a grace period, for the team that owns it.
+
+    Raises NotVisible, Forbidden, Invalid.
+    """
     _require(user, holder)
     counted = not Limit(**services.holder_fields(holder), **services.scope_fields(scope)).is_enforced_by_kueue
-    with transaction.atomic(), advisory_lock("limits"):  # nobody takes or gives back while it is counted
+    with transaction.atomic(), advisory_lock("limits"):  # no allocation starts or ends during the count
         uses = recount.demands(OfferingIndex(), holder) if counted else []
         return services.set_limit(user.username, holder, scope, **vars(spec), uses=uses)
 
 
 def remove_limit(user: User, limit: Limit) -> None:
+    """Remove a limit. Raises NotVisible, Forbidden."""
     _require(user, services.holder_and_scope(limit)[0])
     services.remove_limit(user.username, limit)
 
@@ -111,7 +121,7 @@ def remove_limit(user: User, limit: Limit) -> None:
 def set_policy(
     user: User, holder: Department | Team, values: Mapping[str, Any], check: Callable[[Policy], None]
 ) -> None:
-    """How the holder competes for what others lend. ``check`` raises where the policy is not what was read before.
+    """Set the holder's fair sharing and preemption policy. ``check`` raises if the current one is not as read before.
 
     Raises NotVisible, Forbidden, Invalid.
     """
@@ -122,26 +132,26 @@ def set_policy(
 
 
 def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
-    """What `set_limit` would do, without doing it; permission as there."""
+    """Return the effect that `set_limit` would have; writes nothing. Raises as `set_limit`."""
     _require(user, holder)
     row = Limit(**services.holder_fields(holder), **services.scope_fields(scope), **vars(spec))
-    known = Limit.objects.filter(**services.lookup_fields(row)).first()
+    current = Limit.objects.filter(**services.lookup_fields(row)).first()
     usage = CurrentUsage()
     counts = [
-        (one, counted)
-        for one in recount.live_allocations(holder)
-        if (counted := usage.index.demand_of(one).in_unit_of(row))
+        (allocation, amount)
+        for allocation in recount.live_allocations(holder)
+        if (amount := usage.index.demand_of(allocation).in_unit_of(row))
     ]
-    before = LimitSpec(known.nominal, known.borrowing, known.lending) if known else None
+    before = LimitSpec(current.nominal, current.borrowing, current.lending) if current else None
     if row.pool and isinstance(holder, Department | Team):
-        # kept by Kueue: what waits counts once it is admitted, and tenants' own Jobs count too
-        counts = [(one, counted) for one, counted in counts if one.phase in RESERVING]
+        # enforced by Kueue: queued allocations do not count, and tenants' own Jobs do
+        counts = [(allocation, amount) for allocation, amount in counts if allocation.phase in RESERVING]
         quotas = QuotaUsage(usage)
         by_queue = quotas.units_by_queue(row.pool)
         in_use = sum((by_queue.get(queue, Fraction(0)) for queue in _queues(holder)), Fraction(0))
         over, borrowed = quotas.excess(quotas.quotas.with_limit(row), selectors.name_of(holder), row.pool)
     else:
-        in_use = sum((counted for _, counted in counts), Fraction(0))
+        in_use = sum((amount for _, amount in counts), Fraction(0))
         over, borrowed = max(Fraction(0), in_use - spec.nominal), Fraction(0)
     return Effect(
         before=before,
@@ -150,14 +160,14 @@ def effect(user: User, holder: Holder, scope: Scope, spec: LimitSpec) -> Effect:
         in_use=in_use,
         over=over,
         borrowed=borrowed,
-        touched=tuple(one for one, _ in counts),
-        objects=tuple(_told_to_kueue(row)) if row.is_enforced_by_kueue else (),
+        affected=tuple(allocation for allocation, _ in counts),
+        objects=tuple(_kueue_changes(row)) if row.is_enforced_by_kueue else (),
         sentence=_sentence(row, before, in_use, over, borrowed),
     )
 
 
 def unit(scope: Scope) -> str:
-    """In the plural."""
+    """Return the name of the scope's unit, in the plural."""
     match scope:
         case Pool():
             return "GPUs" if scope.key.endswith("/slices") else "units"
@@ -168,19 +178,20 @@ def unit(scope: Scope) -> str:
 
 
 def text(amount: Fraction) -> str:
-    """At most two decimals, none where it is whole."""
+    """Return the amount with at most two decimals."""
     return f"{round(Decimal(amount.numerator) / amount.denominator, 2).normalize():f}"
 
 
 def _queues(holder: Holder) -> list[str]:
-    """Names in Kueue of the queues that draw on what the team or department has."""
+    """Return the names of the ClusterQueues of the team, or of all teams below the department."""
     slugs = [holder.slug] if isinstance(holder, Team) else []
     if isinstance(holder, Department):
         slugs = list(Team.objects.filter(department__in=selectors.below(holder)).values_list("slug", flat=True))
     return [names.cluster_queue(slug) for slug in slugs]
 
 
-def _told_to_kueue(row: Limit) -> list[differences.Difference]:
+def _kueue_changes(row: Limit) -> list[differences.Difference]:
+    """Return the changes of Kueue's objects that the limit causes."""
     if row.pool is None:
         return []
     cluster = row.pool.flavor.cluster_id

@@ -1,1 +1,1 @@
-"""Projects on the cluster: adopted, moved to another team, archived."""
+"""Write operations on projects and their organization: create, adopt, move, archive."""

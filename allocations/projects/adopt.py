@@ -1,7 +1,7 @@
 """Adopts an existing namespace as a project, and sets its guard.
 
-An admin of the cluster permits it by a label on the namespace. The guard then warns: `refused_pods` returns which pods
-it would refuse; without any an operator lets it refuse.
+An admin of the cluster permits it by a label on the namespace. At first the guard only warns. `refused_pods` returns
+the pods that it would refuse; once there are none, an operator sets it to refuse.
 """
 
 from typing import Any
@@ -16,17 +16,18 @@ from portal.tenants.models import Project, Team, User
 
 
 def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **options: Any) -> Project:
-    """A new project in the namespace, guarded by warnings.
+    """Create a project in the namespace, with a guard that only warns, and return it.
 
-    ``options`` are those of `services.create_project`. Invalid where there is no such namespace, or no admin has let
-    the portal in; ClusterUnavailable where nobody can tell.
+    ``options`` are those of `services.create_project`.
+
+    Raises Forbidden; Invalid if the namespace does not exist or an admin has not labelled it; ClusterUnavailable.
     """
     access.require(user, "structure.manage", team)
     cluster = registry.own()
-    found = namespaces.labels(connect(cluster), namespace)
-    if found is None:
+    labels = namespaces.labels(connect(cluster), namespace)
+    if labels is None:
         raise Invalid({"namespace": [f"The cluster has no namespace {namespace}. Leave adopt out, and it is made."]})
-    if found.get(names.ADOPT) != "true":
+    if labels.get(names.ADOPT) != "true":
         allow = f"kubectl label namespace {namespace} {names.ADOPT}=true"
         raise Invalid({"namespace": [f"An admin of the cluster has to let the portal in: {allow}"]})
     return services.create_project(
@@ -35,12 +36,12 @@ def adopt(user: User, team: Team, slug: str, name: str, namespace: str, **option
 
 
 def refused_pods(user: User, project: Project) -> list[NonCompliantPod]:
-    """Pods of the project's namespace that the guard would refuse, were they made anew; empty: it may refuse."""
+    """Return the pods of the project's namespace that the guard would refuse if they were created again."""
     access.require(user, "structure.manage", project.team)
     return namespaces.non_compliant_pods(connect(project.cluster_id), project.namespace)
 
 
 def set_guard(user: User, project: Project, guard: str) -> None:
-    """Have the guard warn (``audit``) or refuse (``enforce``) what is made from now on. What runs is left alone."""
+    """Set whether the guard warns of (``audit``) or refuses (``enforce``) new pods. Running pods are not affected."""
     access.require(user, "structure.manage", project.team)
     structure.set_guard(project, guard, actor=user.username)

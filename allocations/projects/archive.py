@@ -1,7 +1,7 @@
 """Archives and restores projects, with a preview of what would end.
 
-Archiving writes intent only. The reconciler ends what is held, and deletes the namespace after the last allocation has
-ended (`allocations.reconcile.teardown`); the project's history stays readable.
+Archiving writes intent only. The controllers end the allocations, and delete the namespace after the last one has ended
+(`allocations.reconcile.teardown`). The project's history stays readable.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from portal.workqueue import targets
 
 @dataclass(frozen=True)
 class ArchivePreview:
-    """What archiving would end. ``per_hour`` is what the held allocations cost now, and would no longer."""
+    """What archiving would end. ``per_hour`` is the current cost of the held allocations."""
 
     allocations: tuple[Allocation, ...]
     jobs: tuple[str, ...]
@@ -37,22 +37,22 @@ class ArchivePreview:
 
 
 def preview(user: User, project: Project) -> ArchivePreview:
-    """What would end; writes nothing. Raises Forbidden, NotVisible; ClusterUnavailable where Jobs cannot be read."""
+    """Return what archiving would end; write nothing. Raises Forbidden, NotVisible, ClusterUnavailable."""
     access.require(user, "structure.manage", project.team)
     live = list(_live(project))
-    known = selectors.details(live)
-    held = [known[row.pk] for row in live if row.held_at is not None]
+    details = selectors.details(live)
+    held = [details[row.pk] for row in live if row.held_at is not None]
     return ArchivePreview(
         allocations=tuple(live),
         jobs=tuple(job.name for job in namespaces.queued_jobs(connect(project.cluster_id), project.namespace)),
         per_hour=sum((detail.per_hour or Fraction(0) for detail in held), Fraction(0)),
-        currency=next((detail.currency for detail in known.values()), ""),
+        currency=next((detail.currency for detail in details.values()), ""),
         deletes_namespace=not project.adopted,
     )
 
 
 def require_confirmation(project: Project, confirm: str) -> None:
-    """Raise Invalid unless a person wrote the slug of the project that is to end."""
+    """Raise Invalid unless ``confirm`` is the project's slug."""
     if confirm != project.slug:
         raise Invalid(
             {"confirm": [f"Write {project.slug}, the project's slug, to archive it."]},
@@ -61,9 +61,9 @@ def require_confirmation(project: Project, confirm: str) -> None:
 
 
 def archive(user: User, project: Project) -> None:
-    """End all that lives in the project, and take it out of use. Archiving it twice is the same as once."""
+    """End all allocations of the project, and archive it. Archiving it again changes nothing. Raises Forbidden."""
     access.require(user, "structure.manage", project.team)
-    with transaction.atomic(), advisory_lock("live", project.slug):  # what is asked for meanwhile is refused, or ended
+    with transaction.atomic(), advisory_lock("live", project.slug):  # excludes concurrent requests
         structure.archive_project(project, actor=user.username)
         for row in _live(project):
             message = f"The project {project.slug} was archived."
@@ -72,32 +72,33 @@ def archive(user: User, project: Project) -> None:
 
 
 def unarchive(user: User, project: Project) -> None:
-    """Take the project into use again, with nothing in it. Refused while something of before still ends."""
+    """Restore the project, without its former allocations. Raises Forbidden; Refused while one is still ending."""
     access.require(user, "structure.manage", project.team)
     with transaction.atomic(), advisory_lock("live", project.slug):
-        if project.archived_at is not None and (left := _live(project).count()):
+        if project.archived_at is not None and (ending := _live(project).count()):
             raise Refused(
                 "wrong_phase",
-                f"{left} allocations of {project.slug} are still ending.",
+                f"{ending} allocations of {project.slug} are still ending.",
                 "Try again when they have ended.",
             )
         structure.unarchive_project(project, actor=user.username)
 
 
 def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
-    """Return by project slug what keeps its namespace from being deleted, in Kubernetes' words; one query. Projects
-    whose namespace is not being deleted, or that nothing keeps, are left out.
+    """Return by project slug why its namespace is still being deleted, as Kubernetes states it; one query.
+
+    Projects without such a reason are left out.
     """
     slugs = {
         (project.cluster_id, project.namespace): project.slug
         for project in projects
         if project.archived_at is not None and not project.adopted
     }
-    seen = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
+    terminating = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
     return {
-        slugs[there]: row.facts["remaining"]
-        for row in seen
-        if row.facts.get("remaining") and (there := (row.cluster_id, row.name)) in slugs
+        slugs[key]: row.facts["remaining"]
+        for row in terminating
+        if row.facts.get("remaining") and (key := (row.cluster_id, row.name)) in slugs
     }
 
 

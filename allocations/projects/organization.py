@@ -17,7 +17,7 @@ ACTION = "structure.manage"
 
 
 def create_department(user: User, slug: str, name: str, parent: Department | None) -> Department:
-    """A new department, within another if one is given. Raises Forbidden, Invalid, Refused for a name that is taken."""
+    """Create a department, within ``parent`` if set, and return it. Raises Forbidden, Invalid, Refused (name taken)."""
     access.require(user, ACTION, None)
     return services.create_department(slug, name, parent=parent, actor=user.username)
 
@@ -25,7 +25,7 @@ def create_department(user: User, slug: str, name: str, parent: Department | Non
 def change_department(
     user: User, row: Department, changes: Mapping[str, Any], lock: RowLock[Department] = unlocked
 ) -> Department:
-    """Rename the department or put it within another: ``name`` and ``parent``, where they are given."""
+    """Apply the ``name`` and ``parent`` in ``changes``; return the department. Raises Forbidden, Invalid."""
     access.require(user, ACTION, None)
     with transaction.atomic():
         row = lock(row)
@@ -37,13 +37,13 @@ def change_department(
 
 
 def create_team(user: User, department: Department, slug: str, name: str) -> Team:
-    """A new team of the department. Raises Forbidden, Invalid, Refused for a name that is taken."""
+    """Create a team in the department and return it. Raises Forbidden, Invalid, Refused (name taken)."""
     access.require(user, ACTION, None)
     return services.create_team(department, slug, name, actor=user.username)
 
 
 def change_team(user: User, row: Team, changes: Mapping[str, Any], lock: RowLock[Team] = unlocked) -> Team:
-    """Rename the team or move it to another department: ``name`` and ``department``, where they are given."""
+    """Apply the ``name`` and ``department`` in ``changes``; return the team. Raises Forbidden."""
     access.require(user, ACTION, row)
     with transaction.atomic():
         row = lock(row)
@@ -57,7 +57,7 @@ def change_team(user: User, row: Team, changes: Mapping[str, Any], lock: RowLock
 def create_project(
     user: User, team: Team, slug: str, name: str, *, namespace: str = "", is_adopted: bool = False, **options: Any
 ) -> Project:
-    """A new project, in a namespace of its own or, adopted, in one that is there already.
+    """Create a project in a new namespace, or in an existing one if ``is_adopted``, and return it.
 
     ``options`` are those of `services.create_project`. Raises Forbidden, and what that and `adopt.adopt` raise.
     """
@@ -70,7 +70,7 @@ def create_project(
 def change_project(
     user: User, row: Project, *, name: str | None = None, lock: RowLock[Project] = unlocked, **options: Any
 ) -> Project:
-    """Rename the project, which leads may, or change what its namespace allows, which operators may.
+    """Rename the project (leads) or change the options of its namespace (operators); return it.
 
     ``options`` are those of `structure.configure_project`. Raises NotVisible, Forbidden, Invalid.
     """

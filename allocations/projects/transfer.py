@@ -1,8 +1,8 @@
-"""Moves projects, teams and departments. A project must be empty: what it holds is quota of the old team.
+"""Moves projects, teams and departments. A project must be empty, since what it holds is quota of the old team.
 
-A lease keeps the quota of the ClusterQueue that admitted it, and Kueue cannot carry it over; a LocalQueue's
-ClusterQueue cannot be changed, so it is deleted and created again. The ledger's rows carry the team's name as it was
-when they began, so past costs stay where they were.
+A lease keeps the quota of the ClusterQueue that admitted it. The ClusterQueue of a LocalQueue is immutable, so the
+LocalQueue is deleted and created again. Usage intervals have the team's slug of their start, so past costs stay with
+the old team.
 """
 
 from django.db import transaction
@@ -16,13 +16,13 @@ from portal.core.locks import advisory_lock
 from portal.tenants import access, structure
 from portal.tenants.models import Department, Project, Team, User
 
-SHOWN = 5
+MAX_NAMES_SHOWN = 5
 
 
 def move(user: User, project: Project, team: Team) -> None:
-    """Give the project to another team: its people leave the namespace, and the new team's come in.
+    """Move the project to another team, whose members get access to the namespace instead of the old team's.
 
-    Raises Forbidden, NotVisible; Refused ``wrong_phase`` while the project is archived, or something lives in it.
+    Raises Forbidden, NotVisible; Refused ``wrong_phase`` if the project is archived or not empty.
     """
     access.require(user, "structure.manage", project.team)
     if project.team == team:
@@ -33,13 +33,13 @@ def move(user: User, project: Project, team: Team) -> None:
         if project.archived_at is not None:
             raise Refused("wrong_phase", f"The project {project.slug} is archived.", "Take it into use again first.")
         live = Allocation.objects.filter(project=project, ended_at=None).order_by("name")
-        _refuse_while("allocations", project, list(live.values_list("name", flat=True)), "Release them")
-        _refuse_while("queued Jobs", project, jobs, "Delete them")
+        _require_empty("allocations", project, list(live.values_list("name", flat=True)), "Release them")
+        _require_empty("queued Jobs", project, jobs, "Delete them")
         structure.move_project(project, team, actor=user.username)
 
 
 def move_team(user: User, team: Team, department: Department) -> None:
-    """Have the team lend to and borrow from another department; limits that the portal counts are counted anew."""
+    """Move the team to another department, and recount the limits that the portal enforces."""
     access.require(user, "structure.manage", team)
     with transaction.atomic(), advisory_lock("limits"):
         structure.move_team(team, department, actor=user.username)
@@ -47,18 +47,19 @@ def move_team(user: User, team: Team, department: Department) -> None:
 
 
 def move_department(user: User, department: Department, parent: Department | None) -> None:
-    """Put the department, with all below it, within `parent`, or at the top. Raises Invalid where it cannot."""
+    """Move the department and all below it under ``parent``, or to the top. Raises Invalid."""
     access.require(user, "structure.manage", None)
     with transaction.atomic(), advisory_lock("limits"):
         structure.set_parent(department, parent, actor=user.username)
         recount_departments()
 
 
-def _refuse_while(what: str, project: Project, names: list[str], do: str) -> None:
+def _require_empty(subject: str, project: Project, names: list[str], remedy: str) -> None:
+    """Raise Refused if there are ``names`` of allocations or Jobs in the project."""
     if names:
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        more = f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
         raise Refused(
             "wrong_phase",
-            f"{project.slug} has {what} on {project.team.slug}'s quota: {', '.join(names[:SHOWN])}{more}.",
-            f"{do}, or wait until they have ended; then move the project.",
+            f"{project.slug} has {subject} on {project.team.slug}'s quota: {', '.join(names[:MAX_NAMES_SHOWN])}{more}.",
+            f"{remedy}, or wait until they have ended; then move the project.",
         )

@@ -1,1 +1,1 @@
-"""What waits in the queues of teams, and what they lend to each other."""
+"""Teams' queues: their entries and positions, the state of Kueue's objects, and lending between teams."""

@@ -1,6 +1,6 @@
 """Queue entries: allocations and tenants' own Jobs.
 
-A `QueueItem` has few columns, enough for positions and sums; an `Entry` is shown in full.
+A `QueueItem` has only the columns that positions and sums need; an `Entry` has all that is shown.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,9 +24,10 @@ PRIORITY_NAMES = {value: name for name, value in PRIORITIES.items()}
 
 @dataclass(frozen=True)
 class Entry:
-    """An allocation (``kind`` allocation) or a tenant's Job (job) in a queue. ``id``: the row's, or the Job's uid.
+    """An allocation (``kind`` allocation) or a tenant's Job (``kind`` job) in a queue.
 
-    ``requests``: slices by offering, or GPUs by resource for a Job, whose offering Kueue chooses.
+    ``id`` is the allocation's id or the Job's uid. ``requests`` are slices by offering; for a Job, GPUs by resource,
+    since Kueue chooses its offering.
     """
 
     kind: str
@@ -44,7 +45,7 @@ class Entry:
 
 
 class QueueItem(NamedTuple):
-    """One that is queued or has quota. They compare in the portal's order: by priority, then by age."""
+    """An allocation or Job that is queued or has quota. ``order`` sorts by priority, then by age."""
 
     order: tuple[int, datetime, UUID]
     team: int
@@ -60,12 +61,12 @@ class QueueItem(NamedTuple):
 
 
 def of_teams(teams: Collection[int]) -> list[QueueItem]:
-    """All that is queued in the teams' queues or has quota of them, in order; a fixed number of queries."""
+    """Return all items that are queued or have quota in the teams' queues, in order; a fixed number of queries."""
     return sorted([*_allocations(teams), *_jobs(teams)], key=lambda one: one.order)
 
 
 def item(row: Allocation | Job) -> QueueItem:
-    """An allocation or a Job as it is in its team's queue; needs its project."""
+    """Return an allocation or a Job as an item of its team's queue; needs its project."""
     if isinstance(row, Job):
         return _of_job(row, row.project.team_id, row.project.cluster_id, row.project.namespace)
     return QueueItem(
@@ -121,12 +122,12 @@ def _jobs(teams: Collection[int]) -> list[QueueItem]:
     ]
 
 
-def in_full(shown: Collection[QueueItem]) -> dict[UUID, Entry]:
-    """These in full, by id; without what is gone by now."""
-    rows = spec_of_row.rows().filter(pk__in=[one.id for one in shown if not one.is_job])
-    projects = Project.objects.filter(team__in={one.team for one in shown})
-    seen = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in shown if one.is_job])
-    entries = [*map(_allocation_entry, rows), *map(_job_entry, jobs.read(seen))]
+def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:
+    """Return the entries of some items by id, without those that are gone by now."""
+    rows = spec_of_row.rows().filter(pk__in=[one.id for one in items if not one.is_job])
+    projects = Project.objects.filter(team__in={one.team for one in items})
+    workloads = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in items if one.is_job])
+    entries = [*map(_allocation_entry, rows), *map(_job_entry, jobs.read(workloads))]
     return {entry.id: entry for entry in entries}
 
 

@@ -1,6 +1,6 @@
-"""Tenants' own queued Jobs, as Kueue's workloads and the ledger show them.
+"""Reads tenants' own queued Jobs from Kueue's Workloads in the mirror and from the ledger.
 
-The portal creates none of them and stores no row: a Job that was deleted in the cluster is only in the costs.
+The portal does not create them and stores no row: of a Job that was deleted in the cluster only the costs are left.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -40,9 +40,10 @@ ENDED = (State.FINISHED, State.FAILED)
 
 @dataclass(frozen=True)
 class Job:
-    """One Job. ``requests``: GPUs of all its pods by resource; ``offering`` is known from its admission on.
+    """A queued Job. ``requests`` are the GPUs of all its pods by resource; ``offering`` is "" before its admission.
 
-    It is ``running`` while pods of it use GPUs, and ``admitted`` while it has them reserved and none does."""
+    It is ``running`` while its pods use GPUs, and ``admitted`` while it has quota reserved and no pod uses it.
+    """
 
     uid: UUID
     name: str
@@ -63,7 +64,7 @@ class Job:
 
 
 class Unfinished(NamedTuple):
-    """What order and sums need of a Job that has not ended."""
+    """A Job that has not ended, with the fields that order and sums need."""
 
     uid: UUID
     cluster: str
@@ -76,41 +77,41 @@ class Unfinished(NamedTuple):
 
 
 def rows(projects: QuerySet[Project]) -> QuerySet[MirrorObject]:
-    """What the mirror has of the projects' Jobs, with ``created`` and ``job_uid``, by which they are in order."""
-    here = projects.order_by().filter(cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
-    seen = MirrorObject.objects.filter(Exists(here), kind="Workload", allocation="")
-    named = seen.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid")).filter(job_uid__isnull=False)
-    return named.order_by(*(f"-{name}" for name in ORDER))
+    """Return the mirror's Workloads of the projects' Jobs, newest first, annotated with ``created`` and ``job_uid``."""
+    own_projects = projects.order_by().filter(cluster=OuterRef("cluster"), namespace=OuterRef("namespace"))
+    workloads = MirrorObject.objects.filter(Exists(own_projects), kind="Workload", allocation="")
+    annotated = workloads.annotate(created=KT("facts__created_at"), job_uid=KT("facts__job__uid"))
+    return annotated.filter(job_uid__isnull=False).order_by(*(f"-{name}" for name in ORDER))
 
 
-def read(seen: Collection[MirrorObject]) -> list[Job]:
-    """The Jobs of these rows, in their order, in a fixed number of queries."""
-    if not seen:
+def read(workloads: Collection[MirrorObject]) -> list[Job]:
+    """Return the Jobs of these rows, in their order; a fixed number of queries."""
+    if not workloads:
         return []
-    there = Project.objects.filter(namespace__in={row.namespace for row in seen}).select_related("team")
-    project_of = {(project.cluster_id, project.namespace): project for project in there}
-    taken = _taken(UUID(row.facts["job"]["uid"]) for row in seen)
+    projects = Project.objects.filter(namespace__in={row.namespace for row in workloads}).select_related("team")
+    project_of = {(project.cluster_id, project.namespace): project for project in projects}
+    charges = _last_charges(UUID(row.facts["job"]["uid"]) for row in workloads)
     offerings = dict(_offerings())
     inactive = _inactive({project.team.slug for project in project_of.values()})
-    ended = _ended_over_lease([row.facts["job"]["uid"] for row in seen])
-    found = [_job(row, project_of[row.cluster_id, row.namespace], taken, offerings, inactive) for row in seen]
+    ended = _ended_over_lease([row.facts["job"]["uid"] for row in workloads])
+    found = [_job(row, project_of[row.cluster_id, row.namespace], charges, offerings, inactive) for row in workloads]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
     ]
 
 
 def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
-    """The projects' Jobs that have not ended, in few columns; two queries."""
+    """Return the projects' Jobs that have not ended; two queries."""
     finished = "facts__conditions__Finished__status"
-    there = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
+    live = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
     fields = ("cluster_queue", "conditions", "gpu_requests", "priority", "created_at")
-    seen = [
+    workloads = [
         (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
-        for uid, cluster, namespace, name, *facts in there.values_list(
+        for uid, cluster, namespace, name, *facts in live.values_list(
             "job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields)
         )
     ]
-    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in seen], end=None, unused=False)
+    running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in workloads], end=None, unused=False)
     in_use = set(running.order_by().values_list("holder_id", flat=True))
     found = [
         Unfinished(
@@ -123,19 +124,19 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
             priority=facts["priority"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )
-        for uid, cluster, namespace, name, facts in seen
+        for uid, cluster, namespace, name, facts in workloads
     ]
     return [job for job in found if job.state not in ENDED]
 
 
 def visible(user: User, uid: UUID) -> Job | None:
-    """The Job, if it is in a project that the person may see."""
+    """Return the Job, or None unless it is in a project that the person may see."""
     found = read(rows(access.visible_projects(user)).filter(facts__job__uid=str(uid)))
     return found[0] if found else None
 
 
 def refusals(job: Job) -> list[str] | None:
-    """Why pods of it were refused, as the cluster says now; None when it does not answer."""
+    """Return the cluster's current messages on refused pods of the Job; None if the cluster does not answer."""
     try:
         return events.refusals(connect(job.project.cluster_id), job.project.namespace, str(job.uid))
     except (ClusterUnavailable, ClusterRefused):
@@ -145,18 +146,18 @@ def refusals(job: Job) -> list[str] | None:
 def _job(
     row: MirrorObject,
     project: Project,
-    taken: Mapping[UUID, tuple[str, bool]],
+    charges: Mapping[UUID, tuple[str, bool]],
     offerings: Mapping[tuple[str, str, str], str],
     inactive: Mapping[tuple[str, str], str],
 ) -> Job:
     facts, uid = row.facts, UUID(row.facts["job"]["uid"])
     reserved = bool(facts["cluster_queue"])
-    stopped = inactive.get((project.cluster_id, project.team.slug), "")
-    why = reasons.explain(facts["conditions"], reserved=reserved, inactive=stopped)
-    offering, is_running = taken.get(uid, ("", False))
+    inactive_reason = inactive.get((project.cluster_id, project.team.slug), "")
+    reason = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive_reason)
+    offering, is_running = charges.get(uid, ("", False))
     state = _state(facts, is_running)
-    if state is State.RUNNING and why.reason == "admitted":
-        why = reasons.Reason("running", *reasons.ADMITTED["running"])
+    if state is State.RUNNING and reason.reason == "admitted":
+        reason = reasons.Reason("running", *reasons.ADMITTED["running"])
     assigned = ((row.cluster_id, flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
     return Job(
         uid=uid,
@@ -164,9 +165,9 @@ def _job(
         project=project,
         workload=row.name,
         state=state,
-        reason=why.reason,
-        message=why.message,
-        hint=why.hint,
+        reason=reason.reason,
+        message=reason.message,
+        hint=reason.hint,
         requests=facts["gpu_requests"],
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
@@ -186,8 +187,8 @@ def _state(facts: Mapping[str, Any], is_running: bool) -> State:
     return State.ADMITTED if reserved else State.QUEUED
 
 
-def _taken(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
-    """Offering that each was billed for last, and whether pods use it now."""
+def _last_charges(uids: Iterable[UUID]) -> dict[UUID, tuple[str, bool]]:
+    """Return the offering that each Job was last charged for, and whether its pods use GPUs now."""
     found: dict[UUID, tuple[str, bool]] = {}
     rows = UsageInterval.objects.filter(holder_id__in=list(uids)).order_by().values_list("holder_id", "offering")
     in_use = Count("key", filter=Q(end=None, unused=False))
@@ -206,12 +207,12 @@ def _offerings() -> Iterable[tuple[tuple[str, str, str], str]]:
             yield (cluster, flavor, resource), key
 
 
-def _with_reason(job: Job, why: reasons.Reason) -> Job:
-    return replace(job, reason=why.reason, message=why.message, hint=why.hint)
+def _with_reason(job: Job, reason: reasons.Reason) -> Job:
+    return replace(job, reason=reason.reason, message=reason.message, hint=reason.hint)
 
 
 def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
-    """What there is to say of the Jobs that the portal ended since they used more than their quota."""
+    """Return the reason for each Job that the portal ended since it used more than its quota."""
     rows = LeaseExcess.objects.filter(holder_kind=HolderKind.JOB, holder__in=uids, actions__gt=0).order_by("pk")
     hint = "Submit it again. The platform team can see in the audit log how it came about."
     return {
@@ -221,8 +222,8 @@ def _ended_over_lease(uids: Collection[str]) -> dict[UUID, reasons.Reason]:
 
 
 def _inactive(teams: set[str]) -> dict[tuple[str, str], str]:
-    """Return why teams' queues admit nothing, by cluster and team; active queues are left out."""
+    """Return why a team's queue is inactive, by cluster and team; active queues are left out."""
     by_queue = {queue_names.cluster_queue(team): team for team in teams}
     rows = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue, facts__has_key="inactive")
     found = rows.values_list("cluster", "name", "facts__inactive")
-    return {(cluster, by_queue[name]): why for cluster, name, why in found}
+    return {(cluster, by_queue[name]): reason for cluster, name, reason in found}

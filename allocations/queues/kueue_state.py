@@ -1,4 +1,4 @@
-"""Kueue's Cohorts and ClusterQueues as last observed, compared with the desired ones."""
+"""Compares Kueue's Cohorts and ClusterQueues as last observed with the desired ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ KINDS = ("Cohort", "ClusterQueue")
 
 @dataclass(frozen=True)
 class KueueObject:
-    """``problem`` is empty while the object takes part. The counts are of workloads; None for a Cohort, which has none.
-    ``differences`` are fields that we set and that are otherwise there (before), or not."""
+    """A Cohort or ClusterQueue, with what is wrong with it.
+
+    ``problem`` is "" while the object is active. The numbers are of workloads, None for a Cohort. ``differences`` are
+    the fields that the portal sets and whose observed value (before) is another one or missing.
+    """
 
     cluster: str
     kind: str
@@ -30,27 +33,28 @@ class KueueObject:
 
 
 def objects(user: User) -> list[KueueObject]:
-    """Return all Kueue objects that should exist, by cluster, in the order in which they are applied. A fixed number of
-    queries for each. For operators and auditors.
+    """Return all Kueue objects that should exist, by cluster, in the order in which they are applied.
+
+    For operators and auditors. A fixed number of queries for each cluster.
     """
     clusters = access.for_platform(user, Cluster.objects.all())
     return [found for slug in clusters.values_list("slug", flat=True) for found in _compared(slug)]
 
 
 def _compared(cluster: str) -> Iterator[KueueObject]:
-    seen = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
-    rows = {(row.kind, row.name): row.facts for row in seen}
-    for wanted in selectors.manifests(cluster):
-        kind, name = wanted["kind"], wanted["metadata"]["name"]
+    mirrored = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
+    rows = {(row.kind, row.name): row.facts for row in mirrored}
+    for desired in selectors.manifests(cluster):
+        kind, name = desired["kind"], desired["metadata"]["name"]
         if kind not in KINDS:
             continue
         facts: dict[str, Any] | None = rows.get((kind, name))
         if facts is None:
             yield KueueObject(cluster, kind, name, "It is not there; the portal makes it.", None, None, None, ())
             continue
-        there = {**wanted, "spec": facts.get("spec", {})}
-        # What Kueue adds by itself, such as its defaults, is its own.
-        found = tuple(d for d in differences.between([there], [wanted]) if d.after is not None)
+        observed = {**desired, "spec": facts.get("spec", {})}
+        # Fields that only Kueue sets, such as its defaults, are no difference.
+        found = tuple(d for d in differences.between([observed], [desired]) if d.after is not None)
         yield KueueObject(
             cluster,
             kind,

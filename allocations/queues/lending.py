@@ -1,5 +1,6 @@
-"""What teams borrow and lend: now, as Kueue counts it, and over time, from the ledger. Teams that a person may not see
-are not named.
+"""Loans between teams: current ones, as Kueue counts them, and those of a period, from the ledger.
+
+Teams that a person may not see are not named.
 """
 
 from collections import defaultdict
@@ -21,8 +22,11 @@ from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 
 @dataclass(frozen=True)
 class Loan:
-    """``borrower`` and ``lender`` are slugs: of a team, or of a department for its own quota; empty where the person
-    does not see that team. ``amount`` is in the pool's units, or units times hours."""
+    """A loan of quota.
+
+    ``borrower`` and ``lender`` are slugs: of a team, or of a department for its own quota; "" if the person may not see
+    that team. ``amount`` is in units of the pool, or in unit-hours.
+    """
 
     pool: str
     borrower: str
@@ -31,39 +35,39 @@ class Loan:
 
 
 @dataclass(frozen=True)
-class Side:
-    """What one team borrows and lends of one pool at this moment, in its units."""
+class TeamBalance:
+    """What one team borrows and lends of one pool now, in units of the pool."""
 
     pool: str
     borrowed: Fraction
     lent: Fraction
 
 
-def now(user: User, usage: QuotaUsage | None = None) -> list[Loan]:
-    """What teams that the person sees borrow and lend at this moment, in the pools' units."""
+def current_loans(user: User, usage: QuotaUsage | None = None) -> list[Loan]:
+    """Return the current loans of the teams that the person sees, in units of the pools."""
     usage = usage or QuotaUsage()
-    return _told(user, usage.quotas, _debts(usage))
+    return _visible_loans(user, usage.quotas, _debts(usage))
 
 
-def over(user: User, window: Window) -> list[Loan]:
-    """In unit-hours."""
-    return _told(user, quota_snapshot(), ledger.borrowed(window, clock.now()))
+def loans_in(user: User, window: Window) -> list[Loan]:
+    """Return the loans of a period of the teams that the person sees, in unit-hours."""
+    return _visible_loans(user, quota_snapshot(), ledger.borrowed(window, clock.now()))
 
 
-def of_team(team: Team) -> list[Side]:
-    """By pool; those where it does neither are absent."""
+def of_team(team: Team) -> list[TeamBalance]:
+    """Return the team's balance by pool, without pools of which it neither borrows nor lends."""
     queue = names.cluster_queue(team.slug)
     found = []
-    for pool, owed in _debts(QuotaUsage()).items():
-        borrowed = sum((debt.amount for debt in owed if debt.borrower == queue), Fraction(0))
-        lent = sum((debt.amount for debt in owed if debt.lender == queue), Fraction(0))
+    for pool, debts in _debts(QuotaUsage()).items():
+        borrowed = sum((debt.amount for debt in debts if debt.borrower == queue), Fraction(0))
+        lent = sum((debt.amount for debt in debts if debt.lender == queue), Fraction(0))
         if borrowed or lent:
-            found.append(Side(pool, borrowed, lent))
+            found.append(TeamBalance(pool, borrowed, lent))
     return found
 
 
 def _debts(usage: QuotaUsage) -> dict[str, list[Debt]]:
-    """By pool."""
+    """Return the current debts by pool key."""
     quotas = usage.quotas
     return {
         pool.key: lending.debts(quotas.parents, quotas.of_pool(pool.key), usage.units_by_queue(pool))
@@ -71,15 +75,15 @@ def _debts(usage: QuotaUsage) -> dict[str, list[Debt]]:
     }
 
 
-def _told(user: User, quotas: QuotaSnapshot, owed: Mapping[str, Iterable[Debt]]) -> list[Loan]:
-    """Loans of teams that the person sees; what strangers do among themselves is nothing to tell."""
+def _visible_loans(user: User, quotas: QuotaSnapshot, debts_by_pool: Mapping[str, Iterable[Debt]]) -> list[Loan]:
+    """Return the loans in which a team that the person sees takes part, summed by pool, borrower and lender."""
     sees_all = access.sees_all(user)
-    mine = {names.cluster_queue(slug): slug for slug in access.visible_teams(user).values_list("slug", flat=True)}
-    above = {names.cohort(one.slug): one.slug for one in quotas.departments}
+    team_of = {names.cluster_queue(slug): slug for slug in access.visible_teams(user).values_list("slug", flat=True)}
+    department_of = {names.cohort(one.slug): one.slug for one in quotas.departments}
     sums: dict[tuple[str, str, str], Fraction] = defaultdict(Fraction)
-    for pool, debts in owed.items():
+    for pool, debts in debts_by_pool.items():
         for debt in debts:
-            if sees_all or debt.borrower in mine or debt.lender in mine:
-                lender = mine.get(debt.lender) or above.get(debt.lender, "")
-                sums[pool, mine.get(debt.borrower, ""), lender] += debt.amount
+            if sees_all or debt.borrower in team_of or debt.lender in team_of:
+                lender = team_of.get(debt.lender) or department_of.get(debt.lender, "")
+                sums[pool, team_of.get(debt.borrower, ""), lender] += debt.amount
     return [Loan(*key, amount) for key, amount in sorted(sums.items())]

@@ -1,7 +1,7 @@
 """A team's queue of allocations and Jobs, with positions.
 
-Kueue decides the order. For one queue Kueue is asked, in one call; lists over many teams, and answers while Kueue is
-unavailable, use the portal's order: by priority, then by age. Of long queues one page is read in full.
+Kueue decides the order. One queue is read from Kueue, in one call. Lists over many teams use the portal's order, by
+priority and then by age; so does one queue while Kueue is unavailable. Of a long queue only one page is read in full.
 """
 
 from collections import Counter
@@ -25,14 +25,14 @@ PAGE_SIZE = 50
 
 
 class QueuePosition(NamedTuple):
-    """``position`` counts from 1."""
+    """A position in a queue, from 1, and the number of entries."""
 
     position: int
     of: int
 
 
-class Ahead(NamedTuple):
-    """What waits before another in the same queue: how many, and what they ask for together."""
+class EntriesAhead(NamedTuple):
+    """The number of entries before another one in the same queue, and the sum of their requests."""
 
     entries: int
     requests: Mapping[str, int]
@@ -42,22 +42,20 @@ class Ahead(NamedTuple):
 class Queue:
     """A page of one team's queue: ``pending`` of all ``waiting``, ``admitted`` of all ``holding``.
 
-    ``by`` says whose order it is: kueue, or portal while Kueue does not answer.
-
-    ``others_waiting``: how many wait in the queues of other teams in the same tree of departments, which may want what
-    is lent.
+    ``ordered_by`` is kueue, or portal while Kueue does not answer. ``others_waiting`` is the number of entries in the
+    queues of other teams in the same tree of departments, which may reclaim lent quota.
     """
 
-    pending: list[tuple[QueuePosition, Entry, Ahead]]
+    pending: list[tuple[QueuePosition, Entry, EntriesAhead]]
     admitted: list[Entry]
     waiting: int
     holding: int
-    by: str
+    ordered_by: str
     others_waiting: int
 
 
 class Load(NamedTuple):
-    """Workloads by what Kueue says of the team's ClusterQueue, tenants' own Jobs too."""
+    """Numbers of workloads in a team's ClusterQueue, including tenants' own Jobs."""
 
     pending: int
     reserving: int
@@ -65,17 +63,18 @@ class Load(NamedTuple):
 
 
 def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: int = PAGE_SIZE) -> Queue:
-    """The queue of one team, ``size`` entries from these places on, which count from 1; asks Kueue once."""
+    """Return the queue of one team, ``size`` entries from these positions on; one request to Kueue for each cluster."""
     items = queue_entries.of_teams([team.pk])
     queued = [one for one in items if one.is_queued]
     holding = [one for one in items if not one.is_queued]
-    told = {cluster: _told(cluster, team.slug) for cluster in sorted({one.cluster for one in queued})}
-    queued.sort(key=lambda one: (one.cluster, (told[one.cluster] or {}).get(one.workload, len(items))))
+    clusters = sorted({one.cluster for one in queued})
+    kueue_orders = {cluster: _kueue_positions(cluster, team.slug) for cluster in clusters}
+    queued.sort(key=lambda one: (one.cluster, (kueue_orders[one.cluster] or {}).get(one.workload, len(items))))
     waiting = Counter(one.cluster for one in queued)
     start = pending_from - 1
-    pending = list(zip(queued[start : start + size], _aheads(queued, start, size), strict=True))
+    pending = list(zip(queued[start : start + size], _entries_ahead(queued, start, size), strict=True))
     admitted = holding[holding_from - 1 : holding_from - 1 + size]
-    entries = queue_entries.in_full([*(one for one, _ in pending), *admitted])
+    entries = queue_entries.full_entries([*(one for one, _ in pending), *admitted])
     return Queue(
         pending=[
             (QueuePosition(ahead.entries + 1, waiting[one.cluster]), entries[one.id], ahead)
@@ -85,7 +84,7 @@ def of_team(team: Team, *, pending_from: int = 1, holding_from: int = 1, size: i
         admitted=[entries[one.id] for one in admitted if one.id in entries],
         waiting=len(queued),
         holding=len(holding),
-        by="portal" if None in told.values() else "kueue",
+        ordered_by="portal" if None in kueue_orders.values() else "kueue",
         others_waiting=_others_waiting(team),
     )
 
@@ -97,26 +96,26 @@ def positions(rows: Iterable[Allocation | Job]) -> dict[UUID, QueuePosition]:
     queued = [item for row in rows if (item := queue_entries.item(row)).is_queued]
     if not queued:
         return {}
-    asked = {item.id for item in queued}
+    ids = {item.id for item in queued}
     counted: Counter[tuple[int, str]] = Counter()
     found: dict[UUID, tuple[tuple[int, str], int]] = {}
     for one in queue_entries.of_teams({item.team for item in queued}):
         if one.is_queued:
-            line = one.team, one.cluster
-            counted[line] += 1
-            if one.id in asked:
-                found[one.id] = (line, counted[line])
-    return {id_: QueuePosition(position, counted[line]) for id_, (line, position) in found.items()}
+            queue = one.team, one.cluster
+            counted[queue] += 1
+            if one.id in ids:
+                found[one.id] = (queue, counted[queue])
+    return {id_: QueuePosition(position, counted[queue]) for id_, (queue, position) in found.items()}
 
 
 def position(row: Allocation | Job) -> QueuePosition | None:
-    """The place of one as Kueue has it now, else as the portal orders; None when it is not queued."""
+    """Return the position that Kueue has for one, else that of the portal's order; None if it is not queued."""
     item = queue_entries.item(row)
     if not item.is_queued:
         return None
-    told = _told(item.cluster, row.project.team.slug) or {}
-    if position := told.get(item.workload):
-        return QueuePosition(position, len(told))
+    kueue_positions = _kueue_positions(item.cluster, row.project.team.slug) or {}
+    if position := kueue_positions.get(item.workload):
+        return QueuePosition(position, len(kueue_positions))
     return positions([row]).get(item.id)
 
 
@@ -125,32 +124,30 @@ def loads(teams: Iterable[Team]) -> dict[str, Load]:
     zeros if not observed yet. One query.
     """
     by_queue = {queue_names.cluster_queue(team.slug): team.slug for team in teams}
-    seen = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
+    cluster_queues = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
     found: Counter[tuple[str, str]] = Counter()
-    for row in seen:
+    for row in cluster_queues:
         found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
     return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 
-def _told(cluster: str, team: str) -> pending_workloads.Pending | None:
-    """What Kueue says; None when it does not answer."""
+def _kueue_positions(cluster: str, team: str) -> pending_workloads.Pending | None:
+    """Return Kueue's position of each workload, or None if Kueue does not answer."""
     try:
         return pending_workloads.pending(connect(cluster), queue_names.cluster_queue(team))
     except (ClusterUnavailable, ClusterRefused):
         return None
 
 
-def _aheads(queued: Sequence[QueueItem], start: int, size: int) -> list[Ahead]:
-    """Return what waits in the same cluster before each entry of a page, in one pass; ``queued`` is sorted
-    by cluster.
-    """
+def _entries_ahead(queued: Sequence[QueueItem], start: int, size: int) -> list[EntriesAhead]:
+    """Return the entries ahead of each entry of a page, in the same cluster; ``queued`` is sorted by cluster."""
     cluster, entries, requests = "", 0, Counter[str]()
     found = []
     for n, one in enumerate(queued[: start + size]):
         if one.cluster != cluster:
             cluster, entries, requests = one.cluster, 0, Counter()
         if n >= start:
-            found.append(Ahead(entries, dict(requests)))
+            found.append(EntriesAhead(entries, dict(requests)))
         entries += 1
         requests.update(one.requests)
     return found

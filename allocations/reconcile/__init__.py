@@ -1,1 +1,1 @@
-"""Observe, plan, apply: the level-triggered loop over allocations, projects and the platform."""
+"""Controllers that reconcile allocations, projects and the platform with the cluster, level-triggered."""

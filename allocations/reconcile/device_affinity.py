@@ -1,8 +1,8 @@
 """Chooses the GPUs that an allocation's claims request, and drops the choice if the scheduler cannot follow it.
 
-The scheduler takes the first card that fits. A MIG slice therefore requests the card on which it costs others least
-(``allocations.capacity.device_choice``). The choice is a preference: somebody else may take the card before the claim
-is allocated, so a claim whose holder finds no device is created again without it.
+The scheduler takes the first card that fits. A claim of a MIG slice therefore requests the card on which the slice
+leaves the most to others (``allocations.capacity.device_choice``). The choice is a preference: if another claim is
+allocated the card first, so that the holder pod finds no device, the claim is created again without it.
 """
 
 from dataclasses import replace
@@ -27,14 +27,14 @@ from quotas.catalog.models import Flavor
 log = structlog.get_logger(__name__)
 
 
-def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation) -> bool:
+def update_affinity(row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: ObservedAllocation) -> bool:
     """Update the row's ``device_affinity``; return whether it changed.
 
-    Raises MirrorStale while it is unknown what an adopted allocation has.
+    Raises MirrorStale while it is unknown which claims an adopted allocation has.
     """
     if not supports_affinity(row):
         return False
-    affinity = _next_affinity(row, asked, snapshot, situation)
+    affinity = _next_affinity(row, spec, snapshot, state)
     stored = affinity.to_json()
     if stored == row.device_affinity:
         return False
@@ -45,94 +45,101 @@ def update_affinity(row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, si
 
 
 def supports_affinity(row: Allocation) -> bool:
-    """Return whether it has MIG slices that are divided on demand, or must share an NVLink clique."""
+    """Return whether the row requests MIG slices partitioned on demand, or slices of one NVLink clique."""
     flavor = row.offering.flavor
-    cuts = row.offering.kind == "mig" and flavor.partitionable
-    return CAPABILITIES[flavor.path].takes_affinity and (cuts or Constraints.from_json(row.constraints).same_clique)
+    is_partitioned = row.offering.kind == "mig" and flavor.partitionable
+    return CAPABILITIES[flavor.path].takes_affinity and (
+        is_partitioned or Constraints.from_json(row.constraints).same_clique
+    )
 
 
 def _next_affinity(
-    row: Allocation, asked: ResolvedSpec, snapshot: Snapshot, situation: ObservedAllocation
+    row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, state: ObservedAllocation
 ) -> DeviceAffinity:
-    backend = registry.backend_of(asked)
-    seen = [snapshot.get(claim) for claim in backend.claims(asked)]
-    there = [claim for claim in seen if claim is not None]
+    backend = registry.backend_of(spec)
+    claims = [snapshot.get(claim) for claim in backend.claims(spec)]
+    existing = [claim for claim in claims if claim is not None]
     stored = DeviceAffinity.from_json(row.device_affinity)
-    if not situation.is_granted:
-        return stored if there else DeviceAffinity()
+    if not state.is_granted:
+        return stored if existing else DeviceAffinity()
     if not stored:
-        if there:  # the row was lost and made again from its lease: its claims tell what it had chosen
-            cards = backend.requested_cards(asked, snapshot)
-            if not asked.constraints.same_clique:
+        if existing:  # the row was created again from its lease: the claims have the choice
+            cards = backend.requested_cards(spec, snapshot)
+            if not spec.constraints.same_clique:
                 return DeviceAffinity(cards)
-            # "" where nothing is held: a start that fails is chosen anew.
+            # "" if nothing is held: after a failed start the clique is chosen again.
             return DeviceAffinity(
-                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in situation.occupied})
+                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in state.occupied})
             )
         if row.recovered:
-            _require_claims_seen(asked, snapshot)
-        return _chosen(row, asked)
+            _require_claims_seen(spec, snapshot)
+        return _choose(row, spec)
     if (
         stored.cards is not None
-        and len(there) == len(seen)
-        and not situation.occupied
-        and backend.finds_no_device(asked, snapshot)
+        and len(existing) == len(claims)
+        and not state.occupied
+        and backend.finds_no_device(spec, snapshot)
     ):
         return DeviceAffinity(clique=stored.clique, is_given_up=True)
     return stored
 
 
-def _require_claims_seen(asked: ResolvedSpec, snapshot: Snapshot) -> None:
-    """An adopted allocation may hold claims that no list has shown yet; they are older than its lease's last change."""
-    held = snapshot.get(lease.ref(asked))
+def _require_claims_seen(spec: ResolvedSpec, snapshot: Snapshot) -> None:
+    """Raise MirrorStale unless claims of an adopted allocation were listed after its lease last changed."""
+    held = snapshot.get(lease.ref(spec))
     revision = held.resource_version if held else 0
-    for claim in registry.backend_of(asked).claims(asked):
+    for claim in registry.backend_of(spec).claims(spec):
         if not snapshot.is_gone(Applied(claim, "", revision, "", "")):
-            raise MirrorStale(f"claim {claim.name} of an adopted allocation was not looked for yet")
+            raise MirrorStale(f"claim {claim.name} of an adopted allocation has not been listed yet")
 
 
-def _chosen(row: Allocation, asked: ResolvedSpec) -> DeviceAffinity:
-    """Two at once would choose the same room, so they choose one after the other, and each counts what is under way."""
-    flavor, offering, bound = row.offering.flavor, row.offering, asked.constraints
+def _choose(row: Allocation, spec: ResolvedSpec) -> DeviceAffinity:
+    """Choose a clique and cards for the row, store the choice, and return it.
+
+    Choices for one flavor are made one at a time; each counts the chosen cards of claims that are not allocated yet.
+    """
+    flavor, offering, constraints = row.offering.flavor, row.offering, spec.constraints
     with advisory_lock("device_affinity", flavor.name):
-        found = flavor_devices.of_flavors([flavor], cliques=bound.same_clique)[flavor.pk]
-        found = _with_pending(row, flavor, found)
-        wanted = DeviceAffinity()
-        if bound.same_clique:
+        devices = flavor_devices.of_flavors([flavor], cliques=constraints.same_clique)[flavor.pk]
+        devices = _with_pending(row, flavor, devices)
+        affinity = DeviceAffinity()
+        if constraints.same_clique:
             shape = flavor_devices.slice_shape(offering)
-            clique = device_choice.best_clique(found, shape, asked.slices, bound.names, spread=bound.spread)
-            wanted = DeviceAffinity(clique=clique)
-            found = found.of_clique(clique)
+            clique = device_choice.best_clique(
+                devices, shape, spec.slices, constraints.names, spread=constraints.spread
+            )
+            affinity = DeviceAffinity(clique=clique)
+            devices = devices.of_clique(clique)
         if offering.kind == "mig" and flavor.partitionable:
             chosen = device_choice.choose_devices(
-                found, offering.profile, asked.slices, bound.names, spread=bound.spread
+                devices, offering.profile, spec.slices, constraints.names, spread=constraints.spread
             )
             cards = tuple(card.uuid for card in chosen) if chosen else None
-            wanted = replace(wanted, cards=cards, is_given_up=cards is None)
-        # Within the lock: whoever chooses next has to see it.
-        Allocation.objects.filter(pk=row.pk).update(device_affinity=wanted.to_json())
-    return wanted
+            affinity = replace(affinity, cards=cards, is_given_up=cards is None)
+        # Within the lock, so that the next choice sees this one.
+        Allocation.objects.filter(pk=row.pk).update(device_affinity=affinity.to_json())
+    return affinity
 
 
-def _with_pending(row: Allocation, flavor: Flavor, found: FlavorDevices) -> FlavorDevices:
-    """The cards as they will be once the claims that are steered to them, and have nothing yet, are allocated."""
+def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> FlavorDevices:
+    """Return the devices as they will be once the claims that request cards of them are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
     ).filter(device_affinity__has_key="cards")
-    wanted = list(
+    rows = list(
         others.exclude(pk=row.pk)
         .order_by("created_at")
         .values_list("project__namespace", "name", "offering__profile", "device_affinity")
     )
     claims = MirrorObject.objects.filter(
-        cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in wanted]
+        cluster=flavor.cluster_id, kind="ResourceClaim", allocation__in=[name for _, name, _, _ in rows]
     )
-    there = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
+    allocated = set(claims.exclude(facts__devices=[]).values_list("namespace", "allocation"))
     pending = (
         (profile, uuid)
-        for namespace, name, profile, stored in wanted
-        if (namespace, name) not in there
+        for namespace, name, profile, stored in rows
+        if (namespace, name) not in allocated
         for uuid in DeviceAffinity.from_json(stored).cards or ()
         if uuid
     )
-    return device_choice.with_pending(found, pending)
+    return device_choice.with_pending(devices, pending)

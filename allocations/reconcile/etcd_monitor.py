@@ -1,7 +1,7 @@
 """Monitors each cluster's etcd: its size as last read, its quota, and whether writes fail because it is full.
 
-A worker reads the size every ``STORE_READ_S``; failing writes are derived from failed work items, so the state clears
-once these have succeeded.
+A worker reads the size every ``STORE_READ_S``. Failing writes are counted from failed work items, so the count returns
+to zero once these succeed.
 """
 
 from datetime import timedelta
@@ -17,12 +17,12 @@ from portal.core import clock
 from portal.core.models import WorkItem
 from portal.workqueue import targets
 
-READS_MISSED = 5
-"""After so many a size is no longer told."""
+MAX_MISSED_READS = 5
+"""After so many missed reads the size counts as unknown."""
 
 
 def read(client: Client) -> None:
-    """Record the size of etcd's database; nothing where the API server does not tell it.
+    """Record the size of etcd's database, if the API server publishes it.
 
     Raises ClusterUnavailable, ClusterRefused.
     """
@@ -38,9 +38,9 @@ def record(cluster: str, size_bytes: int) -> None:
 
 
 def current(cluster: str) -> Store:
-    """Return the cluster's store as the database has it; two queries."""
-    fresh = clock.now() - timedelta(seconds=READS_MISSED * settings.STORE_READ_S)
-    read = ClusterStore.objects.filter(cluster=cluster, read_at__gte=fresh)
+    """Return the cluster's etcd usage from the database; its size is None if unknown. Two queries."""
+    oldest = clock.now() - timedelta(seconds=MAX_MISSED_READS * settings.STORE_READ_S)
+    read = ClusterStore.objects.filter(cluster=cluster, read_at__gte=oldest)
     refused = _refused().filter(target__startswith=targets.of_cluster(cluster)).count()
     return Store(settings.ETCD_QUOTA_BYTES, read.values_list("size_bytes", flat=True).first(), refused)
 

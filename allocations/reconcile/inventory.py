@@ -1,4 +1,4 @@
-"""The controller of the catalog: reads nodes, slices and foreign use from the mirror, and writes the catalog."""
+"""The catalogue controller: reads nodes, ResourceSlices and foreign use from the mirror, and writes the catalogue."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -19,29 +19,29 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
 RECHECK_AFTER = timedelta(seconds=60)
-"""How often it is reconciled while part of a node is blocked: the portal's own pods come and go without a wake-up."""
+"""How often it is reconciled while part of a node is blocked: the portal's own pods change that without a wake-up."""
 
 
 def reconcile_inventory(cluster: str) -> datetime | None:
-    """Bring the catalogue to what the mirror shows. New flavors or pools make the platform and the projects due.
+    """Update the catalogue from the mirror; return when to reconcile again while part of a node is blocked, else None.
 
-    Returns when to look again, while something of a node is blocked.
+    New flavors or pools enqueue the platform and the projects.
     """
     with advisory_lock(targets.inventory(cluster)):
         snapshot = mirror.of_nodes(cluster)
-        known, taken = catalog.known_names(cluster)
+        names, used_names = catalog.known_names(cluster)
         found = discover(
             [node_fact(s) for s in snapshot.of_kind("Node")],
             [slice_fact(s) for s in snapshot.of_kind("ResourceSlice")],
-            known,
-            taken,
+            names,
+            used_names,
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
         )
         found = pool_names.with_kept_names(cluster, found)
         per_card = catalog.per_card(cluster, found)
         metered = job_ledger.metered(cluster)
         is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
-        if job_ledger.repair(cluster, metered):  # pods on nodes whose flavor is known only now are no foreign use
+        if job_ledger.repair(cluster, metered):  # what the ledger has charged now is no foreign use
             _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_card)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
@@ -52,17 +52,18 @@ def reconcile_inventory(cluster: str) -> datetime | None:
 def _sync(
     cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
-    """Write what was found and what is used of it; whether flavors or pools changed, and whether a node is blocked."""
+    """Write the discovered inventory and its use; return whether flavors or pools changed, and whether a node is
+    blocked."""
     rooms = node_usage.rooms(snapshot, found, metered, per_card)
     foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(rooms.values())
     is_new = services.sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
     return is_new, any(room.blocked for room in rooms.values())
 
 
-def node_fact(seen: ObservedObject) -> NodeFact:
-    facts = seen.facts
+def node_fact(observed: ObservedObject) -> NodeFact:
+    facts = observed.facts
     return NodeFact(
-        name=seen.ref.name,
+        name=observed.ref.name,
         labels=facts["labels"],
         allocatable=facts["allocatable"],
         capacity=facts["capacity"],
@@ -73,10 +74,10 @@ def node_fact(seen: ObservedObject) -> NodeFact:
     )
 
 
-def slice_fact(seen: ObservedObject) -> SliceFact:
-    facts = seen.facts
+def slice_fact(observed: ObservedObject) -> SliceFact:
+    facts = observed.facts
     return SliceFact(
-        name=seen.ref.name,
+        name=observed.ref.name,
         driver=facts["driver"],
         node=facts["node"],
         pool=facts["pool"],
@@ -87,8 +88,8 @@ def slice_fact(seen: ObservedObject) -> SliceFact:
     )
 
 
-def class_fact(seen: ObservedObject) -> ClassFact:
-    return ClassFact(seen.ref.name, seen.facts["extended_resource"], tuple(seen.facts["selectors"]))
+def class_fact(observed: ObservedObject) -> ClassFact:
+    return ClassFact(observed.ref.name, observed.facts["extended_resource"], tuple(observed.facts["selectors"]))
 
 
 def _device(device: Mapping[str, Any]) -> DeviceFact:

@@ -20,7 +20,7 @@ RECENT = timedelta(seconds=30)
 
 
 class MirrorStale(Retryable):
-    """Leases were last seen too long ago: the watcher is away, or the database came back from a backup."""
+    """The mirror of leases is too old: the watcher is not running, or the database was restored from a backup."""
 
 
 def require_recent(cluster: str) -> None:
@@ -30,7 +30,7 @@ def require_recent(cluster: str) -> None:
         raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
 
 
-def seen(row: MirrorObject) -> ObservedObject:
+def observed_object(row: MirrorObject) -> ObservedObject:
     return ObservedObject(
         ref=Ref(row.kind, row.namespace, row.name),
         uid=row.uid,
@@ -42,7 +42,8 @@ def seen(row: MirrorObject) -> ObservedObject:
     )
 
 
-def synced(cluster: str) -> dict[str, int]:
+def synced_revisions(cluster: str) -> dict[str, int]:
+    """Return the revision up to which the mirror of each kind is complete."""
     return dict(WatchState.objects.filter(cluster=cluster).values_list("kind", "resource_version"))
 
 
@@ -50,42 +51,42 @@ def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
     return MirrorObject.objects.filter(cluster=cluster)
 
 
-def _view(cluster: str, which: Q) -> Snapshot:
-    # The revision is read before the rows: they may be newer than it says, never older: none is called gone too early.
-    complete = synced(cluster)
-    return Snapshot(map(seen, of_cluster(cluster).filter(which)), complete)
+def _snapshot(cluster: str, rows: Q) -> Snapshot:
+    # The revisions are read before the rows, so the rows may be newer, never older: nothing counts as gone too early.
+    complete = synced_revisions(cluster)
+    return Snapshot(map(observed_object, of_cluster(cluster).filter(rows)), complete)
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
-    """The own objects of some allocations of a namespace, all pods of their classes, and what the namespace shares."""
+    """Return the objects of some allocations of a namespace, all pods of their classes, and the shared objects."""
     allocations = list(allocations)
     classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
     own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
-    return _view(cluster, Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
+    return _snapshot(cluster, Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
 
 
 def of_holds(cluster: str) -> dict[str, Snapshot]:
-    """Return what shows which slices of a cluster are held and charged, by the project's namespace; one query."""
+    """Return the objects that show which slices of a cluster are held and charged, by namespace; one query."""
     own = ~Q(allocation="") | Q(kind__in=SHARED) | Q(kind="Pod", facts__class__startswith=names.HOLD_SLOT)
     namespaces = Project.objects.filter(cluster=cluster).values("namespace")
     found: dict[str, list[ObservedObject]] = defaultdict(list)
     for row in of_cluster(cluster).filter(own, namespace__in=namespaces):
-        found[row.namespace].append(seen(row))
-    return {namespace: Snapshot(there) for namespace, there in found.items()}
+        found[row.namespace].append(observed_object(row))
+    return {namespace: Snapshot(objects) for namespace, objects in found.items()}
 
 
 def of_project(cluster: str, namespace: str) -> Snapshot:
-    """A namespace whole, and the Namespace itself."""
-    return _view(cluster, Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
+    """Return all objects of a namespace, and the Namespace itself."""
+    return _snapshot(cluster, Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
 
 
 def of_kinds(cluster: str, *kinds: str) -> Snapshot:
-    return _view(cluster, Q(kind__in=kinds))
+    return _snapshot(cluster, Q(kind__in=kinds))
 
 
 def of_nodes(cluster: str) -> Snapshot:
-    """GPU nodes, what drivers publish there, all claims, and the pods that are bound to those nodes."""
+    """Return the GPU nodes, the devices that drivers publish, all claims, and the pods bound to those nodes."""
     nodes = of_cluster(cluster).filter(kind="Node").values("name")
-    there = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)
-    complete = synced(cluster)
-    return Snapshot(map(seen, of_cluster(cluster).annotate(node=KT("facts__node")).filter(there)), complete)
+    rows = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)
+    complete = synced_revisions(cluster)
+    return Snapshot(map(observed_object, of_cluster(cluster).annotate(node=KT("facts__node")).filter(rows)), complete)

@@ -1,8 +1,8 @@
-"""Computes the use of each node: units of pools of pods and claims, and CPU, memory and pods requested. Pure.
+"""Computes the use of each node: pool units of pods and claims, and the CPU, memory and pods requested. Pure.
 
-Pods count by their device plugin resources on the node they are bound to; claims of NVIDIA's driver by their allocated
-devices. Use of what is not offered, on nodes that take no pods or on unhealthy devices, reduces nothing. ``metered``
-are the uids of pods and claims of tenants' queued Jobs whose GPUs the ledger has.
+Pods count by their device plugin resources on the node they are bound to, claims of NVIDIA's driver by their allocated
+devices. Use of devices that are not offered, on nodes that are not ready, or on unhealthy devices is ignored.
+``metered`` are the uids of pods and claims of tenants' queued Jobs that the ledger charges.
 """
 
 from collections import Counter, defaultdict
@@ -24,9 +24,9 @@ from quotas.catalog.types import Discovered, FoundFlavor, FoundNode
 
 @dataclass(frozen=True)
 class UnitsUsed:
-    """Units of a pool that a pod or a claim has on a node: of one that is cut on demand its part of ``card``."""
+    """Units of a pool that a pod or a claim uses on a node; of a partition, its fraction of ``card``."""
 
-    by: ObservedObject
+    consumer: ObservedObject
     node: str
     pool: str
     units: Fraction
@@ -34,9 +34,13 @@ class UnitsUsed:
 
 
 def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str]) -> dict[str, int]:
-    """Units by pool that pods and claims use without an allocation: {pool key: units}. A part that was cut on demand
-    uses its whole card, since nothing whole is left of that."""
-    foreign = [one for one in units_used(snapshot, found) if not one.by.allocation and one.by.uid not in metered]
+    """Return the units that pods and claims use without an allocation, by pool key.
+
+    A partition of a card counts as the whole card, since the card cannot be allocated whole any more.
+    """
+    foreign = [
+        one for one in units_used(snapshot, found) if not one.consumer.allocation and one.consumer.uid not in metered
+    ]
     use: Counter[str] = Counter()
     for one in foreign:
         use[one.pool] += 0 if one.card else int(one.units)
@@ -46,13 +50,13 @@ def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str])
 
 
 def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
-    """What all bound pods and all claims have of the pools, whoever made them."""
+    """Yield the pool units that bound pods and claims use, whoever created them."""
     flavors = {flavor.name: flavor for flavor in found.flavors}
     flavor_of = {node.name: flavors[node.flavor] for node in found.nodes if node.flavor and node.ready}
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     for pod in bound(snapshot):
         flavor = flavor_of.get(pod.facts["node"])
-        if flavor is None or flavor.identity.path in NAMING_PATHS:  # a claim says which it has
+        if flavor is None or flavor.identity.path in NAMING_PATHS:  # counted by its claims
             continue
         for resource, amount in pod.facts["gpus"].items():
             if key := pools.get((flavor.name, resource)):
@@ -61,7 +65,7 @@ def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
 
 
 def bound(snapshot: Snapshot) -> list[ObservedObject]:
-    """Pods that take something of a node."""
+    """Return the pods that use resources of a node."""
     return [pod for pod in snapshot.of_kind("Pod") if is_on_node(pod.facts)]
 
 
@@ -78,15 +82,15 @@ def _of_claims(
             if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, card)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):
-                yield UnitsUsed(claim, node, key, _part(flavor.geometry, name), card)
+                yield UnitsUsed(claim, node, key, _card_fraction(flavor.geometry, name), card)
             elif key := pools.get((flavor.name, dra.GPU_SHARES)):
                 yield UnitsUsed(claim, node, key, Fraction(device.get("consumed", {}).get("shares", 1)))
             elif (key := f"{flavor.name}/{dra.pool_of(profiles.get((node, name), ''))}") in keys:
                 yield UnitsUsed(claim, node, key, Fraction(1))
 
 
-def _part(geometry: Geometry | None, device: str) -> Fraction:
-    """Part of a card that is cut on demand which the device has; all of it where it is no known part."""
+def _card_fraction(geometry: Geometry | None, device: str) -> Fraction:
+    """Return the fraction of its card that a device is; 1 if it is no known partition."""
     place = layouts.known_placement(geometry, device) if geometry else None
     return Fraction(place.size, geometry.memory) if geometry and place else Fraction(1)
 
@@ -94,7 +98,10 @@ def _part(geometry: Geometry | None, device: str) -> Fraction:
 def rooms(
     snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
 ) -> dict[str, Room]:
-    """How much of each node that is offered cannot have its share; ``per_card`` is what goes with a card, by flavor."""
+    """Return by node how many of its pool units lack CPU, memory or pods.
+
+    Only nodes that are offered. ``per_card`` is the share of CPU, memory and pods of one card, by flavor.
+    """
     offered = {node.name: node for node in found.nodes if node.flavor and node.ready}
     parts = {pool.key: pool.card_part for pool in found.pools}
     supplied = {name: _supplied(node, parts) for name, node in offered.items()}
@@ -117,31 +124,33 @@ def _uses(
     per_card: Mapping[str, NodeShare],
     parts: Mapping[str, Fraction],
 ) -> dict[str, NodeUse]:
-    """What is on each node of ``per_card``."""
+    """Return the use of each node of ``per_card``."""
     served = {claim.facts.get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     cards: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(snapshot, found):
-        holder = _holder(one.by, metered, served)
+        holder = _holder(one.consumer, metered, served)
         units[one.node, bool(holder)][one.pool] += one.units
         if holder:
             cards[one.node, holder] += one.units * parts[one.pool]
-    foreign, asked = _asked(snapshot, metered, served)
-    beyond: dict[str, Counter[str]] = defaultdict(Counter)
-    for (node, holder), amounts in asked.items():
+    foreign, requested = _pod_requests(snapshot, metered, served)
+    excess: dict[str, Counter[str]] = defaultdict(Counter)
+    for (node, holder), amounts in requested.items():
         if node in per_card:
-            beyond[node] += amounts - Counter(vars(per_card[node].part(cards[node, holder])))
+            excess[node] += amounts - Counter(vars(per_card[node].part(cards[node, holder])))
     return {
-        node: NodeUse(NodeShare(**foreign[node]), NodeShare(**beyond[node]), units[node, False], units[node, True])
+        node: NodeUse(NodeShare(**foreign[node]), NodeShare(**excess[node]), units[node, False], units[node, True])
         for node in per_card
     }
 
 
-def _asked(
+def _pod_requests(
     snapshot: Snapshot, metered: Collection[str], served: Collection[str]
 ) -> tuple[dict[str, Counter[str]], dict[tuple[str, str], Counter[str]]]:
-    """What pods ask of each node: all that have no share there, and each holder of one. The portal's own pod that keeps
-    a slice has the slot of its share, and asks of the system's room what little it needs besides."""
+    """Return what pods request of each node: those that belong to no holder in sum, and by holder.
+
+    A holder pod of the portal takes the pod slot of its allocation's share; its CPU and memory count as foreign.
+    """
     foreign: dict[str, Counter[str]] = defaultdict(Counter)
     by_holder: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for pod in bound(snapshot):
@@ -156,17 +165,17 @@ def _asked(
     return foreign, by_holder
 
 
-def _holder(seen: ObservedObject, metered: Collection[str], served: Collection[str]) -> str:
-    """Who has a share that the pod or the claim is part of: an allocation, or the pod of a queued Job; "" for none."""
-    if seen.allocation:
-        return f"{seen.ref.namespace}/{seen.allocation}"
-    if seen.uid in served or (seen.uid in metered and seen.ref.kind == "Pod"):
-        return seen.uid
-    return str(seen.facts.get("pod", "")) if seen.uid in metered else ""
+def _holder(observed: ObservedObject, metered: Collection[str], served: Collection[str]) -> str:
+    """Return the allocation, or the pod of a queued Job, that the pod or the claim belongs to; "" for none."""
+    if observed.allocation:
+        return f"{observed.ref.namespace}/{observed.allocation}"
+    if observed.uid in served or (observed.uid in metered and observed.ref.kind == "Pod"):
+        return observed.uid
+    return str(observed.facts.get("pod", "")) if observed.uid in metered else ""
 
 
 def with_rooms(found: Discovered, rooms: Mapping[str, Room]) -> Discovered:
-    """What was found, its nodes with what of them is blocked, and with the sentence that says so."""
+    """Return ``found`` with each node's blocked units and the sentence that explains them."""
     nodes = tuple(
         replace(
             node,
@@ -181,5 +190,5 @@ def with_rooms(found: Discovered, rooms: Mapping[str, Room]) -> Discovered:
 
 
 def blocked_units(rooms: Iterable[Room]) -> dict[str, int]:
-    """Units by pool that are free and blocked."""
+    """Return the units that are free and blocked, by pool."""
     return dict(sum((Counter(room.blocked_units) for room in rooms), Counter()))

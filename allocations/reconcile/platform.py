@@ -1,4 +1,4 @@
-"""The controller of the platform: people, hold classes, and limits as Kueue objects."""
+"""The platform controller: people's service accounts, hold classes, and limits as Kueue objects."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,9 +14,8 @@ from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import Manifest, Ref
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied as applied_of
-from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan, unwanted
+from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile.engine.plan import plan, stale_refs
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User
 from portal.workqueue import targets
@@ -28,37 +27,38 @@ KINDS = ("ServiceAccount", "PriorityClass", "Cohort", "ResourceFlavor", "Cluster
 
 
 def reconcile_platform(client: Client) -> datetime | None:
-    """Bring people's service accounts, hold classes, cohorts, flavors and cluster queues to what is wanted.
+    """Reconcile service accounts, PriorityClasses, Cohorts, ResourceFlavors and ClusterQueues; return None.
 
-    A ResourceFlavor is never taken out of use here: leases on it would drop out of Kueue's usage.
+    A ResourceFlavor is never deleted here: leases on it would drop out of Kueue's usage.
     Raises ClusterUnavailable, ClusterRefused.
     """
     target = targets.platform(client.cluster)
     with advisory_lock(target):
-        manifests = desired(client.cluster)
-        snapshot, done = mirror.of_kinds(client.cluster, *KINDS), applied_of(target)
-        wanted = {Ref.of_manifest(m) for m in manifests}
-        stale = [ref for ref in unwanted(wanted, snapshot, done) if ref.kind != "ResourceFlavor"]
-        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done), target)
-        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, done.get(ref))))
+        manifests = desired_manifests(client.cluster)
+        snapshot, applied = mirror.of_kinds(client.cluster, *KINDS), applied_objects(target)
+        desired = {Ref.of_manifest(m) for m in manifests}
+        stale = [ref for ref in stale_refs(desired, snapshot, applied) if ref.kind != "ResourceFlavor"]
+        refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
+        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
     if refused:
         raise refused[0]
     return None
 
 
 def _apply_all(client: Client, actions: Iterable[Action], target: Target) -> list[ClusterRefused]:
-    """One team's object that is refused does not hold up the others; returns what the API server said of such."""
+    """Apply all actions, even if some are refused; return the refusals."""
     refused = []
     for action in actions:
         try:
             apply(client, [action], target)
         except ClusterRefused as error:
-            log.error("refused", action=type(action).__name__, error=str(error))
+            log.error("platform.refused", action=type(action).__name__, error=str(error))
             refused.append(error)
     return refused
 
 
-def desired(cluster: str) -> list[Manifest]:
+def desired_manifests(cluster: str) -> list[Manifest]:
+    """Return the objects of the cluster that belong to no project."""
     people = User.objects.filter(is_active=True, memberships__isnull=False).distinct().order_by("username")
     return [
         *(platform.service_account(u.username) for u in people),
@@ -69,7 +69,7 @@ def desired(cluster: str) -> list[Manifest]:
 
 
 def _former_classes(cluster: str) -> list[str]:
-    """Classes that a flavor's allocations shared, as long as a quota is scoped to them."""
+    """Return the PriorityClasses of an earlier release, one for each flavor, that a hold quota still refers to."""
     quotas = MirrorObject.objects.filter(cluster=cluster, kind="ResourceQuota", name__startswith=names.HOLD)
     found = quotas.exclude(name__startswith=names.HOLD_SLOT).values_list("name", flat=True)
     return sorted(set(found))

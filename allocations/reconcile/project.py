@@ -1,4 +1,4 @@
-"""The controller of projects: the shared objects of a namespace, written by one worker at a time."""
+"""The project controller: the shared objects of a namespace, written by one worker at a time."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,9 +16,8 @@ from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
 from allocations.reconcile import mirror, teardown
-from allocations.reconcile.engine.apply import applied as applied_of
-from allocations.reconcile.engine.apply import apply, forget
-from allocations.reconcile.engine.plan import plan, unwanted
+from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile.engine.plan import plan, stale_refs
 from allocations.reconcile.recovery import adopt
 from portal.core import clock
 from portal.core.locks import advisory_lock
@@ -33,47 +32,52 @@ from quotas.limits.selectors import pools_with_quota
 
 
 def reconcile_project(slug: str, client: Client) -> datetime | None:
-    """Bring namespace, guard, quotas, limits, queue, network walls and role bindings to what is wanted.
+    """Reconcile the namespace with its guard, quotas, limits, LocalQueue, network policies and role bindings; return
+    when to reconcile again, or None.
 
-    A namespace that was deleted ends the allocations it held as ``failed``, and is made again for the project. Of an
-    archived project it is all kept until the last allocation has ended, and then taken down.
-    Raises ClusterUnavailable, ClusterRefused; MirrorStale, since slices that the rows do not know may be held.
+    A deleted namespace ends its allocations as ``failed`` and is created again. The objects of an archived project are
+    removed after its last allocation has ended.
+
+    Raises ClusterUnavailable, ClusterRefused; MirrorStale, since leases without a row may exist (``recovery``).
     """
     with advisory_lock("project", slug):
-        found = Project.objects.select_related("team__department").filter(cluster=client.cluster, slug=slug)
-        project, target = found.first(), targets.project(client.cluster, slug)
+        rows = Project.objects.select_related("team__department").filter(cluster=client.cluster, slug=slug)
+        project, target = rows.first(), targets.project(client.cluster, slug)
         if project is None:
             return None
         mirror.require_recent(client.cluster)
         adopt(client.cluster, project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
             return teardown.tear_down(project, target, client)
-        snapshot, done = mirror.of_project(client.cluster, project.namespace), applied_of(target)
-        if _namespace_lost(project, snapshot, done, client):
+        snapshot, applied = mirror.of_project(client.cluster, project.namespace), applied_objects(target)
+        if _namespace_lost(project, snapshot, applied, client):
             _fail_allocations(project)
         if _is_terminating(project, snapshot):
             return None
-        manifests = build(facts(project, snapshot, done))
-        wanted = {Ref.of_manifest(m) for m in manifests}
-        stale = unwanted(wanted, snapshot, done)
-        apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done), target)
-        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, done.get(ref))))
+        manifests = build(project_facts(project, snapshot, applied))
+        desired = {Ref.of_manifest(m) for m in manifests}
+        stale = stale_refs(desired, snapshot, applied)
+        apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
+        forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None
 
 
-def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectFacts:
-    """The project as its manifests need it, from its rows and what is seen and was applied (``done``); a fixed number
-    of queries."""
+def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) -> ProjectFacts:
+    """Return what the project's manifests are built from: its rows, the observed and the applied objects. A fixed
+    number of queries.
+    """
     guards: dict[str, dict[str, object]] = {}
-    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(_numbers([*done, *(seen.ref for seen in snapshot)]))
+    holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
+        _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
+    )
     for row in spec_of_row.rows().filter(project=project, ended_at=None).order_by("name"):
-        asked = spec_of_row.resolved_spec(row)
-        situation = hold.assess(asked, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
-        backend = registry.backend_of(asked)
-        if situation.is_usable:
-            guards[asked.name] = backend.guard_entry(asked)
-        if situation.keeps_quota and asked.number is not None:
-            holds[asked.number] = hold_quota.hold(asked, backend.quota(asked), snapshot)
+        spec = spec_of_row.resolved_spec(row)
+        state = hold.assess(spec, spec_of_row.intent(row), snapshot, {}, clock.now(), spec_of_row.deadlines(row))
+        backend = registry.backend_of(spec)
+        if state.is_usable:
+            guards[spec.name] = backend.guard_entry(spec)
+        if state.keeps_quota and spec.number is not None:
+            holds[spec.number] = hold_quota.hold(spec, backend.quota(spec), snapshot)
     return ProjectFacts(
         slug=project.slug,
         namespace=project.namespace,
@@ -99,14 +103,14 @@ def facts(project: Project, snapshot: Snapshot, done: Iterable[Ref]) -> ProjectF
     )
 
 
-def _numbers(refs: Iterable[Ref]) -> set[int]:
-    """The numbers that have a hold quota."""
+def _quota_numbers(refs: Iterable[Ref]) -> set[int]:
+    """Return the slot numbers that have a hold quota."""
     quotas = (ref.name for ref in refs if ref.kind == "ResourceQuota")
     return {int(name.removeprefix(names.HOLD_SLOT)) for name in quotas if name.startswith(names.HOLD_SLOT)}
 
 
 def _people(project: Project) -> dict[str, tuple[str, ...]]:
-    """Cluster role → usernames. Operators work with their own cluster credentials, not through a project's roles."""
+    """Return the usernames by cluster role. Operators are left out: they use their own cluster credentials."""
     members = Membership.objects.filter(team=project.team, user__is_active=True).values_list("user__username", "role")
     role_of = {Role.VIEWER: names.VIEWER_ROLE}
     people: dict[str, list[str]] = {names.MEMBER_ROLE: [], names.VIEWER_ROLE: []}
@@ -122,8 +126,9 @@ def _counted_resources(cluster: str) -> tuple[str, ...]:
 
 
 def _flavors(cluster: str, team: Team) -> dict[str, dict[str, object]]:
-    """What goes with the GPUs that queued Jobs ask for by resource, where a flavor's nodes tell, and of which the team
-    has no quota: {flavor: GpuProject entry}."""
+    """Return the GpuProject entries by flavor: the node share of each GPU resource that queued Jobs may request, and
+    whether the team has quota of it. Flavors whose nodes publish no share are left out.
+    """
     pools = pools_with_quota(team)
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
@@ -132,8 +137,8 @@ def _flavors(cluster: str, team: Team) -> dict[str, dict[str, object]]:
         for resource in offering.requests if offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
-                without = {} if offering.pool_id in pools else {"hasQuota": False}
-                resources.setdefault(offering.flavor.name, {})[resource] = {**offering.node_share.amounts, **without}
+                quota = {} if offering.pool_id in pools else {"hasQuota": False}
+                resources.setdefault(offering.flavor.name, {})[resource] = {**offering.node_share.amounts, **quota}
     return {name: {"nodeLabels": labels[name], "resources": resources[name]} for name in resources}
 
 
@@ -142,32 +147,32 @@ def _namespace_ref(project: Project) -> Ref:
 
 
 def _is_terminating(project: Project, snapshot: Snapshot) -> bool:
-    seen = snapshot.get(_namespace_ref(project))
-    return seen is not None and seen.deleting
+    observed = snapshot.get(_namespace_ref(project))
+    return observed is not None and observed.deleting
 
 
-def _namespace_lost(project: Project, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
-    """Whether the namespace that we made is going, gone, or another one of its name.
+def _namespace_lost(project: Project, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client) -> bool:
+    """Return whether the namespace that the portal applied is being deleted, is gone, or was replaced.
 
-    The mirror has namespaces by our label, so one whose label was taken off looks gone: the API server is asked.
+    The mirror selects namespaces by the portal's label. One without it looks gone, so it is read from the API server.
     """
-    known, seen = done.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
-    if known is None:
+    record, observed = applied.get(_namespace_ref(project)), snapshot.get(_namespace_ref(project))
+    if record is None:
         return False
-    if seen is None:
-        if not snapshot.is_gone(known):
+    if observed is None:
+        if not snapshot.is_gone(record):
             return False
-        live = client.get(known.ref)
-        return live is None or live["metadata"]["uid"] != known.uid or "deletionTimestamp" in live["metadata"]
-    return seen.deleting or (seen.uid != known.uid and seen.resource_version >= known.resource_version)
+        live = client.get(record.ref)
+        return live is None or live["metadata"]["uid"] != record.uid or "deletionTimestamp" in live["metadata"]
+    return observed.deleting or (observed.uid != record.uid and observed.resource_version >= record.resource_version)
 
 
 def _fail_allocations(project: Project) -> None:
-    """End what lived in the lost namespace. What was asked since and has no lease yet waits for the new one."""
+    """End the allocations that had objects in the lost namespace. Others wait for the new one."""
     live = Allocation.objects.filter(project=project, ended_at=None)
     for row in live.filter(desired=Allocation.Desired.HELD):
         target = targets.allocation(project.cluster_id, row.pk)
-        if not applied_of(target):
+        if not applied_objects(target):
             continue
         message = f"The namespace {project.namespace} was deleted, and with it all that the allocation held."
         transitions.end(row, Ending.FAILED, "namespace_deleted", message, actor="portal")

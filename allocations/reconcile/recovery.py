@@ -1,7 +1,7 @@
-"""Recovers allocations whose row was lost: a lease of the portal without a row becomes a row again.
+"""Recovers allocations whose row was lost: creates a row for each lease of the portal that has none.
 
-After the database was restored to an earlier moment, the cluster still has what was requested since. Nothing of it is
-deleted: the lease carries the whole request, so the allocation is created again from it, flagged ``recovered``.
+After the database was restored from a backup, the cluster still has the allocations requested since. None of them is
+deleted: the lease has the whole request, so the row is created again from it, flagged ``recovered``.
 """
 
 from datetime import datetime
@@ -25,8 +25,9 @@ log = structlog.get_logger(__name__)
 
 
 def reconcile_adoption(cluster: str) -> datetime | None:
-    """Adopt every lease in the cluster's mirror that belongs to no row. Returns None: the next such lease enqueues the
-    target.
+    """Create the missing row of each lease in the cluster's mirror.
+
+    Return None, since the target is enqueued for each further lease without a row.
     """
     leases = MirrorObject.objects.filter(cluster=cluster, kind="Workload")
     for namespace in leases.values_list("namespace", flat=True).distinct().order_by():
@@ -35,13 +36,16 @@ def reconcile_adoption(cluster: str) -> datetime | None:
 
 
 def adopt(cluster: str, namespace: str) -> None:
-    """Adopt what a namespace has; what has a lease, and was scheduled in the backup, gets the lease's number.
-    Whoever writes what the namespace shares does this first, or it would leave out slices that are held."""
-    there = MirrorObject.objects.filter(cluster=cluster, kind="Workload", namespace=namespace, deleting=False)
-    leases = there.exclude(allocation="")
+    """Create the missing rows of a namespace's leases, and assign the lease's number to rows that have none.
+
+    A scheduled row of a backup has no number although its lease has one. The project controller calls this first, since
+    it would otherwise remove the quota of slices that are held.
+    """
+    objects = MirrorObject.objects.filter(cluster=cluster, kind="Workload", namespace=namespace, deleting=False)
+    leases = objects.exclude(allocation="")
     rows = Allocation.objects.filter(project__cluster=cluster, project__namespace=namespace)
-    known = rows.values_list("name", flat=True)
-    for lease in leases.exclude(allocation__in=known):
+    row_names = rows.values_list("name", flat=True)
+    for lease in leases.exclude(allocation__in=row_names):
         _adopt(lease)
     scheduled = rows.filter(ended_at=None, number=None)
     for row in scheduled.filter(name__in=leases.values("allocation")).select_related("project", "requested_by"):
@@ -59,11 +63,11 @@ def _adopt(lease: MirrorObject) -> None:
         return
     now = clock.now()
     with transaction.atomic(), advisory_lock("live", project.slug):
-        row, made = Allocation.objects.get_or_create(
+        row, is_created = Allocation.objects.get_or_create(
             id=record.id,
             defaults={
                 **spec_of_row.columns(record.spec),
-                "number": slot_numbers.of_adopted(project, record.number),
+                "number": slot_numbers.number_of_recovered(project, record.number),
                 "project": project,
                 "offering": offering,
                 "requested_by": person,
@@ -73,7 +77,7 @@ def _adopt(lease: MirrorObject) -> None:
                 "recovered": True,
             },
         )
-        if made:
+        if is_created:
             evidence = {
                 "kind": "Workload",
                 "name": lease.name,

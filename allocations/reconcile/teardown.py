@@ -1,8 +1,9 @@
-"""Removes what is left of an archived project, once its last allocation has ended.
+"""Removes the objects of an archived project after its last allocation has ended.
 
-First people lose access. Then queued Jobs end, which use the project's quota. A namespace that the portal created is
-deleted with its content; an adopted one loses what the portal keeps there, the guard's parameters last, and then the
-portal's labels: it belongs to its owners again.
+1. Role bindings are deleted, so that people lose access.
+2. Queued Jobs are deleted, since they use the project's quota.
+3. A namespace that the portal created is deleted with its content. An adopted one is handed back to its owners: the
+   portal's objects are deleted, the guard's parameters last, and then the portal's labels are removed.
 """
 
 from datetime import datetime, timedelta
@@ -15,67 +16,68 @@ from allocations.cluster.names import GUARD, LEFT_BEHIND
 from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied, apply, forget
+from allocations.reconcile.engine.apply import applied_objects, apply, forget
 from allocations.reconcile.engine.plan import plan
 from portal.core import clock
 from portal.tenants.models import Project
 from portal.workqueue.targets import Target
 
 RECHECK_AFTER = timedelta(seconds=5)
-LAST = ("GpuProject", "Namespace")
+REMOVED_LAST = ("GpuProject", "Namespace")
 
 
 def tear_down(project: Project, target: Target, client: Client) -> datetime | None:
-    """The next step towards nothing; returns when to look again, or None when nothing is left.
+    """Perform the next step of the removal; return when to continue, or None if nothing is left.
 
-    What was taken down before and is there again, since etcd came back from a backup, is taken down once more."""
+    Objects that a restore of etcd brought back are removed again.
+    """
     snapshot = mirror.of_project(client.cluster, project.namespace)
-    done = applied(target) or _brought_back(project, snapshot)
-    if not done:
+    applied = applied_objects(target) or _restored_objects(project, snapshot)
+    if not applied:
         return None
-    ways_in = [ref for ref in done if ref.kind == "RoleBinding"]
-    apply(client, plan(DesiredState(unwanted=[ways_in]), snapshot, done), target)
-    if not nothing_left(ways_in, snapshot, done):
+    role_bindings = [ref for ref in applied if ref.kind == "RoleBinding"]
+    apply(client, plan(DesiredState(unwanted=[role_bindings]), snapshot, applied), target)
+    if not nothing_left(role_bindings, snapshot, applied):
         return clock.now() + RECHECK_AFTER
     if _end_jobs(project, snapshot, client):
         return clock.now() + RECHECK_AFTER
-    leave = _give_back if project.adopted else _delete
-    if leave(project, target, snapshot, done, client):
+    remove = _hand_back if project.adopted else _delete
+    if remove(project, target, snapshot, applied, client):
         return clock.now() + RECHECK_AFTER
-    forget(client.cluster, done)
+    forget(client.cluster, applied)
     return None
 
 
-def _brought_back(project: Project, snapshot: Snapshot) -> dict[Ref, Applied]:
-    """Return what the portal kept in the namespace, as the mirror shows it.
+def _restored_objects(project: Project, snapshot: Snapshot) -> dict[Ref, Applied]:
+    """Return the portal's objects in the namespace from the mirror, as if they had just been applied.
 
-    Nothing where the namespace, or in an adopted one the GpuProject, is younger than the archiving: the project may be
-    in use again, and its row come back from a backup. An adopted one with the portal's labels and no GpuProject was not
-    given back completely, since the GpuProject is created first.
+    Empty if the namespace (if adopted: the GpuProject) was created after the archiving: the project may be in use again
+    and its row restored from a backup. An adopted namespace with the portal's labels and no GpuProject was not handed
+    back completely, since the GpuProject is created first.
     """
     namespace, guard = snapshot.get(_namespace(project)), Ref("GpuProject", project.namespace, GUARD)
     if namespace is None or project.archived_at is None:
         return {}
     is_guard_gone = snapshot.is_gone(Applied(guard, "", namespace.resource_version, "", ""))
-    made = namespace if is_guard_gone or not project.adopted else snapshot.get(guard)
-    created_at = made.facts.get("created_at") if made else None
+    oldest = namespace if is_guard_gone or not project.adopted else snapshot.get(guard)
+    created_at = oldest.facts.get("created_at") if oldest else None
     if not created_at or datetime.fromisoformat(created_at) > project.archived_at:
         return {}
-    seen = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
-    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in seen}
+    observed = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]
+    return {one.ref: Applied(one.ref, one.uid, 0, "", one.digest) for one in observed}
 
 
-def _delete(project: Project, target: Target, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
-    """Whether the namespace is still there."""
+def _delete(project: Project, target: Target, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client) -> bool:
+    """Delete the namespace; return whether it still exists."""
     namespace = _namespace(project)
-    apply(client, plan(DesiredState(unwanted=[[namespace]]), snapshot, done), target)
-    return not is_gone(namespace, snapshot, done.get(namespace))
+    apply(client, plan(DesiredState(unwanted=[[namespace]]), snapshot, applied), target)
+    return not is_gone(namespace, snapshot, applied.get(namespace))
 
 
 def _end_jobs(project: Project, snapshot: Snapshot, client: Client) -> bool:
-    """Delete queued Jobs; whether there were any. In a namespace that is going they go with it."""
-    seen = snapshot.get(_namespace(project))
-    if seen is None or seen.deleting:
+    """Delete the queued Jobs of the namespace, unless it is being deleted; return whether there were any."""
+    observed = snapshot.get(_namespace(project))
+    if observed is None or observed.deleting:
         return False
     jobs = namespaces.queued_jobs(client, project.namespace)
     for job in jobs:
@@ -83,12 +85,14 @@ def _end_jobs(project: Project, snapshot: Snapshot, client: Client) -> bool:
     return bool(jobs)
 
 
-def _give_back(project: Project, target: Target, snapshot: Snapshot, done: dict[Ref, Applied], client: Client) -> bool:
-    """Whether something of ours is still in the namespace; when nothing is, its labels come off."""
-    ours = [ref for ref in done if ref.kind not in LAST]
-    guard = [ref for ref in done if ref.kind == "GpuProject"]
-    apply(client, plan(DesiredState(unwanted=[ours, guard]), snapshot, done), target)
-    if not nothing_left([*ours, *guard], snapshot, done):
+def _hand_back(
+    project: Project, target: Target, snapshot: Snapshot, applied: dict[Ref, Applied], client: Client
+) -> bool:
+    """Delete the portal's objects, then remove its labels from the namespace; return whether objects are left."""
+    ours = [ref for ref in applied if ref.kind not in REMOVED_LAST]
+    guard = [ref for ref in applied if ref.kind == "GpuProject"]
+    apply(client, plan(DesiredState(unwanted=[ours, guard]), snapshot, applied), target)
+    if not nothing_left([*ours, *guard], snapshot, applied):
         return True
     if snapshot.get(_namespace(project)) is not None:
         client.apply(labels_left_behind(project.namespace, project.pod_security, project.guard), manager=LEFT_BEHIND)

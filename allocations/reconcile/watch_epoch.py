@@ -1,7 +1,8 @@
 """Watch epochs: only one watcher at a time writes the mirror of a cluster, the one that took the lock last.
 
-The lock is a session's (PostgreSQL advisory lock), so a dead process has lost it. A connection can be lost silently
-too: taking the lock starts a new epoch, and every write checks in its own transaction that its epoch is current.
+The lock is a PostgreSQL advisory lock of a session, so a dead process releases it. A connection can also be lost
+unnoticed. Therefore taking the lock starts a new epoch, and every write checks in its transaction that its epoch is
+current.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from portal.core.locks import take_session_lock
 
 
 class EpochOver(Exception):
-    """Another watcher writes the mirror now, or the database came back from a backup."""
+    """The epoch is over: another watcher writes the mirror now, or the database was restored from a backup."""
 
 
 def begin(cluster: str) -> int | None:
@@ -33,7 +34,7 @@ def begin(cluster: str) -> int | None:
 
 @contextmanager
 def writing(cluster: str, epoch: int) -> Iterator[None]:
-    """A transaction that writes in this epoch; raises EpochOver, with nothing written, when that is over."""
+    """Run the block in a transaction of this epoch. Raises EpochOver, with nothing written, if the epoch is over."""
     with transaction.atomic():
         rows = WatchEpoch.objects.select_for_update().filter(cluster=cluster)
         current = rows.values_list("number", flat=True).first()

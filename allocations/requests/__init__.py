@@ -1,1 +1,1 @@
-"""What people do with requests for GPUs: ask, preview, extend, release, read."""
+"""Requests for GPUs: preview, request, extend, release, and read."""

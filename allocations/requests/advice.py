@@ -6,24 +6,30 @@ from fractions import Fraction
 
 TRAINING = re.compile(r"\b((pre-?|re-?)?train|fine-?tun|epochs?\b|rlhf\b|sft\b|lora\b|hyper-?param)\w*", re.I)
 LONG_HOURS = 24
-"""A shared slice that is wanted for longer is hardly for trying something out."""
+"""A request for more hours than this looks like training."""
 
 
 @dataclass(frozen=True)
-class Warned:
-    """As a Violation, but nothing is refused."""
+class ChoiceWarning:
+    """A warning about a choice. Like a Violation, but the request is accepted."""
 
     reason: str
     detail: str
     hint: str
 
 
-def warnings(offering: str, isolation: str, note: str, count: int, hours: Fraction, purpose: str) -> list[Warned]:
-    """At most one so far: work that looks like training on a slice that is not isolated."""
+def warnings(
+    offering: str, isolation: str, note: str, count: int, hours: Fraction, purpose: str
+) -> list[ChoiceWarning]:
+    """Return the warnings about a request: at most one, for training on a slice that is not isolated.
+
+    ``isolation`` and ``note`` are the level and the note of the slice's isolation.
+    """
     if isolation != "none" or not (signs := _training(count, hours, purpose)):
         return []
     detail = f"This looks like training ({signs}), and {offering} is shared, not isolated. {note}"
-    return [Warned("not_isolated", detail.strip(), "For training take a slice of its own: a MIG slice or a whole GPU.")]
+    hint = "For training take a slice of its own: a MIG slice or a whole GPU."
+    return [ChoiceWarning("not_isolated", detail.strip(), hint)]
 
 
 def _training(count: int, hours: Fraction, purpose: str) -> str:

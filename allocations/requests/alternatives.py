@@ -1,4 +1,4 @@
-"""Alternative requests that would be accepted, the most similar first."""
+"""Finds alternative requests that would be accepted, the most similar first."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ from portal.tenants.models import Project
 from quotas.catalog.models import Isolation, Offering
 
 MAX_ALTERNATIVES = 5
-AS_GOOD: Mapping[str, frozenset[str]] = {
+ACCEPTABLE_ISOLATION: Mapping[str, frozenset[str]] = {
     Isolation.FULL: frozenset({Isolation.FULL, Isolation.HARDWARE}),
     Isolation.HARDWARE: frozenset({Isolation.FULL, Isolation.HARDWARE}),
     Isolation.NONE: frozenset(Isolation.values),
 }
-"""What may stand in for a slice: nothing that is shared for one that is not."""
+"""Isolation levels of an alternative by that of the requested slice: never a shared one for an isolated one."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another request that no rule refuses. ``hours`` and ``price`` are exact; None is without a price, or at once."""
+    """Another request that no rule refuses.
+
+    ``hours`` and ``price`` are exact. ``price`` is None if the offering has none, ``starts_at`` if it starts now.
+    """
 
     offering: str
     count: int
@@ -36,7 +39,7 @@ class Alternative:
     starts_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """As the REST contract has it: amounts as decimal strings."""
+        """Return the alternative as in the REST API, with amounts as decimal strings."""
         return {
             "offering": self.offering,
             "count": self.count,
@@ -60,38 +63,43 @@ class AlternativesQuery:
     constraints: tuple[str, ...]
 
 
-def ranked(
+def ranked_alternatives(
     availability: Availability,
     query: AlternativesQuery,
-    among: Iterable[Offering],
+    candidates: Iterable[Offering],
     prices: Mapping[str, Fraction],
     *,
-    at_once: bool = False,
+    fits_now: bool = False,
 ) -> list[Alternative]:
-    """Fewer of the same first; then what fits now, of the same flavor, of a like size, most of it. ``at_once`` keeps
-    what fits now."""
+    """Return the alternatives, best first.
+
+    The order is: the same offering, fits now, the same flavor, a similar size, a higher count. ``fits_now`` keeps only
+    those that fit now.
+    """
     found: list[tuple[tuple[Any, ...], Alternative]] = []
-    for candidate in among:
+    for candidate in candidates:
         request = _request(availability, query, candidate, query.count)
-        if not (count := min(query.count, rules.most_now(request) if at_once else rules.most_possible(request))):
+        if not (
+            count := min(query.count, rules.max_available_now(request) if fits_now else rules.max_possible(request))
+        ):
             continue
         request = _request(availability, query, candidate, count)
         if rules.violations(request):
             continue
         price = prices.get(candidate.key)
-        other = Alternative(
+        alternative = Alternative(
             offering=candidate.key,
             count=count,
             hours=query.hours,
             fits=rules.fits(request),
             price=None if price is None else price * count * query.hours,
         )
-        found.append((_rank(query, candidate, other), other))
-    return [other for _, other in sorted(found, key=lambda pair: pair[0])][:MAX_ALTERNATIVES]
+        found.append((_rank(query, candidate, alternative), alternative))
+    return [alternative for _, alternative in sorted(found, key=lambda pair: pair[0])][:MAX_ALTERNATIVES]
 
 
-def scheduled(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
-    """The same request at a later time, when it is expected to be free; it queues then if it is not."""
+def at_later_time(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str, Fraction]) -> Alternative:
+    """Return the same request with a later start, when capacity is expected; it queues then if there is none."""
     price = prices.get(query.offering.key)
     return Alternative(
         offering=query.offering.key,
@@ -103,18 +111,22 @@ def scheduled(query: AlternativesQuery, starts_at: datetime, prices: Mapping[str
     )
 
 
-def stand_ins(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
-    """The offering itself, smaller and larger slices, and other models; never one that is worse isolated. A claim says
-    what it wants by itself, so nothing turns into one."""
-    good = AS_GOOD[offering.isolation]
+def candidate_offerings(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
+    """Return the offering itself and those of its cluster with an acceptable isolation.
+
+    Custom claims are left out, since they have no fixed size.
+    """
+    levels = ACCEPTABLE_ISOLATION[offering.isolation]
     others = [
-        o for o in _same_cluster(fleet, offering) if o.key != offering.key and o.isolation in good and o.kind != "claim"
+        o
+        for o in _same_cluster(fleet, offering)
+        if o.key != offering.key and o.isolation in levels and o.kind != "claim"
     ]
     return [offering, *others]
 
 
-def isolated(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
-    """Return the isolated offerings in the cluster of this offering, for work that must not be disturbed."""
+def isolated_offerings(fleet: CapacitySnapshot, offering: Offering) -> list[Offering]:
+    """Return the isolated offerings in the cluster of this offering."""
     return [o for o in _same_cluster(fleet, offering) if o.isolation != Isolation.NONE and o.kind != "claim"]
 
 
@@ -135,13 +147,13 @@ def _request(availability: Availability, query: AlternativesQuery, candidate: Of
     )
 
 
-def _rank(query: AlternativesQuery, candidate: Offering, other: Alternative) -> tuple[Any, ...]:
-    wanted = query.offering
+def _rank(query: AlternativesQuery, candidate: Offering, alternative: Alternative) -> tuple[Any, ...]:
+    offering = query.offering
     return (
-        candidate.key != wanted.key,
-        other.fits != "now",
-        candidate.flavor_id != wanted.flavor_id,
-        abs(candidate.gpu_share * other.count - wanted.gpu_share * query.count),
-        -other.count,
+        candidate.key != offering.key,
+        alternative.fits != "now",
+        candidate.flavor_id != offering.flavor_id,
+        abs(candidate.gpu_share * alternative.count - offering.gpu_share * query.count),
+        -alternative.count,
         candidate.key,
     )

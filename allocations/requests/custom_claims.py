@@ -1,7 +1,7 @@
-"""Requests with a custom claim: parse, check permission, count, and test whether it can be satisfied.
+"""Requests with a custom claim: parse it, check permission, count it, and test whether it can be satisfied.
 
-What was parsed is stored beside the document, under ``built``: the spec, which is immutable in the cluster, and the
-units of its lease and its node share, which must not follow later changes of the fleet.
+The row stores the person's document and, under ``built``, what was made of it: the ResourceClaim's spec, which is
+immutable in the cluster, and the units of its lease and its node share, which must not change with the fleet.
 """
 
 import json
@@ -27,22 +27,29 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Kind, Offering
 
 MAX_RECORDED = 128 * 1024
-"""Characters of a claim and its spec in the lease's annotations, which are 256 KiB in all (apimachinery)."""
+"""Maximum length of a claim and its spec in the lease's annotations; Kubernetes allows 256 KiB of annotations."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """``stored`` is for the row; ``demand`` the most it takes; ``now`` whether devices are free for it;
-    ``infeasible`` why it cannot be held even when all are."""
+class PreparedClaim:
+    """A parsed claim.
+
+    ``stored`` is for the row, ``demand`` is the most that the claim can take, ``fit_now`` is whether devices are free
+    for it, ``infeasible`` is why it cannot be satisfied even if all devices are free.
+    """
 
     stored: CustomClaim
     demand: DeviceDemand
-    now: Answer
+    fit_now: Answer
     infeasible: diagnostics.Infeasible | None
 
 
-def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> Prepared:
-    """Raises Invalid (by field), Forbidden (what operators alone may say), Refused (what cannot be counted)."""
+def prepare(user: User, project: Project, offering: Offering, document: Mapping[str, Any]) -> PreparedClaim:
+    """Parse, check and count a claim.
+
+    Raises Invalid (by field), Forbidden (fields for operators only), Refused (it cannot be counted, or there are no
+    devices).
+    """
     inventory = device_inventory.of_flavor(offering.flavor)
     if not inventory.schema.products:
         raise Refused(
@@ -51,7 +58,7 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
             "Ask again when its nodes are back, or choose another flavor.",
         )
     claim = parse(document, inventory.schema)
-    _permit(user, project, claim)
+    _check_permission(user, project, claim)
     _check_sharing(claim, offering, inventory.schema.shareable)
     try:
         demand = units.max_demand(claim, inventory.fleet.devices, inventory.demands)
@@ -60,15 +67,15 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     built = spec.build(claim, inventory.schema.products)
     _check_length(claim, document, built)
     if claim.has_raw_cel:
-        _try(claim, project, built)
+        _validate_cel(claim, project, built)
     part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
-    return Prepared(
+    return PreparedClaim(
         stored, demand, fit.fits(claim, inventory.available(part)), diagnostics.infeasible(claim, inventory.fleet)
     )
 
 
-def _permit(user: User, project: Project, claim: Claim) -> None:
+def _check_permission(user: User, project: Project, claim: Claim) -> None:
     if not (claim.has_raw_cel or claim.has_admin_access):
         return
     field = "cel" if claim.has_raw_cel else "admin_access"
@@ -87,38 +94,38 @@ def _permit(user: User, project: Project, claim: Claim) -> None:
 
 
 def _check_sharing(claim: Claim, offering: Offering, is_shareable: bool) -> None:
-    """MPS excludes dynamic MIG and consumable shares: NVIDIA's driver refuses to prepare such claims."""
+    """Raise Invalid for MPS with dynamic MIG or consumable shares, which NVIDIA's driver refuses to prepare."""
     if not (offering.flavor.partitionable or is_shareable):
         return
-    words = "The DRA driver has no MPS where it cuts cards on demand or shares them. Use strategy TimeSlicing."
+    error = "The DRA driver has no MPS where it cuts cards on demand or shares them. Use strategy TimeSlicing."
     wrong = [index for index, each in enumerate(claim.config) if each.sharing and each.sharing.strategy == "MPS"]
     if wrong:
-        raise Invalid({f"claim.config[{index}].sharing.strategy": [words] for index in wrong})
+        raise Invalid({f"claim.config[{index}].sharing.strategy": [error] for index in wrong})
 
 
 def _check_length(claim: Claim, document: Mapping[str, Any], built: Mapping[str, Any]) -> None:
-    """What the API server takes of CEL in one selector, and of a record in the lease's annotation."""
-    for request, asked in zip(claim.requests, built["devices"]["requests"], strict=True):
-        chosen = asked.get("firstAvailable") or [asked["exactly"]]
-        for choice, of in zip(request.choices, chosen, strict=True):
-            if any(len(each["cel"]["expression"].encode()) > MAX_CEL_LENGTH for each in of["selectors"]):
+    """Raise Invalid if a CEL expression or the record in the lease's annotation is too long for the API server."""
+    for request, spec_request in zip(claim.requests, built["devices"]["requests"], strict=True):
+        requested = spec_request.get("firstAvailable") or [spec_request["exactly"]]
+        for choice, device_request in zip(request.choices, requested, strict=True):
+            if any(len(each["cel"]["expression"].encode()) > MAX_CEL_LENGTH for each in device_request["selectors"]):
                 raise Invalid({choice.path: ["Too much is compared here. Give fewer or shorter values."]})
     if len(json.dumps([document, built])) > MAX_RECORDED:
         raise Invalid({"claim": [f"It is too long. Say it in less than {MAX_RECORDED // 1024} KiB, CEL included."]})
 
 
-def _try(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
-    """Have the API server read an operator's CEL; nothing is written."""
-    words = dry_run.validate_claim(project.cluster_id, project.namespace, built)
+def _validate_cel(claim: Claim, project: Project, built: Mapping[str, Any]) -> None:
+    """Have the API server validate an operator's CEL in a dry run. Raises Invalid by field."""
+    refused_fields = dry_run.validate_claim(project.cluster_id, project.namespace, built)
     errors: dict[str, list[str]] = {}
-    for field, sentence in words:
+    for field, sentence in refused_fields:
         errors.setdefault(_path(claim, field), []).append(sentence)
     if errors:
         raise Invalid(errors)
 
 
 def _path(claim: Claim, field: str) -> str:
-    """Where the document says what the API server names by the spec's path."""
+    """Return the path in the person's document for a path in the spec."""
     location = dry_run.locate(field)
     if location is None or location.request >= len(claim.requests):
         return "claim"
@@ -131,15 +138,15 @@ def _path(claim: Claim, field: str) -> str:
 
 
 def requested_document(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The document as it was asked."""
+    """Return the claim as the person wrote it, or None if the row has no claim."""
     claim = CustomClaim.of_column(stored)
     return None if claim is None else dict(claim.document)
 
 
 def violations(
-    quotas: QuotaUsage, project: Project, request: AdmissionInput, offering: Offering, prepared: Prepared
+    quotas: QuotaUsage, project: Project, request: AdmissionInput, offering: Offering, prepared: PreparedClaim
 ) -> list[Violation]:
-    """What keeps the claim from ever being held: devices, or the team's quota of any pool that it takes from."""
+    """Return why the claim can never be held: hidden offering, missing devices, or the team's quota of a pool."""
     found = rules.violations(request, (rules.offering_is_hidden,))
     if infeasible := prepared.infeasible:
         found.append(
@@ -172,20 +179,22 @@ def _over_quota(team: Team, part: PoolRequest) -> Violation:
     )
 
 
-def fits(quotas: QuotaUsage, project: Project, offering: Offering, prepared: Prepared, found: list[Violation]) -> str:
-    """``never`` when a limit is exceeded, ``now`` when devices and quota are free, else ``queue``."""
-    if found:
+def fits(
+    quotas: QuotaUsage, project: Project, offering: Offering, prepared: PreparedClaim, exceeded: list[Violation]
+) -> str:
+    """Return ``never`` if there is a violation, ``now`` if devices and quota are free, else ``queue``."""
+    if exceeded:
         return "never"
     parts = quotas.of_claim(project.team, offering, prepared.demand.amounts)
-    is_free = prepared.now is Answer.YES and all(part.used + part.requested <= part.limit for part in parts)
+    is_free = prepared.fit_now is Answer.YES and all(part.used + part.requested <= part.limit for part in parts)
     return "now" if is_free else "queue"
 
 
 def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
-    """What does not go together, by field."""
+    """Return the errors of a request by field: values that do not fit the offering's kind."""
     if offering.kind != Kind.CLAIM:
-        words = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
-        return {} if request.claim is None else {"claim": [words]}
+        sentence = f"It goes with an offering of kind claim, such as {offering.flavor.name}/claim."
+        return {} if request.claim is None else {"claim": [sentence]}
     errors: dict[str, list[str]] = {}
     if request.claim is None:
         errors["claim"] = ['Say which devices you need: {"requests": [{"device": "gpu", "count": 1}]}.']

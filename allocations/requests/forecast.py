@@ -1,7 +1,7 @@
 """Estimates when enough capacity is released for a request, from the ends of allocations as they are now.
 
-Ends are extended and holds released sooner. Amounts are of the pool, so where cards are cut on demand the
-place that becomes free may not be one place.
+An estimate: allocations may be extended or released early. Amounts are of the pool, so on cards partitioned on demand
+the free capacity may be fragmented.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ from quotas.limits.models import Limit
 
 @dataclass(frozen=True)
 class ExpectedRelease:
-    """The end of an allocation, which is expected at ``at``."""
+    """The end of an allocation, expected at ``at``."""
 
     at: datetime
     allocation: Allocation
 
 
 def expected_releases(now: datetime) -> list[ExpectedRelease]:
-    """The ends of all allocations, the first first: now for what is released or late already. One query."""
+    """Return the expected ends of all allocations, in order: now if one is releasing or overdue. One query."""
     rows = Allocation.objects.filter(ended_at=None).select_related("project__team", "offering__pool")
     found = [ExpectedRelease(now if row.phase == Phase.RELEASING else max(now, row.ends_at), row) for row in rows]
     return sorted(found, key=lambda one: (one.at, one.allocation.pk))
@@ -37,12 +37,11 @@ def expected_releases(now: datetime) -> list[ExpectedRelease]:
 def earliest_fit(
     availability: Availability, team: Team, offering: Offering, count: int, releases: Iterable[ExpectedRelease]
 ) -> ExpectedRelease | None:
-    """The release after which ``team`` could have ``count`` slices; None when it can now, or no release suffices.
+    """Return the release after which ``team`` could have ``count`` slices; None if it can now, or if none suffices.
 
-    1. Slices of the fleet come free with every end in the pool of what is held; of the team's quota with the team's own
-       ends, and with others' in the same tree of departments where the team may borrow.
-    2. So is what is left of the limits that the portal counts, with the ends of what counts against them.
-    3. The first end after which all suffice is the answer.
+    Each release in the pool adds free slices to the fleet. It adds quota if it is the team's own, or if the team may
+    borrow from the other one, and room below the counted limits that the allocation counts against. The result is the
+    first release after which all three suffice.
     """
     per_slice = counting.demand(offering, 1).pools[offering.pool_id]
     quota = availability.quotas.of_team(team, offering)
@@ -65,7 +64,7 @@ def earliest_fit(
         reserved = (
             demand.pools.get(offering.pool_id, Fraction(0)) / per_slice if row.phase in RESERVING else Fraction(0)
         )
-        if row.phase != Phase.STARTING:  # which ``free`` still has
+        if row.phase != Phase.STARTING:  # slices of a starting allocation still count as free
             free += reserved
         if row.project.team_id == team.pk or (
             borrows and availability.quotas.lend_to_each_other(team, row.project.team)
@@ -78,7 +77,7 @@ def earliest_fit(
 
 @dataclass
 class _LimitHeadroom:
-    """A limit that the portal counts, and what is left of it in its unit, of which a slice takes ``per_slice``."""
+    """A counted limit and what is left of it, in its unit; a slice uses ``per_slice``."""
 
     limit: Limit
     per_slice: Fraction
@@ -89,13 +88,13 @@ class _LimitHeadroom:
 
 
 def _bounds(limits: CountedLimits, team: Team, offering: Offering) -> list[_LimitHeadroom]:
-    """The counted limits on a slice of the offering that apply to the team."""
+    """Return the counted limits on the offering that apply to the team."""
     one = counting.demand(offering, 1)
     applying = [limit for limit in limits.rows if limits.applies(limit, team) and one.in_unit_of(limit)]
     return [_LimitHeadroom(limit, one.in_unit_of(limit), limit.nominal - limit.units_used) for limit in applying]
 
 
 def _counts(limits: CountedLimits, limit: Limit, row: Allocation) -> bool:
-    """Whether the allocation counts against the limit."""
-    whose = limit.project_id in (None, row.project_id) and limit.user_id in (None, row.requested_by_id)
-    return whose and limits.applies(limit, row.project.team)
+    """Return whether the allocation counts against the limit."""
+    is_holder = limit.project_id in (None, row.project_id) and limit.user_id in (None, row.requested_by_id)
+    return is_holder and limits.applies(limit, row.project.team)

@@ -1,4 +1,4 @@
-"""What stands between an allocation and others on its GPUs, and between its own pods."""
+"""Isolation of an allocation from others on the same GPUs, and of its own pods from each other."""
 
 from allocations.domain.allocation_spec import Sharing
 from allocations.domain.custom_claim import CustomClaim
@@ -6,11 +6,11 @@ from allocations.domain.isolation import Isolation, of_allocation, of_slice
 from quotas.catalog.models import Offering
 
 
-def offered(offering: Offering) -> Isolation:
-    """The isolation of one slice as it is offered."""
+def slice_isolation(offering: Offering) -> Isolation:
+    """Return the isolation of one slice of an offering."""
     return of_slice(offering.isolation, offering.sharing, offering.replicas, offering.memory_mib)
 
 
-def requested(offering: Offering, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
-    """The isolation of what is held by a request or an allocation: pods that share its devices are not isolated."""
-    return of_allocation(offered(offering), sharing, claim)
+def request_isolation(offering: Offering, sharing: Sharing, claim: CustomClaim | None) -> Isolation:
+    """Return the isolation of a request or an allocation. Pods that share its devices are not isolated."""
+    return of_allocation(slice_isolation(offering), sharing, claim)

@@ -1,7 +1,7 @@
 """The admission rules of a request: an ordered list of pure functions; each returns a Violation or None.
 
-The first violation gives the refusal; preview and request run the same list, so they cannot disagree. Concurrency is
-not decided here: Kueue admits what fits the empty queue and the fleet, now or later.
+The first violation is the reason of the refusal. Preview and request run the same list, so they agree. A request that
+passes may still have to wait: Kueue admits it when quota and devices are free.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,8 +24,8 @@ def _plural(count: int) -> str:
 
 
 def _at_most(request: AdmissionInput, otherwise: str = "") -> str:
-    """The largest count that would be accepted, as a hint."""
-    most = most_possible(request)
+    """Return the hint with the largest count that would be accepted."""
+    most = max_possible(request)
     return f"Ask for at most {most}{otherwise}." if most else "Choose another offering; GET /offerings lists them."
 
 
@@ -58,12 +58,14 @@ def more_than_the_fleet(request: AdmissionInput) -> Violation | None:
 
 
 def more_than_a_node(request: AdmissionInput) -> Violation | None:
-    """A claim is allocated on one node. With ``spread`` each slice has a claim of its own; a device plugin hold is a
-    count that pods of several nodes may draw on."""
+    """Refuse more slices than a node has, since a claim is allocated on one node.
+
+    With ``spread`` each slice has its own claim. A device plugin hold is a count that pods on several nodes may use.
+    """
     if not _on_one_node(request) or request.count <= request.per_node or request.total == 0:
         return None
-    most = most_possible(replace(request, spread=True))
-    wider = f", or set constraints.spread for up to {most} on several nodes" if most > most_possible(request) else ""
+    most = max_possible(replace(request, spread=True))
+    wider = f", or set constraints.spread for up to {most} on several nodes" if most > max_possible(request) else ""
     return Violation(
         "never_fits",
         f"node:{request.offering}",
@@ -82,7 +84,7 @@ CONSTRAINT_PHRASES = {
     "same_clique": "in one NVLink clique",
     "distinct_gpus": "on a GPU each",
 }
-"""What the constraints of a request say of its slices."""
+"""Phrases for the constraints of a request, after "slices"."""
 
 
 def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
@@ -102,7 +104,7 @@ def constraint_needs_named_devices(request: AdmissionInput) -> Violation | None:
 
 
 def constraint_never_holds(request: AdmissionInput) -> Violation | None:
-    """No placement on an empty fleet satisfies the constraints."""
+    """Refuse constraints that no placement on an empty fleet satisfies."""
     if not request.constraints or request.max_colocated is None or request.count <= request.max_colocated:
         return None
     if request.max_colocated == 0:
@@ -126,7 +128,9 @@ def _constraint_phrase(request: AdmissionInput) -> str:
 
 
 def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
-    """More replicas of a card give no more of it; with failRequestsGreaterThanOne the device plugin refuses them."""
+    """Refuse more than one time-slicing replica: it gives no more of a GPU, and the device plugin may refuse such pods
+    (failRequestsGreaterThanOne).
+    """
     if not request.one_at_a_time or request.count == 1:
         return None
     return Violation(
@@ -142,7 +146,7 @@ def more_than_one_at_a_time(request: AdmissionInput) -> Violation | None:
 
 
 def more_than_the_quota(request: AdmissionInput) -> Violation | None:
-    """The team's own bound, where that is less than what is asked; else there is not as much to borrow."""
+    """Refuse more than the team's own limit, or more than it can get with all that it can borrow."""
     if request.count <= request.quota:
         return None
     if request.own is not None and request.own < request.count:
@@ -174,14 +178,14 @@ SUBJECTS = {"member": "You", "project": "The project", "team": "The team", "depa
 
 
 def full_limits(request: AdmissionInput) -> list[Violation]:
-    """Limits of member, project, team and department that what is in use leaves too little of."""
+    """Return the violations of counted limits of member, project, team and department."""
     found = []
     for one in request.counted_limits:
         left = one.limit - one.used
         if request.count <= left:
             continue
         kind, _, scope = one.dimension.partition(":")
-        of = "GPUs in all" if scope == "all" else scope
+        scope_label = "GPUs in all" if scope == "all" else scope
         found.append(
             Violation(
                 "limit_exceeded",
@@ -189,8 +193,8 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
                 one.limit,
                 one.used,
                 request.count,
-                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on {of};"
-                f" {one.used} are in use or asked for, and {request.count} more were asked.",
+                f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on "
+                f"{scope_label}; {one.used} are in use or asked for, and {request.count} more were asked.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",
@@ -200,7 +204,7 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
 
 
 def full_allocation_limits(request: AdmissionInput) -> list[Violation]:
-    """Limits of project and member on the number of allocations that leave no room for one more."""
+    """Return the violations of limits of project and member on the number of allocations."""
     return [_too_many(one) for one in request.allocation_limits if one.is_full]
 
 
@@ -208,12 +212,12 @@ def _too_many(one: AllocationLimit) -> Violation:
     has = "You have" if one.holder == "member" else "The project has"
     where = " in the project" if one.holder == "member" else ""
     if one.is_scheduled:
-        dimension, what = "scheduled", f"scheduled allocations{where} that wait for their start"
+        dimension, subject = "scheduled", f"scheduled allocations{where} that wait for their start"
         hint = "Cancel one of them, or ask again when one of them has started."
     else:
-        dimension, what = "allocations", f"allocations{where} that have not ended"
+        dimension, subject = "allocations", f"allocations{where} that have not ended"
         hint = "Release one that is no longer needed, or ask for more slices in one allocation."
-    detail = f"{has} {one.used} {what}; {one.limit} are the most."
+    detail = f"{has} {one.used} {subject}; {one.limit} are the most."
     return Violation("limit_exceeded", f"{one.holder}:{dimension}", one.limit, one.used, 1, detail, hint)
 
 
@@ -230,20 +234,20 @@ RULES: tuple[Rule, ...] = (
 
 
 def violations(request: AdmissionInput, rules: Iterable[Rule] = RULES) -> list[Violation]:
-    """All limits that the request exceeds, in the order of the rules."""
+    """Return all violations of the request, in the order of the rules."""
     found = (violation for rule in rules if (violation := rule(request)) is not None)
     return [*found, *full_allocation_limits(request), *full_limits(request)]
 
 
 def fits(request: AdmissionInput) -> str:
-    """``never`` when a rule is violated, ``now`` when it is free in fleet and quota, else ``queue``."""
+    """Return ``never`` if a rule is violated, ``now`` if fleet and quota have enough free, else ``queue``."""
     if violations(request):
         return "never"
-    return "now" if request.count <= most_now(request) else "queue"
+    return "now" if request.count <= max_available_now(request) else "queue"
 
 
-def most_possible(request: AdmissionInput) -> int:
-    """The largest count of the same offering that no rule refuses."""
+def max_possible(request: AdmissionInput) -> int:
+    """Return the largest count of the same offering that no rule refuses."""
     node = request.per_node if _on_one_node(request) else request.total
     bounds = [request.total, node, request.quota, *(one.limit - one.used for one in request.counted_limits)]
     if request.constraints:
@@ -253,14 +257,16 @@ def most_possible(request: AdmissionInput) -> int:
     return max(0, min(bounds))
 
 
-def most_now(request: AdmissionInput) -> int:
-    """The largest count of the same offering that fits at once."""
-    at_once = request.free if request.free_colocated is None else min(request.free, request.free_colocated)
-    return max(0, min(most_possible(request), at_once, request.quota - request.used))
+def max_available_now(request: AdmissionInput) -> int:
+    """Return the largest count of the same offering that fits now."""
+    free = request.free if request.free_colocated is None else min(request.free, request.free_colocated)
+    return max(0, min(max_possible(request), free, request.quota - request.used))
 
 
 @dataclass(frozen=True)
 class Period:
+    """The time of an allocation. ``starts_at`` is None if it starts now."""
+
     starts_at: datetime | None
     ends_at: datetime
 
@@ -273,7 +279,7 @@ def period(
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
 ) -> Period | dict[str, list[str]]:
-    """When the allocation begins and ends, or what is wrong with the times: {field: [sentence]}."""
+    """Return the time of the allocation, or the errors of its fields as {field: [sentence]}."""
     errors: dict[str, list[str]] = {}
     if hours is not None and ends_at is not None:
         errors["hours"] = ["Give hours or ends_at, not both."]

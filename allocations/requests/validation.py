@@ -8,19 +8,19 @@ from quotas.catalog.models import Kind, Offering
 
 
 def problems(offering: Offering, request: AllocationSpec) -> dict[str, list[str]]:
-    """{field: [sentence]}; needs the offering's flavor. What never fits, though well said, is for ``rules``."""
+    """Return the errors of a request by field; needs the offering's flavor. Whether it fits is decided in ``rules``."""
     errors = Errors()
-    for sentence in _of_constraints(request.constraints):
+    for sentence in _constraint_problems(request.constraints):
         errors.add("constraints", sentence)
-    if why_not := _of_sharing(offering, request.sharing):
-        errors.add("sharing", why_not)
+    if problem := _sharing_problem(offering, request.sharing):
+        errors.add("sharing", problem)
     elif request.sharing:
         device = "mig" if offering.kind == Kind.MIG else "gpu"
         config.read(request.sharing.to_json(), "sharing", errors, device, max(1, request.count))
     return errors.by_path
 
 
-def _of_constraints(constraints: Constraints) -> list[str]:
+def _constraint_problems(constraints: Constraints) -> list[str]:
     found = []
     if constraints.same_gpu and constraints.distinct_gpus:
         found.append("same_gpu and distinct_gpus exclude each other: leave one out.")
@@ -30,16 +30,16 @@ def _of_constraints(constraints: Constraints) -> list[str]:
     return found
 
 
-def _of_sharing(offering: Offering, sharing: Sharing) -> str:
-    """Why pods cannot share a claim of the offering so; empty when they can."""
+def _sharing_problem(offering: Offering, sharing: Sharing) -> str:
+    """Return why pods cannot share a claim of the offering in this way, or ""."""
     if not sharing:
         return ""
     backend = CAPABILITIES[offering.flavor.path]
     if not backend.configures_sharing:
         return f"How slices by {backend.label} are shared is set on the node: leave sharing out."
     if offering.kind not in (Kind.WHOLE, Kind.MIG):
-        words = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
-        return f"sharing is for whole GPUs and MIG slices. {words}"
+        remedy = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
+        return f"sharing is for whole GPUs and MIG slices. {remedy}"
     if sharing.strategy == "MPS" and offering.flavor.partitionable:
         return "The DRA driver cuts these cards on demand, and has no MPS then. Use strategy TimeSlicing."
     return ""

@@ -13,7 +13,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation, Transition
 from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
-from allocations.requests.selectors import Detail, HeldDevice, isolated, reservation, warnings
+from allocations.requests.selectors import Detail, HeldDevice, isolation_of, reservation, warnings
 from frontend.presenters import amounts, offerings, phases
 from frontend.presenters.phases import PhaseBadge
 from portal.tenants.access import Permissions
@@ -127,8 +127,8 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         detail=detail,
         devices_named=reservation(row) == "device",
         devices=[_line(device) for device in detail.devices],
-        isolation=offerings.ISOLATION[Isolation(isolated(row).level)],
-        isolation_note=isolated(row).note,
+        isolation=offerings.ISOLATION[Isolation(isolation_of(row).level)],
+        isolation_note=isolation_of(row).note,
         constraints=_constraints(row),
         labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),

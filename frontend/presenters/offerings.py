@@ -104,7 +104,7 @@ def _path(backend: BackendCapabilities) -> str:
 
 def _notes(rows: Iterable[Offering]) -> list[str]:
     """Return why slices are not isolated, and which may only be requested one by one; each sentence once."""
-    found = [isolation.offered(row).note for row in rows]
+    found = [isolation.slice_isolation(row).note for row in rows]
     found += [f"Of {row.key} a request gets one at a time." for row in rows if row.one_at_a_time]
     return [note for note in dict.fromkeys(found) if note]
 

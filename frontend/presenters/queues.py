@@ -8,7 +8,7 @@ from django.urls import reverse
 from allocations.domain.phases import Phase
 from allocations.queues.entries import Entry
 from allocations.queues.jobs import State
-from allocations.queues.queue import Ahead, QueuePosition
+from allocations.queues.queue import EntriesAhead, QueuePosition
 from frontend.presenters.phases import BADGES, PhaseBadge
 
 JOB_BADGES = {
@@ -36,7 +36,7 @@ class QueueLine:
         return self.entry.kind == "job"
 
 
-def line(entry: Entry, place: QueuePosition | None = None, ahead: Ahead | None = None) -> QueueLine:
+def line(entry: Entry, place: QueuePosition | None = None, ahead: EntriesAhead | None = None) -> QueueLine:
     return QueueLine(
         entry=entry,
         url=reverse("job" if entry.kind == "job" else "allocation", args=[entry.id]),

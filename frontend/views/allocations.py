@@ -76,7 +76,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     current = version(selectors.visible(request.user).filter(pk=id_))
     if same := unchanged(request, current):
         return same
-    row = selectors.one(request.user, id_)
+    row = selectors.get(request.user, id_)
     card = _card(request, row)
     ending = phases.badge(row)
     context = {
@@ -121,7 +121,7 @@ def _manifests(row: Allocation) -> list[dict[str, str]]:
 @page
 def release(request: PageRequest, id_: UUID) -> HttpResponse:
     """Ask for confirmation, in a dialog or on a page; then release the slices."""
-    row = selectors.one(request.user, id_, "allocation.release")
+    row = selectors.get(request.user, id_, "allocation.release")
     if request.method == "POST":
         services.release(request.user, row)
         messages.success(request, f"{row.name} is being released.")
@@ -134,7 +134,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def extend(request: PageRequest, id_: UUID) -> HttpResponse:
     """Extend the allocation."""
-    row = selectors.one(request.user, id_, "allocation.extend")
+    row = selectors.get(request.user, id_, "allocation.extend")
     form = ExtendForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -151,7 +151,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
 @require_POST
 @page
 def retry(request: PageRequest, id_: UUID) -> HttpResponse:
-    row = services.retry(request.user, selectors.one(request.user, id_))
+    row = services.retry(request.user, selectors.get(request.user, id_))
     messages.success(request, f"{row.name} queues again.")
     return redirect("allocation", row.pk)
 
@@ -160,7 +160,7 @@ def retry(request: PageRequest, id_: UUID) -> HttpResponse:
 @page
 def kubeconfig(request: PageRequest, id_: UUID) -> HttpResponse:
     """Return the person's own kubeconfig as a file. A POST, since it creates a token."""
-    given = connect(request.user, selectors.one(request.user, id_))
+    given = connect(request.user, selectors.get(request.user, id_))
     return HttpResponse(
         given.kubeconfig,
         content_type="application/yaml",

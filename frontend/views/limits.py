@@ -38,8 +38,8 @@ def index(request: PageRequest) -> HttpResponse:
         "tables": shown.tables(usage, pools().filter(flavor__accepted=True), rows, holders),
         "counted": shown.counted(rows, access.permissions_of(user)),
         "competing": shown.competing(holders, policies()),
-        "loans": shown.loans(lending.now(user, usage)),
-        "owed": shown.loans(lending.over(user, windows.parse(SPAN, clock.now()))),
+        "loans": shown.loans(lending.current_loans(user, usage)),
+        "owed": shown.loans(lending.loans_in(user, windows.parse(SPAN, clock.now()))),
         "sees_all": sees_all,
         "may_set": access.can(user, "limit.manage", None),
         "may_share": any(access.can(user, "limit.share", team) for team in teams),
@@ -51,7 +51,7 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def remove(request: PageRequest, id_: int) -> HttpResponse:
     """Ask for confirmation; then remove the limit."""
-    row = limit_services.one_to_change(request.user, id_)
+    row = limit_services.get_to_change(request.user, id_)
     if request.method == "POST":
         limit_services.remove_limit(request.user, row)
         messages.success(request, f"{row.holder} has no limit of {row.scope} any more.")

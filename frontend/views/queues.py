@@ -34,7 +34,7 @@ def queue(request: PageRequest, slug: str) -> HttpResponse:
         "waiting_page": _page(found.waiting, pending_from, f"holding={holding_from}&waiting="),
         "holding_page": _page(found.holding, holding_from, f"waiting={pending_from}&holding="),
         "here": f"waiting={pending_from}&holding={holding_from}",
-        "by_kueue": found.by == "kueue",
+        "by_kueue": found.ordered_by == "kueue",
         "others_waiting": found.others_waiting,
         "sides": [(side.pool, text(side.borrowed), text(side.lent)) for side in lending.of_team(team)],
     }

@@ -13,8 +13,8 @@ from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability
 from allocations.capacity.node_shares import of_request
 from allocations.domain.allocation_spec import LABELLED, AllocationRequest
-from allocations.requests import forecast, selectors, services
-from allocations.requests.services import Preview
+from allocations.requests import forecast, selectors
+from allocations.requests.preview import Preview, preview_request
 from frontend import claim_form, form_idempotency
 from frontend.curl_example import as_curl
 from frontend.forms import RequestForm
@@ -114,7 +114,7 @@ def _preview(request: PageRequest, projects: list[Project], values: QueryDict) -
         if not form.is_valid():
             raise Invalid({name: [str(e) for e in errors] for name, errors in form.errors.items()})
         spec = form.spec()
-        seen = services.preview(request.user, spec)
+        seen = preview_request(request.user, spec)
     except Invalid as problem:
         words = (f"{claim_form.field_label(name)}{m}" for name, found in problem.errors.items() for m in found)
         return EMPTY_SUMMARY | {"unclear": " ".join(words)}

@@ -197,11 +197,11 @@ def _run(item: LeasedItem, reconcile: Callable[[str], datetime | None]) -> bool:
         with clock.corrected(item.correction):
             next_at = reconcile(item.target)
     except Retryable as error:
-        log.warning("due.retry", error=str(error), again_s=round(fail(item, error), 3))
+        log.warning("workqueue.retry", error=str(error), again_s=round(fail(item, error), 3))
     except Permanent as error:
-        log.warning("due.refused", error=str(error), again_s=round(fail(item, error), 3))
+        log.warning("workqueue.refused", error=str(error), again_s=round(fail(item, error), 3))
     except Exception as error:
-        log.exception("due.failed", again_s=round(fail(item, error), 3))
+        log.exception("workqueue.failed", again_s=round(fail(item, error), 3))
     else:
         return finish(item, next_at)
     return True

@@ -68,7 +68,7 @@ class Story:
         found = {}
         for name, crew in self.crews.items():
             [side] = [s for s in lending.of_team(crew.team) if s.pool == POOL] or [
-                lending.Side(POOL, Fraction(0), Fraction(0))
+                lending.TeamBalance(POOL, Fraction(0), Fraction(0))
             ]
             found[name] = (side.borrowed, side.lent)
         return found
@@ -157,7 +157,7 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
     eventually(lambda: story.holds()["radar"] == 4, within_s=60)
     story.tell("Lidar gives its 4 back: who waits is lent to again")
 
-    hours = lending.over(User.objects.get(username="operator"), windows.parse("today", clock.now()))
+    hours = lending.loans_in(User.objects.get(username="operator"), windows.parse("today", clock.now()))
     assert {loan.lender for loan in hours if loan.borrower == radar.team.slug} >= {lidar.team.slug}
     if path := request.config.getoption("--lending-story"):
         write_lines(Path(path), "story", story.lines)

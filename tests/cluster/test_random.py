@@ -11,6 +11,7 @@ from allocations.domain.allocation_spec import AllocationRequest, Constraints
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import selectors, services
+from allocations.requests.preview import preview_request
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
 from tests.support.cluster.asking import ended, phase, wait_for
@@ -86,7 +87,7 @@ def asked(
             **kind.body,
         }
     )
-    seen = services.preview(member, spec)
+    seen = preview_request(member, spec)
     note(f"{seen.fits}: {spec}")
     if seen.fits == "never":
         return None

@@ -164,7 +164,7 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
             "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}},
         },
     }
-    assert selectors.isolated(row).level == "none"
+    assert selectors.isolation_of(row).level == "none"
     for name in ("one", "two"):
         pod = json.dumps(labelled(name, row.name))
         let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)

@@ -18,7 +18,7 @@ from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import recovery
-from allocations.requests import services
+from allocations.requests.preview import preview_request
 from portal.core import clock
 from portal.core.errors import Refused
 from portal.core.models import WorkItem
@@ -147,9 +147,9 @@ def test_the_preview_says_it_before_and_offers_no_later_start_that_would_be_refu
     for _ in range(2):
         schedule(member, project)
     spec = AllocationRequest(project=project.slug, offering="l40s/whole", starts_at=clock.now() + TOMORROW)
-    seen = services.preview(member, spec)
+    seen = preview_request(member, spec)
     assert (seen.fits, [one.dimension for one in seen.violations]) == ("never", ["member:scheduled"])
-    assert not [one for one in services.preview(member, replace(spec, starts_at=None)).alternatives if one.starts_at]
+    assert not [one for one in preview_request(member, replace(spec, starts_at=None)).alternatives if one.starts_at]
 
 
 def test_what_starts_while_all_numbers_are_taken_waits_and_says_so(team, project, settings) -> None:

@@ -12,11 +12,11 @@ from allocations.domain.actions import Apply, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import AppliedObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied
-from allocations.reconcile.engine.plan import plan, unwanted
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
-from allocations.reconcile.project import facts
-from allocations.reconcile.teardown import _brought_back
+from allocations.reconcile.engine.apply import applied_objects
+from allocations.reconcile.engine.plan import plan, stale_refs
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
+from allocations.reconcile.project import project_facts
+from allocations.reconcile.teardown import _restored_objects
 from portal.workqueue.targets import Target
 from tests.support.clusters import LOCAL
 from tests.support.people import person
@@ -42,7 +42,7 @@ def see(project, kind, name, created="2026-11-01T08:00:00Z", **labels):
 
 
 def brought_back(project):
-    return {(ref.kind, ref.name) for ref in _brought_back(project, mirror.of_project(LOCAL, project.namespace))}
+    return {(ref.kind, ref.name) for ref in _restored_objects(project, mirror.of_project(LOCAL, project.namespace))}
 
 
 def test_all_that_the_portal_kept_there_is_taken_down_again(archived):
@@ -90,8 +90,8 @@ def test_an_adopted_namespace_without_guards_data_is_given_back_once_that_is_kno
 
 
 def planned(manifests, snapshot):
-    done = applied(Target("t"))
-    stale = unwanted({Ref.of_manifest(one) for one in manifests}, snapshot, done)
+    done = applied_objects(Target("t"))
+    stale = stale_refs({Ref.of_manifest(one) for one in manifests}, snapshot, done)
     return plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done)
 
 
@@ -117,7 +117,7 @@ def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(tea
 
     def bound():
         snapshot = mirror.of_project(LOCAL, project.namespace)
-        return list(role_bindings(facts(project, snapshot, ())))
+        return list(role_bindings(project_facts(project, snapshot, ())))
 
     def people(manifests):
         return [[subject["name"] for subject in one["subjects"]] for one in manifests]
@@ -126,7 +126,7 @@ def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(tea
     leaver.memberships.all().delete()
     for one in bound():
         remember(one, uid=one["metadata"]["name"])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     record_list(
         LOCAL, KINDS["RoleBinding"], [seen("RoleBinding", one, uid=one["metadata"]["name"]) for one in before], 9, T0
     )

@@ -12,6 +12,7 @@ from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, MirrorObject
 from allocations.requests import custom_claims, selectors, services
+from allocations.requests.preview import preview_request
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Node, Offering
 from tests.support.claim_rows import h100_node, take
@@ -49,8 +50,8 @@ def test_a_claim_is_kept_with_what_it_came_to(fleet, member, project):
 
 
 def test_its_price_is_that_of_the_most_it_can_take(fleet, member, project):
-    assert services.preview(member, claim_request({"count": 2})).price_per_hour == Fraction(32, 5)
-    small = services.preview(member, claim_request({"device": "mig", "profile": "1g.10gb"}))
+    assert preview_request(member, claim_request({"count": 2})).price_per_hour == Fraction(32, 5)
+    small = preview_request(member, claim_request({"device": "mig", "profile": "1g.10gb"}))
     assert small.price_per_hour == Fraction(16, 5) / 7
 
 
@@ -62,7 +63,7 @@ def test_it_costs_that_price_once_asked(fleet, member, project):
 
 def test_mps_is_not_for_cards_that_are_cut_on_demand(fleet, member, project):
     with pytest.raises(Invalid, match="TimeSlicing") as refused:
-        services.preview(member, claim_request({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
+        preview_request(member, claim_request({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
     assert list(refused.value.errors) == ["claim.config[0].sharing.strategy"]
 
 
@@ -70,7 +71,7 @@ def test_what_kubernetes_would_not_take_for_its_length_is_told_beforehand(fleet,
     values = [f"{number}{'é' * 62}" for number in range(32)]
     long = {"name": "productName", "operator": "in", "value": values}
     with pytest.raises(Invalid) as refused:
-        services.preview(member, claim_request({"attributes": [long, long, long]}))
+        preview_request(member, claim_request({"attributes": [long, long, long]}))
     assert list(refused.value.errors) == ["claim.requests[0]"]
 
 
@@ -78,9 +79,9 @@ def test_it_counts_against_the_teams_quota_once_its_lease_reserves(fleet, member
     row = services.request(member, claim_request({"count": 3}))
     Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE)
     assert Availability([team]).headroom(team, Offering.objects.get(key="h100/whole")).can_get_now == 1
-    assert services.preview(member, claim_request({"count": 1})).fits == "now"
-    assert services.preview(member, claim_request({"count": 2})).fits == "queue"
-    assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
+    assert preview_request(member, claim_request({"count": 1})).fits == "now"
+    assert preview_request(member, claim_request({"count": 2})).fits == "queue"
+    assert preview_request(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
 
 
 def test_more_than_the_quota_is_refused_with_the_pool(fleet, member, project):
@@ -100,9 +101,9 @@ def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, projec
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
     take(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
-    assert services.preview(member, claim_request({"count": 1})).fits == "now"
-    assert services.preview(member, claim_request({"count": 2})).fits == "queue"
-    assert services.preview(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
+    assert preview_request(member, claim_request({"count": 1})).fits == "now"
+    assert preview_request(member, claim_request({"count": 2})).fits == "queue"
+    assert preview_request(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
 
 
 def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
@@ -111,9 +112,9 @@ def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, mem
     take("gpu-0")
 
     def fits(*requests) -> str:
-        return services.preview(member, claim_request(*requests)).fits
+        return preview_request(member, claim_request(*requests)).fits
 
-    assert services.preview(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
+    assert preview_request(member, AllocationRequest("vision-train", "h100/whole", 2)).fits == "queue"
     assert [fits({"count": 1}), fits({"count": 2})] == ["now", "queue"]
     halves = {"device": "mig", "profile": "3g.40gb"}
     assert [fits({**halves, "count": 3}), fits({**halves, "count": 4})] == ["now", "queue"]
@@ -135,14 +136,14 @@ def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, mem
 )
 def test_what_does_not_go_together_is_named_by_field(fleet, member, project, wrong, field):
     with pytest.raises(Invalid) as invalid:
-        services.preview(member, wrong)
+        preview_request(member, wrong)
     assert field in invalid.value.errors
 
 
 @pytest.mark.parametrize("alone", [{"cel": ["true"]}, {"admin_access": True}])
 def test_operators_alone_may_write_cel_and_look_at_what_others_have(fleet, member, project, alone):
     with pytest.raises(Forbidden):
-        services.preview(member, claim_request({"device": "gpu", **alone}))
+        preview_request(member, claim_request({"device": "gpu", **alone}))
 
 
 def test_admin_access_needs_a_marked_project_and_draws_nothing(fleet, team, project):
@@ -155,13 +156,13 @@ def test_admin_access_needs_a_marked_project_and_draws_nothing(fleet, team, proj
     row = services.request(operator, look)
     assert row.claim is not None
     assert row.claim["built"]["units"] == {}
-    assert services.preview(operator, look).price_per_hour == 0
+    assert preview_request(operator, look).price_per_hour == 0
 
 
 def test_without_published_devices_it_says_so(fleet, member, project):
     MirrorObject.objects.all().delete()
     with pytest.raises(Refused, match="No device"):
-        services.preview(member, claim_request({"count": 1}))
+        preview_request(member, claim_request({"count": 1}))
 
 
 def test_the_device_schema_is_served(fleet, member):

@@ -14,7 +14,7 @@ from allocations.cluster import kinds, names
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import MirrorObject
 from allocations.reconcile.inventory import reconcile_inventory
-from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, reset_revisions
 from portal.core import clock
 from portal.tenants.models import Team
 from quotas.catalog.models import Offering, PoolUse
@@ -279,7 +279,7 @@ def test_a_job_that_a_backup_brought_back_is_charged_from_when_it_is_found() -> 
     reserved, finished = workload(since="2026-11-02T11:58:00Z"), workload(admitted=False, revision=40)
     record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
     record_observations(LOCAL, [seen(finished, 60)])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     with clock.frozen(at(3600)):
         record_list(LOCAL, KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
     assert unused() == [(at(-120), at(60), 2), (at(3600), None, 2)]
@@ -291,7 +291,7 @@ def test_a_job_that_a_backup_brought_back_owes_nothing_of_before_though_its_pods
     record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
     record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
     record_observations(LOCAL, [seen(workload(revision=40), 60, gone=True), seen(pod(revision=41), 62, gone=True)])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     with clock.frozen(at(3600)):
         record_list(LOCAL, KINDS["Workload"], [seen(reserved, 3600, live=False)], 20, at(3600))
     assert [bill(second) for second in (30, 62, 3599, 3600)] == [2, 0, 0, 2]
@@ -306,7 +306,7 @@ def test_pods_of_a_job_that_a_backup_brought_back_are_charged_for_what_they_use_
     for kind in order:
         record_list(LOCAL, KINDS[kind], [seen(before[kind], 0, live=False)], 12, at(0))
     record_observations(LOCAL, [seen(pod(revision=40), 60, gone=True), seen(workload(revision=41), 60, gone=True)])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     with clock.frozen(at(3600)):
         for kind in order:
             record_list(LOCAL, KINDS[kind], [seen(before[kind], 3600, live=False)], 20, at(3600))

@@ -12,9 +12,9 @@ from allocations.domain.actions import Action, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied
-from allocations.reconcile.engine.plan import DELETED, plan, why_apply
-from allocations.reconcile.mirror_writer import record_list, record_observations, start_anew
+from allocations.reconcile.engine.apply import applied_objects
+from allocations.reconcile.engine.plan import DELETED, apply_reason, plan
+from allocations.reconcile.mirror_writer import record_list, record_observations, reset_revisions
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.workqueue.targets import Target
@@ -96,7 +96,7 @@ def test_a_list_that_is_older_than_the_mirror_is_not_recorded(listed: Allocation
 
 
 def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_lost_ends(listed: Allocation) -> None:
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, []), 60, live=False)], 510, at(60))
     record_list(LOCAL, KINDS["Pod"], [], 511, at(60))
     assert [(end, estimated) for _, _, end, _, estimated in intervals()] == [(at(0), True)]
@@ -106,7 +106,7 @@ def test_when_etcd_came_back_from_a_backup_what_is_left_is_recorded_and_what_is_
 
 
 def test_when_etcd_came_back_from_a_backup_what_is_still_held_is_charged_on(listed: Allocation) -> None:
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     record_list(LOCAL, KINDS["Pod"], [seen(holder(listed, 501), 60, live=False)], 511, at(60))
     record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert intervals() == [("local/h100-0/gpu-1", at(0), None, False, False)]
@@ -115,7 +115,7 @@ def test_when_etcd_came_back_from_a_backup_what_is_still_held_is_charged_on(list
 def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found(row: Allocation) -> None:
     record_observations(LOCAL, hold(row, 0, revision=1000))
     record_observations(LOCAL, [seen(claim(row, 1100, []), 30, gone=True), seen(holder(row, 1101), 30, gone=True)])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     found = at(3600)
     with clock.frozen(found):
         record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1050, found)
@@ -132,7 +132,7 @@ def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found_whic
     again["metadata"]["uid"] = "made-again"
     record_observations(LOCAL, [seen(holder(row, 1040), 10, gone=True), seen(again, 11)])
     record_observations(LOCAL, [seen(claim(row, 1100, []), 30, gone=True), seen(again, 30, gone=True)])
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     found = at(3600)
     with clock.frozen(found):
         record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 3600, live=False)], 1060, found)
@@ -150,10 +150,12 @@ def test_after_a_restore_nothing_is_known_of_an_object_until_its_kind_is_listed(
     AppliedObject.objects.update(intent=digest(wanted))
 
     def why() -> str:
-        return why_apply(wanted, mirror.of_allocations(LOCAL, ref.namespace, [listed]), applied(Target("t"))[ref])
+        return apply_reason(
+            wanted, mirror.of_allocations(LOCAL, ref.namespace, [listed]), applied_objects(Target("t"))[ref]
+        )
 
     assert why() == "edited"
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     assert why() == ""
     record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert why() == "edited"
@@ -171,10 +173,10 @@ def test_after_a_restore_a_deletion_that_was_under_way_is_asked_for_again(listed
 
     def actions() -> list[Action]:
         view = mirror.of_allocations(LOCAL, ref.namespace, [listed])
-        return plan(DesiredState(unwanted=[[ref]]), view, applied(Target("t")))
+        return plan(DesiredState(unwanted=[[ref]]), view, applied_objects(Target("t")))
 
     assert actions() == []
-    start_anew(LOCAL)
+    reset_revisions(LOCAL)
     record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, 500, DEVICES), 60, live=False)], 510, at(60))
     assert actions() == [Delete(ref, uid)]
 

@@ -32,7 +32,7 @@ def test_the_queue_shows_who_waits_why_and_what_helps(client, member, project):
 
 
 def test_what_is_borrowed_is_told_in_decimals(client, member, monkeypatch):
-    side = lending.Side("h100/slices", Fraction(6, 5), Fraction(0))
+    side = lending.TeamBalance("h100/slices", Fraction(6, 5), Fraction(0))
     monkeypatch.setattr(lending, "of_team", lambda team: [side])
     assert "1.2 borrowed, 0 lent" in client.get("/queues/vision").content.decode()
 

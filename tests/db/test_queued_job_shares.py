@@ -3,7 +3,7 @@
 import pytest
 
 from allocations.reconcile import mirror
-from allocations.reconcile.project import facts
+from allocations.reconcile.project import project_facts
 from portal.core.models import WorkItem
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team
@@ -30,7 +30,7 @@ def limit(team: Team, nominal: int, borrowing: int | None) -> None:
 
 
 def resources(project: Project) -> dict[str, object]:
-    found = facts(project, mirror.of_project(LOCAL, project.namespace), ()).flavors
+    found = project_facts(project, mirror.of_project(LOCAL, project.namespace), ()).flavors
     return {name: entry["resources"] for name, entry in found.items()}
 
 

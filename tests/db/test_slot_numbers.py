@@ -36,6 +36,6 @@ def test_an_adopted_allocation_has_its_number_unless_the_quota_of_it_is_anothers
             facts={"slices": {"restored": {}}},
             seen_at=clock.now(),
         )
-    given = slot_numbers.of_adopted(project, restored.number)
+    given = slot_numbers.number_of_recovered(project, restored.number)
     restored.refresh_from_db()
     assert (given, restored.number) == ((1, 0) if listed else (0, 1))

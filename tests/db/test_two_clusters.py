@@ -26,9 +26,10 @@ from allocations.reconcile.enforcement import lease_check
 from allocations.reconcile.engine import apply, dispatch
 from allocations.reconcile.inventory import reconcile_inventory
 from allocations.reconcile.metering import job_ledger, unbilled
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.recovery import reconcile_adoption
 from allocations.requests import selectors, services
+from allocations.requests.preview import preview_request
 from portal.clusters import registry
 from portal.clusters.models import Cluster
 from portal.core import clock
@@ -153,7 +154,7 @@ def test_a_list_of_one_tells_nothing_of_what_is_in_the_other(twins: dict[str, Tw
 def test_each_has_watch_positions_of_its_own(twins: dict[str, Twin]) -> None:
     record_sync(LOCAL, (KINDS["Workload"], 900, clock.now()))
     record_sync(FAR, (KINDS["Workload"], 12, clock.now() - timedelta(minutes=5)))
-    start_anew(FAR)
+    reset_revisions(FAR)
     positions = WatchState.objects.values_list("cluster", "resource_version")
     assert dict(positions) == {LOCAL: 900, FAR: 0}
     mirror.require_recent(LOCAL)
@@ -339,7 +340,7 @@ def test_an_offering_of_another_cluster_is_refused_and_never_proposed(member: Us
     with pytest.raises(Invalid, match="far"):
         services.request(member, wish)
     many = replace(wish, offering="h100/whole", count=3)
-    proposed = {one.offering for one in services.preview(member, many).alternatives}
+    proposed = {one.offering for one in preview_request(member, many).alternatives}
     assert proposed
     assert proposed <= set(Offering.objects.filter(flavor__cluster=LOCAL).values_list("key", flat=True))
 

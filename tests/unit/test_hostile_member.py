@@ -200,10 +200,10 @@ def test_the_table_has_both_medians_and_their_ratio() -> None:
 
 LOG = """\
 2026-03-01T12:00:00Z [info     ] request  [portal] status=200
-2026-03-01T12:00:01Z [error    ] due.failed  [portal.core.due] target=project:hostile
+2026-03-01T12:00:01Z [error    ] workqueue.failed  [portal.workqueue.queue] target=project:hostile
 Traceback (most recent call last):
 ValueError: no
-2026-03-01T12:00:02Z [error    ] due.failed  [portal.core.due] target=project:other
+2026-03-01T12:00:02Z [error    ] workqueue.failed  [portal.workqueue.queue] target=project:other
 Traceback (most recent call last):
 ValueError: no
 [2026-03-01 12:00:03 +0000] [7] [CRITICAL] WORKER TIMEOUT (pid:8) hostile

@@ -11,7 +11,7 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, is_ours, observe
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
-from allocations.reconcile.engine.apply import in_the_way
+from allocations.reconcile.engine.apply import name_conflict
 
 GPU = "nvidia.com/gpu"
 JOB = {"kind": "Job", "name": "train", "uid": "6f9d", "controller": True}
@@ -228,7 +228,7 @@ def test_an_object_without_labels_is_not_ours() -> None:
 def test_what_is_in_the_way_is_named_with_what_would_help_and_what_the_api_server_said() -> None:
     cause = {"field": "spec", "message": "field is immutable"}
     refusal = ClusterRefused(422, "Invalid", "spec: field is immutable", [cause])
-    told = in_the_way(Ref("ResourceClaim", "vision-train", "a"), refusal)
+    told = name_conflict(Ref("ResourceClaim", "vision-train", "a"), refusal)
     assert (told.status, told.reason, told.causes) == (422, "Invalid", (cause,))
     assert "A ResourceClaim named a in vision-train is in the way" in told.message
     assert "Delete it or give it another name" in told.message

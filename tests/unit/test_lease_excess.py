@@ -64,7 +64,7 @@ def test_what_cannot_use_a_gpu_or_is_ending_in_time_uses_nothing(idle: ObservedO
 def test_a_pod_past_its_grace_is_an_excess_of_which_nothing_can_be_ended() -> None:
     late = pod("a", deleting=True, job=JOB, ends_by=(NOW - timedelta(seconds=1)).isoformat())
     (found,) = find(Snapshot([late]), (), NOW)
-    assert (found.used, found.reserved, found.pods, found.late) == (1, 0, (), (late.ref,))
+    assert (found.used, found.reserved, found.pods, found.overdue_pods) == (1, 0, (), (late.ref,))
     assert found.sentence.endswith("where 0 are reserved; 1 pod is past its grace period.")
 
 
@@ -74,7 +74,7 @@ def test_without_a_reservation_the_lease_gives_nothing() -> None:
 
 
 def test_a_hold_whose_lease_is_made_again_may_stand_meanwhile() -> None:
-    assert excesses(pod("a", allocation="train"), holds=(replace(HOLD, stands=True),)) == []
+    assert excesses(pod("a", allocation="train"), holds=(replace(HOLD, may_hold_without_lease=True),)) == []
 
 
 def test_by_dra_devices_count_however_many_pods_share_them() -> None:

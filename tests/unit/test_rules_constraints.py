@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from allocations.domain.admission import AdmissionInput
-from allocations.requests.rules import fits, most_possible, violations
+from allocations.requests.rules import fits, max_possible, violations
 
 SEVEN = AdmissionInput(
     offering="h100/mig-1g.10gb",
@@ -71,4 +71,4 @@ def test_one_at_a_time_is_one():
     [({}, 7), ({"constraints": ()}, 56), ({"one_at_a_time": True}, 1), ({"max_colocated": None}, 0)],
 )
 def test_the_most_that_is_possible(changed, most):
-    assert most_possible(replace(SEVEN, count=100, **changed)) == most
+    assert max_possible(replace(SEVEN, count=100, **changed)) == most

@@ -1,5 +1,5 @@
-"""The desired state of a hold: the objects that an allocation should have now, given its spec and the observed state.
-Pure.
+"""Computes the desired state of a hold: the objects that an allocation should have now, given its spec and the observed
+state. Pure.
 """
 
 from collections.abc import Mapping
@@ -15,24 +15,25 @@ from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 RECHECK_AFTER = timedelta(seconds=5)
 NUMBER_RETRY = timedelta(seconds=60)
-"""How often what waits for a number is tried again, beside each time that an allocation of its project ends."""
+"""How often an allocation that waits for a slot number tries again; also when another one of its project ends."""
 
 
 def users(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
-    """Tenants' pods of the allocation that could still use it, those that are ending included."""
-    own = set(own_refs(request))
+    """Return the tenants' pods of the allocation that have not finished, including terminating ones."""
+    own_objects = set(own_refs(request))
     pods = hold_quota.pods(request, snapshot)
-    return tuple(seen.ref for seen in pods if seen.ref not in own and not has_finished(seen.facts))
+    return tuple(pod.ref for pod in pods if pod.ref not in own_objects and not has_finished(pod.facts))
 
 
 def is_class_used(request: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Whether any pod that has not finished carries the class, whatever its labels say."""
+    """Return whether an unfinished pod has the allocation's PriorityClass, with or without its label."""
     hold_class = names.hold_slot(request.number)
-    pods = (seen for seen in snapshot.of_kind("Pod") if seen.facts.get("class") == hold_class)
-    return not all(has_finished(seen.facts) for seen in pods)
+    pods = (pod for pod in snapshot.of_kind("Pod") if pod.facts.get("class") == hold_class)
+    return not all(has_finished(pod.facts) for pod in pods)
 
 
 def own_refs(request: ResolvedSpec) -> list[Ref]:
+    """Return the objects that only this allocation has: its lease, claims and holder pods."""
     return [ref for group in registry.backend_of(request).leftovers(request) for ref in group] + [lease.ref(request)]
 
 
@@ -44,7 +45,7 @@ def assess(
     now: datetime,
     deadlines: Deadlines,
 ) -> ObservedAllocation:
-    """Return the observed state of the allocation, given its spec, intent and the mirror."""
+    """Return the observed state of the allocation, given its spec, its intent and the mirror."""
     backend = registry.backend_of(request)
     the_lease = lease.read(snapshot.get(lease.ref(request))) or LeaseFacts()
     held, occupied, pods = (
@@ -54,10 +55,10 @@ def assess(
     )
     in_use = bool(pods) or is_class_used(request, snapshot)
     evict_at = _evict_at(the_lease, bool(occupied), deadlines)
-    later = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
+    future_starts = [moment for moment in (intent.not_before, request.starts_at) if moment is not None and moment > now]
     releasing_failed_start = intent.reason in FAILED_STARTS and bool(occupied)
     is_numbered = request.number is not None
-    queues = is_numbered and not (intent.released or intent.needs_attention or later or releasing_failed_start)
+    queues = is_numbered and not (intent.released or intent.needs_attention or future_starts or releasing_failed_start)
     is_granted = queues and (the_lease.admitted or bool(occupied)) and (evict_at is None or evict_at > now)
     start_by = None
     if is_granted and not held and the_lease.admitted_at is not None:
@@ -98,9 +99,9 @@ def assess(
 
 
 def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> datetime | None:
-    """When an evicted hold is taken back: after the notice where something is held, at once where nothing is.
+    """Return when an evicted hold must be released: after the grace period if slices are held, else at once.
 
-    A lease that was deleted and made again while its slices are held gets the same time to be admitted again.
+    A lease that was deleted and created again while its slices are held gets the same period to be admitted again.
     """
     if the_lease.evicted_at is not None:
         return the_lease.evicted_at + deadlines.grace if occupied else the_lease.evicted_at
@@ -110,14 +111,16 @@ def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> da
 
 
 def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Whether the project's guard lets pods of the allocation in."""
+    """Return whether the project's guard admits pods of the allocation."""
     guard = snapshot.get(Ref("GpuProject", request.namespace, names.GUARD))
     return guard is not None and request.name in guard.facts.get("allocations", ())
 
 
 def is_held_open(request: ResolvedSpec, snapshot: Snapshot) -> bool:
-    """Whether all of it is held; or was when it entered the guard, and some of it still is: one holder of several that
-    is lost shuts out no pod of the others."""
+    """Return whether pods may be admitted: all slices are held; or the guard lists the allocation and some are held.
+
+    If one of several holder pods is lost, pods of the other slices are still admitted.
+    """
     backend = registry.backend_of(request)
     return bool(backend.held(request, snapshot)) or (
         is_listed(request, snapshot) and bool(backend.occupied(request, snapshot))
@@ -125,84 +128,79 @@ def is_held_open(request: ResolvedSpec, snapshot: Snapshot) -> bool:
 
 
 def charged(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
-    """The slices that are charged from now on: all once they are held, and while pods are let in whatever they are
-    given, since they could use it."""
+    """Return the slices that are charged: all once they are held, and whatever is occupied while pods are admitted."""
     backend = registry.backend_of(request)
     return backend.held(request, snapshot) or (
         backend.occupied(request, snapshot) if is_listed(request, snapshot) else ()
     )
 
 
-def needs_project(request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot) -> bool:
-    """Whether the namespace's shared objects (guard, hold quotas) must change on behalf of this allocation."""
-    if is_listed(request, snapshot) != situation.is_usable:
+def needs_project(request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot) -> bool:
+    """Return whether the namespace's shared objects (guard, hold quotas) must change for this allocation."""
+    if is_listed(request, snapshot) != state.is_usable:
         return True
-    if not situation.keeps_quota:
+    if not state.keeps_quota:
         return hold_quota.is_listed(request, snapshot)
     return not hold_quota.is_complete(request, registry.backend_of(request).quota(request), snapshot)
 
 
 def status_ref(request: ResolvedSpec) -> Ref:
-    """Where the answer to our last status write is remembered, so that one in flight is not written twice."""
+    """Return the key of the record of the last status write, so that one in flight is not repeated."""
     return Ref("Workload/status", request.namespace, names.lease(request.name))
 
 
 def desired_state(
-    request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+    request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> DesiredState:
-    """Return the objects that an allocation should have now, those that it should not have, and the status of its
-    lease.
-    """
+    """Return the objects that an allocation should have now, those that it should not have, and its lease's status."""
     backend = registry.backend_of(request)
-    taking_back = [list(situation.users), *backend.leftovers(request)]
+    leftovers = [list(state.users), *backend.leftovers(request)]
     the_lease = lease.build(request)
-    if not situation.queues:
-        # The lease goes last, and only when the slices are seen free: quota comes back on evidence.
-        last = [] if situation.occupied else [[lease.ref(request)]]
-        return DesiredState(unwanted=[*taking_back, *last])
-    if situation.is_granted:
-        going = [list(situation.users)] if situation.facts.claim_deleted else []
-        if situation.facts.claim_deleted:
-            going += backend.leftovers(request)[:1]
+    if not state.queues:
+        # The lease is deleted last, once the slices are observed free: until then its quota stays reserved.
+        last = [] if state.occupied else [[lease.ref(request)]]
+        return DesiredState(unwanted=[*leftovers, *last])
+    if state.is_granted:
+        unwanted = [list(state.users)] if state.facts.claim_deleted else []
+        if state.facts.claim_deleted:
+            unwanted += backend.leftovers(request)[:1]
         else:
-            going += backend.outdated(request, snapshot)
+            unwanted += backend.outdated(request, snapshot)
         return DesiredState(
             objects=[the_lease, *backend.objects(request, snapshot)],
-            unwanted=going,
-            status=_pods_ready(request, situation, snapshot, applied),
+            unwanted=unwanted,
+            status=_pods_ready(request, state, snapshot, applied),
         )
-    clear = (
-        not situation.users
-        and not situation.occupied
+    is_clear = (
+        not state.users
+        and not state.occupied
         and nothing_left([ref for group in backend.leftovers(request) for ref in group], snapshot, applied)
     )
-    if situation.lease.reserved and situation.lease.evicted_at is not None and clear:
-        release = ReleaseReservation(
-            lease.ref(request), situation.lease.evicted_reason, situation.lease.evicted_message
-        )
+    if state.lease.reserved and state.lease.evicted_at is not None and is_clear:
+        release = ReleaseReservation(lease.ref(request), state.lease.evicted_reason, state.lease.evicted_message)
         return DesiredState(objects=[the_lease], status=[release])
-    return DesiredState(objects=[the_lease], unwanted=taking_back)
+    return DesiredState(objects=[the_lease], unwanted=leftovers)
 
 
 def _pods_ready(
-    request: ResolvedSpec, situation: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
+    request: ResolvedSpec, state: ObservedAllocation, snapshot: Snapshot, applied: Mapping[Ref, Applied]
 ) -> list[SetPodsReady | ReleaseReservation]:
-    seen, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
-    ready = bool(situation.held)
-    if seen is None or not situation.lease.reserved or situation.lease.pods_ready == ready:
+    observed, written = snapshot.get(lease.ref(request)), applied.get(status_ref(request))
+    ready = bool(state.held)
+    if observed is None or not state.lease.reserved or state.lease.pods_ready == ready:
         return []
-    if written is not None and written.uid == seen.uid and seen.resource_version < written.resource_version:
+    if written is not None and written.uid == observed.uid and observed.resource_version < written.resource_version:
         return []
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 
 
-def wake_at(request: ResolvedSpec, intent: Intent, situation: ObservedAllocation) -> datetime | None:
-    """The next moment at which time alone changes something."""
-    now = situation.facts.now
+def wake_at(request: ResolvedSpec, intent: Intent, state: ObservedAllocation) -> datetime | None:
+    """Return when to reconcile again if nothing changes, or None."""
+    now = state.facts.now
     if intent.released:
-        # A pod that has its class and another label is not found by its changes.
-        return now + RECHECK_AFTER if is_class_used(request, situation.snapshot) else None
-    moments = [request.starts_at, intent.not_before, request.ends_at, situation.start_by, situation.evict_at]
+        # Changes of a pod with its class and another label do not enqueue the allocation.
+        return now + RECHECK_AFTER if is_class_used(request, state.snapshot) else None
+    moments = [request.starts_at, intent.not_before, request.ends_at, state.start_by, state.evict_at]
     if intent.number_wait:
         moments.append(now + NUMBER_RETRY)
     return min((moment for moment in moments if moment is not None and moment > now), default=None)

@@ -12,8 +12,8 @@ class Command(BaseCommand):
     help = "Offer flavors that discovery proposed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("names", nargs="*", metavar="FLAVOR", help="those to accept; none: list what is proposed")
-        parser.add_argument("--all", action="store_true", help="accept whatever is proposed")
+        parser.add_argument("names", nargs="*", metavar="FLAVOR", help="flavors to accept; none: list the proposed")
+        parser.add_argument("--all", action="store_true", help="accept all proposed flavors")
         parser.add_argument("--share", action="store_true", help="give each team half of the pools without a limit")
 
     def handle(self, *args: object, names: list[str], share: bool, **options: Any) -> None:

@@ -21,7 +21,7 @@ POLICIES = settings.BASE_DIR / "deploy" / "cluster" / "policies"
 
 
 class Command(BaseCommand):
-    help = "Is the cluster that KUBECONFIG names ready for the portal? Exits 1 when something needed is missing."
+    help = "Check whether the cluster of KUBECONFIG is ready for the portal. Exits 1 if a requirement is missing."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 def catalogue(
     nodes: Iterable[ObservedObject], slices: Iterable[ObservedObject]
 ) -> tuple[Mapping[str, str], Iterable[str]]:
-    """Return each GPU node's problem and the flavors, by the rules by which the portal offers them."""
+    """Return the problem of each node by name, and the names of the flavors that the portal would discover."""
     found = discover(map(node_fact, nodes), map(slice_fact, slices))
     return {node.name: node.problem for node in found.nodes}, [flavor.name for flavor in found.flavors]
 

@@ -13,23 +13,23 @@ from portal.workqueue import targets
 
 
 class Command(BaseCommand):
-    help = "Make the demo's people and projects, and write what one needs to use it to HOME/demo.json."
+    help = "Create the demo's people and projects, and write the credentials to HOME/demo.json."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--home", type=Path, required=True, help="state folder of the local cluster")
 
     def handle(self, *args: object, home: Path, **options: Any) -> None:
         file = home / "demo.json"
-        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        made = seeds.seed(seeds.Seeds(passwords=known.get("passwords", {}), tokens=known.get("tokens", {})))
+        previous = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        seeded = seeds.seed(seeds.Seeds(passwords=previous.get("passwords", {}), tokens=previous.get("tokens", {})))
         content = {
             "url": settings.PORTAL_URL,
             "kubeconfig": str(home / "kubeconfig"),
-            "tokens": made.tokens,
-            "passwords": made.passwords,
-            "namespaces": made.namespaces,
+            "tokens": seeded.tokens,
+            "passwords": seeded.passwords,
+            "namespaces": seeded.namespaces,
         }
         file.touch(mode=0o600)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        rows = Project.objects.filter(slug__in=made.namespaces).values_list("cluster", "slug")
+        rows = Project.objects.filter(slug__in=seeded.namespaces).values_list("cluster", "slug")
         workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in rows))

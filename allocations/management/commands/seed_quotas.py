@@ -11,7 +11,7 @@ from quotas.limits import seeds as limits
 
 
 class Command(BaseCommand):
-    help = "Once the catalogue is found: accept its flavors, price the demo's, and give each team half of the pools."
+    help = "Wait for the catalogue, accept its flavors, set the demo's prices, and give each team half of the pools."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--wait", type=float, default=60.0, help="seconds to wait for the catalogue")
@@ -28,5 +28,5 @@ class Command(BaseCommand):
 
 
 def is_found() -> bool:
-    """Whether every node seen is ready and something is offered."""
+    """Return whether all nodes are ready and a pool has units."""
     return PoolUse.objects.filter(total__gt=0).exists() and not Node.objects.filter(present=True, ready=False).exists()

@@ -14,7 +14,7 @@ from allocations.cluster.errors import StoreRestored
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
-from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, start_anew
+from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from portal.clusters import registry
 from portal.core import heartbeat
 from portal.tenants.models import Project
@@ -28,28 +28,28 @@ STANDBY_S = 1.0
 
 class Command(BaseCommand):
     help = (
-        "Mirror the cluster into the database and enqueue what has to be reconciled. One process does; others stand by."
+        "Mirror the cluster into the database and enqueue targets to reconcile. One process is active, others stand by."
     )
 
     def handle(self, *args: object, **options: object) -> None:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        cluster, stands_by = registry.own(), False
+        cluster, is_standby = registry.own(), False
         while not stop.is_set():
             try:
-                if not stands_by:
+                if not is_standby:
                     registry.register()
                 epoch = watch_epoch.begin(cluster)
                 if epoch is not None:
                     run_epoch(cluster, epoch, stop)
-                elif not stands_by:
+                elif not is_standby:
                     log.info("watch.standby")
-                stands_by = epoch is None
-                stop.wait(STANDBY_S if stands_by else 0)
+                is_standby = epoch is None
+                stop.wait(STANDBY_S if is_standby else 0)
             except Exception as error:
-                # Whatever it was, the next epoch lists all kinds anew: nothing seen so far has to be trusted. The lock
-                # goes with the connection.
+                # The next epoch lists all kinds again, so no state of this one is needed. Closing the connection
+                # releases the lock.
                 log.exception("watch.session_ended", error=str(error))
                 connection.close()
                 stop.wait(1.0)
@@ -57,15 +57,14 @@ class Command(BaseCommand):
 
 
 def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
-    """Mirror the cluster until ``stop``, or until etcd is found restored from a backup: then the next epoch begins, in
-    which nothing seen so far is taken for newer than what is listed."""
+    """Mirror the cluster until ``stop``, or until a restore of etcd is detected; then reset the mirror's revisions."""
     log.info("watch.epoch", cluster=cluster, number=epoch)
     try:
         watcher.run(connect(cluster), Recorder(cluster, epoch), stop, Beat(cluster))
     except StoreRestored as error:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
         with watch_epoch.writing(cluster, epoch):
-            start_anew(cluster)
+            reset_revisions(cluster)
         stop.wait(STANDBY_S)
 
 
@@ -94,7 +93,7 @@ class Recorder:
         self._record(waiting, synced)
 
     def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:
-        """In one transaction: whoever looks because of what is gone must find the mirror complete up to that."""
+        """Record observations and sync in one transaction: the mirror is complete when a target is processed."""
         with watch_epoch.writing(self._cluster, self._epoch):
             record_observations(self._cluster, waiting)
             record_sync(self._cluster, *((item.kind, item.resource_version, item.at) for item in synced.values()))
@@ -108,13 +107,13 @@ class Recorder:
 
 
 def enqueue_everything(cluster: str) -> None:
-    """Enqueue all live targets of the cluster, since changes may have been missed before the start.
+    """Enqueue all live targets of the cluster, since changes before the start may have been missed.
 
-    Archived projects are included if their namespace exists, since etcd may have been restored from a backup.
+    Archived projects are included if their namespace exists, since a restore of etcd may have brought it back.
     """
     live = Allocation.objects.filter(project__cluster=cluster, ended_at=None).values_list("pk", flat=True)
-    there = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values("name")
-    projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=there), cluster=cluster)
+    namespaces = MirrorObject.objects.filter(cluster=cluster, kind="Namespace").values("name")
+    projects = Project.objects.filter(Q(archived_at=None) | Q(namespace__in=namespaces), cluster=cluster)
     workqueue.enqueue(
         targets.platform(cluster),
         targets.inventory(cluster),
@@ -125,8 +124,7 @@ def enqueue_everything(cluster: str) -> None:
 
 
 class Beat:
-    """A sign of life every few seconds, from the loop itself; and since the mirror has moved on by then, a look at
-    whether anything uses more than its lease."""
+    """Writes the watcher's heartbeat every few seconds, and enqueues the lease check, since the mirror has advanced."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster

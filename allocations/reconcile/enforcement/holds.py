@@ -1,4 +1,4 @@
-"""Lists holds and what each may use by its lease, as ``allocations.lifecycle.lease_excess`` reads them."""
+"""Lists the holds of a cluster with what the lease of each reserves, for ``allocations.lifecycle.lease_excess``."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from allocations.models import Allocation
 from allocations.reconcile import mirror
 
 
-def holds(cluster: str, snapshot: Snapshot, now: datetime, **only: str) -> list[Hold]:
-    """Return the live allocations of a cluster, and leases without a row. ``only`` filters allocations.
+def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> list[Hold]:
+    """Return the live allocations of a cluster, and its leases without a row. ``filters`` restrict the allocations.
 
-    Two queries, and a few for each whose lease is gone while its slices are held.
+    Two queries, and a few for each allocation whose lease is gone while its slices are held.
     """
     reserving = lease_excess.reserving(snapshot)
-    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **only).order_by()
+    live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **filters).order_by()
     rows = live.annotate(own_claim=Q(claim__isnull=False)).values_list(
         *("pk", "name", "number", "count", "held_at", "own_claim", "constraints__spread"),
         *("project__namespace", "offering__resource", "offering__flavor__path"),
@@ -36,7 +36,7 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **only: str) -> list[
             number=number,
             amounts={DEVICES if path in NAMING_PATHS else resource: None if own_claim else count},
             claims=names.claims(name, count, bool(spread)),
-            stands=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
+            may_hold_without_lease=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
         )
         for pk, name, number, count, held_at, own_claim, spread, namespace, resource, path in rows
     ]
@@ -44,21 +44,23 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **only: str) -> list[
 
 
 def _is_granted(pk: UUID, now: datetime) -> bool:
-    """Whether a hold whose lease has no reservation may still stand: its lease was deleted, and is made again."""
+    """Return whether an allocation may hold slices although its lease has no reservation (it is created again)."""
     row = spec_of_row.rows().get(pk=pk)
     snapshot = mirror.of_allocations(row.project.cluster_id, row.project.namespace, [row])
-    asked = spec_of_row.resolved_spec(row)
-    return hold_mode.assess(asked, spec_of_row.intent(row), snapshot, {}, now, spec_of_row.deadlines(row)).is_granted
+    spec = spec_of_row.resolved_spec(row)
+    return hold_mode.assess(spec, spec_of_row.intent(row), snapshot, {}, now, spec_of_row.deadlines(row)).is_granted
 
 
-def _without_row(cluster: str, snapshot: Snapshot, found: Iterable[Hold]) -> list[Hold]:
-    """Leases that no row belongs to: the database came back from a backup, and they become rows again, or cannot
-    (``allocations.reconcile.recovery``). Nothing of them is ended blindly."""
-    known = {(hold.namespace, hold.name) for hold in found}
-    there = {
+def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> list[Hold]:
+    """Return the leases without a row, each with the use that it reserves.
+
+    After a restore of the database their rows are created again, if possible (``allocations.reconcile.recovery``).
+    """
+    live = {(hold.namespace, hold.name) for hold in with_row}
+    leases = {
         (lease.ref.namespace, lease.allocation): lease for lease in snapshot.of_kind("Workload") if lease.allocation
     }
-    unknown = {name for _, name in there.keys() - known}
+    unknown = {name for _, name in leases.keys() - live}
     rows = Allocation.objects.filter(project__cluster=cluster, name__in=unknown)
     ended = rows.values_list("project__namespace", "name") if unknown else ()
     return [
@@ -69,6 +71,6 @@ def _without_row(cluster: str, snapshot: Snapshot, found: Iterable[Hold]) -> lis
             number=None,
             amounts={**sum(map(Counter, lease.facts["usage"].values()), Counter[str]()), DEVICES: None},
         )
-        for (namespace, name), lease in there.items()
-        if (namespace, name) not in known | set(ended)
+        for (namespace, name), lease in leases.items()
+        if (namespace, name) not in live | set(ended)
     ]

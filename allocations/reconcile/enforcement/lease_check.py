@@ -1,11 +1,11 @@
-"""Checks whether anything uses more than its lease, and ends it: the last defence behind the guards.
+"""Checks whether anything uses more than its lease reserves, and ends that use. The last defence behind the guards.
 
-1. What the mirror shows beyond a lease is recorded as a sighting (``allocations.lifecycle.lease_excess``).
-2. If it is still there after the mirror of pods, claims and Workloads has moved on, the API server is asked: the same
-   rule, over objects read live.
-3. What the API server confirms is ended (``termination``), with an event, and an entry in timeline and audit log.
-4. A sighting that is over is closed.
-5. What is reserved and not charged is enqueued for metering.
+1. Use beyond a lease in the mirror is recorded as a sighting (``allocations.lifecycle.lease_excess``).
+2. If it is still there after the mirror of pods, claims and Workloads has advanced, the same rule is applied to objects
+   read from the API server.
+3. A confirmed excess is ended (``termination``), with an event and an entry in timeline and audit log.
+4. A sighting is closed when its excess is over.
+5. Targets with reserved use that the ledger does not charge are enqueued.
 """
 
 from collections.abc import Iterable
@@ -35,19 +35,18 @@ WATCHED = ("Pod", "ResourceClaim", "Workload")
 
 
 def check_leases(client: Client) -> None:
-    """Check all projects of the client's cluster once. The watcher repeats it, since it knows that the mirror has
-    advanced.
+    """Check all projects of the client's cluster once. The watcher enqueues it after the mirror has advanced.
 
     Raises MirrorStale if the watcher is not running, ClusterUnavailable if the API server did not answer for some.
     """
     cluster = client.cluster
     with advisory_lock(targets.leases(cluster)):
         mirror.require_recent(cluster)
-        now, failed = clock.now(), None
+        now, failure = clock.now(), None
         live: dict[str, Snapshot] = {}
-        sightings, moved_on_at = record_sightings(cluster, now), _moved_on_at(cluster)
+        sightings, complete_until = record_sightings(cluster, now), _complete_until(cluster)
         for sighting, excess in sightings:
-            if sighting.seen_at >= moved_on_at:
+            if sighting.seen_at >= complete_until:
                 continue
             try:
                 if sighting.namespace not in live:
@@ -55,40 +54,41 @@ def check_leases(client: Client) -> None:
                 if _confirm(client, sighting, excess, live[sighting.namespace]):
                     del live[sighting.namespace]
             except (ClusterRefused, ClusterUnavailable) as error:
-                # What cannot be ended now must not keep all else from being ended.
+                # One excess that cannot be ended must not keep the others from being ended.
                 log.error("lease.not_ended", holder=f"{excess.holder.kind}/{excess.holder.id}", error=str(error))
-                failed = error
+                failure = error
         unbilled.enqueue(cluster)
-    if isinstance(failed, ClusterUnavailable):
-        raise failed
+    if isinstance(failure, ClusterUnavailable):
+        raise failure
 
 
 def record_sightings(cluster: str, now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """Record what the mirror of a cluster shows beyond leases, and return it; a fixed number of queries, and a few for
-    each hold that lost its lease.
+    """Record the use beyond leases in the mirror of a cluster; return the open sightings, each with its excess.
+
+    A fixed number of queries, and a few for each hold that lost its lease.
     """
-    snapshot = _seen(cluster)
-    return _note(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
+    snapshot = _usage_snapshot(cluster)
+    return _store_sightings(cluster, lease_excess.find(snapshot, holds.holds(cluster, snapshot, now), now), now)
 
 
-def _seen(cluster: str) -> Snapshot:
-    """What the rule reads, of projects' namespaces; one query."""
+def _usage_snapshot(cluster: str) -> Snapshot:
+    """Return the bound pods, allocated claims and reserving Workloads of all projects; one query."""
     namespaces = Project.objects.filter(cluster=cluster).values("namespace")
     rows = MirrorObject.objects.filter(cluster=cluster, namespace__in=namespaces)
-    bound = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
-    given = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
-    reserving = Q(kind="Workload") & ~Q(facts__cluster_queue="")
-    return Snapshot(map(mirror.seen, rows.filter(bound | given | reserving)))
+    bound_pods = Q(kind="Pod") & ~Q(facts__node="") & ~Q(facts__gpus={})
+    allocated_claims = Q(kind="ResourceClaim") & ~Q(facts__devices=[])
+    reserving_workloads = Q(kind="Workload") & ~Q(facts__cluster_queue="")
+    return Snapshot(map(mirror.observed_object, rows.filter(bound_pods | allocated_claims | reserving_workloads)))
 
 
-def _note(cluster: str, found: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
-    """Write down what is new, close what is over; returns what is open, each with what was found of it now."""
+def _store_sightings(cluster: str, excesses: Iterable[Excess], now: datetime) -> list[tuple[LeaseExcess, Excess]]:
+    """Store new sightings, close those that are over; return the open ones, each with its excess."""
     rows = LeaseExcess.objects.filter(cluster=cluster, over_at=None)
-    there = {(row.holder_kind, row.holder, row.resource): row for row in rows}
-    open_now = []
-    for excess in found:
+    open_rows = {(row.holder_kind, row.holder, row.resource): row for row in rows}
+    sightings = []
+    for excess in excesses:
         holder = excess.holder
-        row = there.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
+        row = open_rows.pop((holder.kind.value, holder.id, excess.resource), None) or LeaseExcess(
             cluster_id=cluster,
             holder_kind=holder.kind.value,
             holder=holder.id,
@@ -101,36 +101,36 @@ def _note(cluster: str, found: Iterable[Excess], now: datetime) -> list[tuple[Le
             row.used, row.reserved, row.message = excess.used, excess.reserved, excess.sentence
             row.save()
             log.warning("lease.excess", holder=f"{holder.kind}/{holder.id}", message=row.message)
-        open_now.append((row, excess))
-    LeaseExcess.objects.filter(pk__in=[row.pk for row in there.values()]).update(over_at=now)
-    return open_now
+        sightings.append((row, excess))
+    LeaseExcess.objects.filter(pk__in=[row.pk for row in open_rows.values()]).update(over_at=now)
+    return sightings
 
 
-def _moved_on_at(cluster: str) -> datetime:
-    """Up to when the mirror of every kind that counts is complete."""
+def _complete_until(cluster: str) -> datetime:
+    """Return the time up to which the mirror of all WATCHED kinds is complete."""
     states = WatchState.objects.filter(cluster=cluster, kind__in=WATCHED)
     return min(states.values_list("synced_at", flat=True))
 
 
 def _confirm(client: Client, sighting: LeaseExcess, excess: Excess, snapshot: Snapshot) -> bool:
-    """End the use that the API server confirms to be beyond the lease; return whether anything was ended.
+    """End the excess if the API server confirms it; return whether anything was ended.
 
     ``snapshot`` is the namespace as read from the API server.
     """
     now = clock.now()
-    there = holds.holds(client.cluster, snapshot, now, project__namespace=sighting.namespace)
-    live = lease_excess.find(snapshot, there, now)
-    same = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
-    if same is None:
+    live_holds = holds.holds(client.cluster, snapshot, now, project__namespace=sighting.namespace)
+    live = lease_excess.find(snapshot, live_holds, now)
+    confirmed = next((one for one in live if (one.holder, one.resource) == (excess.holder, excess.resource)), None)
+    if confirmed is None:
         return False
     if sighting.confirmed_at is None:
         sighting.confirmed_at = now
         sighting.save(update_fields=["confirmed_at"])
-    return termination.end(client, sighting, same)
+    return termination.end(client, sighting, confirmed)
 
 
 def _read(client: Client, namespace: str, now: datetime) -> Snapshot:
-    """Pods, claims and Workloads of a namespace, as they are now."""
+    """Return the pods, claims and Workloads of a namespace, read from the API server."""
     found = []
     for name in WATCHED:
         kind = KINDS[name]

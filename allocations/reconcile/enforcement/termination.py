@@ -1,11 +1,12 @@
-"""Ends use beyond a lease: the excess pods, the queued Job, or pods that belong to no allocation or Job.
+"""Ends use beyond a lease, with an event on the pods and an entry in the audit log and an allocation's timeline.
 
-Each act has an event on the pods, an entry in the audit log and, for an allocation, in its timeline. Of an allocation
-the newest pods end, so that the rest may stay: its hold quota keeps successors out. A queued Job ends as a whole: it is
-deactivated in Kueue, which suspends it; if that does not help it is deleted, and then its pods. Pods that use a claim
-without a lease end, unless a live lease reserves some of its devices.
+- Allocation: its newest pods are deleted until the rest is within the lease; its hold quota keeps new ones out.
+- Queued Job: it is deactivated in Kueue, which suspends it; if that does not help, it is deleted, and then its pods.
+- Claim without a lease: the pods that use it are deleted, unless a live lease reserves some of its devices.
+- Pod of neither: it is deleted.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -29,49 +30,56 @@ Raw = dict[str, Any]
 
 
 def end(client: Client, sighting: LeaseExcess, excess: Excess) -> bool:
-    """The next step against a confirmed excess; whether it ended anything.
+    """Perform the next step against a confirmed excess; return whether it ended anything.
 
-    Where guards only warn, and for what may have stood in an adopted namespace before, nothing is ended: it is told
-    only. Raises ClusterUnavailable, ClusterRefused.
+    In an adopted namespace only the excess of an allocation is ended; any other is reported once, since it may be older
+    than the adoption.
+
+    Raises ClusterUnavailable, ClusterRefused.
     """
-    found = Project.objects.select_related("team")
-    project = found.get(cluster=sighting.cluster_id, namespace=sighting.namespace)
-    is_told = sighting.actions > 0
+    projects = Project.objects.select_related("team")
+    project = projects.get(cluster=sighting.cluster_id, namespace=sighting.namespace)
+    is_reported = sighting.actions > 0
     if project.adopted and excess.holder.kind is not HolderKind.ALLOCATION:
-        if not is_told:
-            _tell(client, sighting, excess, project, "Nothing was ended: the namespace is an adopted one.")
+        if not is_reported:
+            _report(client, sighting, excess, project, "Nothing was ended: the namespace is an adopted one.")
         return False
     excess = _with_users(client, excess)
-    ended = {
-        HolderKind.ALLOCATION: _end_users if excess.claims else _end_pods,
-        HolderKind.POD: _end_pods,
-        HolderKind.JOB: _end_job,
-        HolderKind.CLAIM: _end_users,
-    }[excess.holder.kind](client, sighting, excess)
-    if ended or not is_told:
-        _tell(client, sighting, excess, project, ended or "Nothing of it can be ended that is not ending already.")
+    end_step = _end_job if excess.holder.kind is HolderKind.JOB else _end_pods
+    ended = end_step(client, sighting, excess)
+    if ended or not is_reported:
+        _report(client, sighting, excess, project, ended or "Nothing of it can be ended that is not ending already.")
     return bool(ended)
 
 
 def _end_pods(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Delete the newest pods until the rest is within the lease."""
+    """Delete pods until the rest is within the lease, the newest first; return the sentence that says so, or "".
+
+    Devices of a claim are not counted by pod: all pods that use it are deleted, since Kubernetes deallocates a claim
+    when its last pod is gone; none, if a lease reserves some of its devices.
+    """
+    if excess.claims and excess.reserved:
+        return ""
     live = [pod for ref in excess.pods if (pod := client.get(ref)) is not None]
-    newest = sorted(live, key=_age, reverse=True)
-    too_many, going = excess.used - excess.reserved, []
-    for pod in newest:
-        if too_many <= 0:
-            break
-        amount = _amount(pod, excess.resource)
-        too_many -= amount
-        if not amount or _is_ending(pod):
-            continue
-        client.delete(Ref("Pod", sighting.namespace, pod["metadata"]["name"]), pod["metadata"]["uid"])
-        going.append(pod["metadata"]["name"])
-    return f"Deleted: pods {', '.join(going)}." if going else ""
+    pods = live if excess.claims else _newest_beyond_lease(excess, live)
+    deleted = [pod["metadata"] for pod in pods if not _is_ending(pod)]
+    for pod in deleted:
+        client.delete(Ref("Pod", sighting.namespace, pod["name"]), pod["uid"])
+    return f"Deleted: pods {', '.join(pod['name'] for pod in deleted)}." if deleted else ""
+
+
+def _newest_beyond_lease(excess: Excess, pods: Iterable[Raw]) -> list[Raw]:
+    """Return the newest pods that use the resource, as many as bring the rest within the lease."""
+    surplus, newest = excess.used - excess.reserved, []
+    for pod in sorted(pods, key=_age, reverse=True):
+        if surplus > 0 and (amount := _amount(pod, excess.resource)):
+            surplus -= amount
+            newest.append(pod)
+    return newest
 
 
 def _age(pod: Raw) -> tuple[bool, str, str]:
-    """In its order those that are ending already, of themselves or by their owner, are the newest."""
+    """Return a sort key: by age, and pods that are terminating already count as the newest."""
     return _is_ending(pod), pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
 
 
@@ -85,8 +93,11 @@ def _amount(pod: Raw, resource: str) -> int:
 
 
 def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Deactivate the Job's Workload; where that is done, or it has finished, delete the Job; and then its pods. Where
-    all of them are ending, on a lost node for example, the Job makes no other before they have ended: it waits."""
+    """Deactivate the Job's Workload; if that was done, or it has finished, delete the Job, and then its pods.
+
+    Return the sentence that says so; "" while all pods are terminating (on a lost node, for example): the Job creates
+    no others before they are gone.
+    """
     namespace = sighting.namespace
     if not excess.pods:
         return ""
@@ -101,7 +112,7 @@ def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
 
 
 def _active_workload(client: Client, sighting: LeaseExcess) -> str | None:
-    """Name of the Job's Workload, if it can still be deactivated."""
+    """Return the name of the Job's Workload if it can still be deactivated."""
     rows = MirrorObject.objects.filter(cluster=sighting.cluster_id, kind="Workload", namespace=sighting.namespace)
     name = rows.filter(facts__job__uid=sighting.holder).values_list("name", flat=True).first()
     live = client.get(Ref("Workload", sighting.namespace, name)) if name else None
@@ -119,26 +130,13 @@ def _with_users(client: Client, excess: Excess) -> Excess:
     return replace(excess, pods=(*excess.pods, *pods))
 
 
-def _end_users(client: Client, sighting: LeaseExcess, excess: Excess) -> str:
-    """Delete the pods that use the claims; Kubernetes deallocates a claim when the last of them is gone."""
-    if excess.reserved:
-        return ""
-    going = []
-    for ref in excess.pods:
-        pod = client.get(ref)
-        if pod is None or _is_ending(pod):
-            continue
-        client.delete(ref, pod["metadata"]["uid"])
-        going.append(ref.name)
-    return f"Deleted: pods {', '.join(going)}." if going else ""
-
-
-def _tell(client: Client, sighting: LeaseExcess, excess: Excess, project: Project, ended: str) -> None:
+def _report(client: Client, sighting: LeaseExcess, excess: Excess, project: Project, ended: str) -> None:
+    """Write the event, the timeline and the audit entry of a step."""
     sighting.actions += 1
     sighting.save(update_fields=["actions"])
     message = f"{excess.sentence} {ended}"
     log.error("lease.ended", holder=f"{sighting.holder_kind}/{sighting.holder}", message=message)
-    for pod in (*excess.pods, *excess.late):
+    for pod in (*excess.pods, *excess.overdue_pods):
         events.warn(client, pod, REASON, message)
     row = Allocation.objects.filter(pk=sighting.holder).first() if excess.holder.kind is HolderKind.ALLOCATION else None
     if row is not None:

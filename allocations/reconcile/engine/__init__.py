@@ -1,1 +1,1 @@
-"""From a difference to writes: plan, apply, and the dispatch of targets to controllers."""
+"""The reconcile engine: plan, apply, and the dispatch of targets to controllers."""

@@ -1,4 +1,4 @@
-"""Performs the actions of a plan, and records the API server's answers."""
+"""Performs the actions of a plan, and records the API server's responses."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -18,25 +18,29 @@ from portal.core import clock
 from portal.workqueue.targets import Target
 
 log = structlog.get_logger(__name__)
-GONE_AT_ONCE = frozenset({"PriorityClass"})
-"""Kinds of which nothing waits for an object's end, so that another can be made in the same moment."""
-RECREATE_KINDS = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | GONE_AT_ONCE
-"""Kinds whose specs (a LocalQueue's ClusterQueue, a PriorityClass's value) cannot be changed in place: one that does
-not take our intent is deleted and made again. What is not ours stays."""
+NO_FINALIZER_KINDS = frozenset({"PriorityClass"})
+"""Kinds without finalizers: a deleted object can be created again at once."""
+RECREATE_KINDS = frozenset({"ResourceClaim", "Pod", "Workload", "LocalQueue"}) | NO_FINALIZER_KINDS
+"""Kinds with immutable fields (a LocalQueue's ClusterQueue, a PriorityClass's value): an object of the portal that does
+not accept the desired form is deleted and created again.
+"""
 
 REJECTED_STATUSES = frozenset({403, 422})
-"""How a form is refused: by an admission webhook (Kueue's says 403), or by the API server itself."""
+"""HTTP statuses of a refused form: 403 from an admission webhook (Kueue's), 422 from the API server."""
 
 
 def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
-    """Perform ``actions`` in order; returns how many. Raises the client's errors; what was done stays recorded."""
-    done = 0
+    """Perform ``actions`` in order; return how many.
+
+    Raises ClusterUnavailable, ClusterRefused; actions before the failed one stay recorded.
+    """
+    count = 0
     for action in actions:
         match action:
-            case Apply(manifest, why):
+            case Apply(manifest, reason):
                 log.info(
                     "apply",
-                    why=why,
+                    reason=reason,
                     kind=action.ref.kind,
                     namespace=action.ref.namespace,
                     name=action.ref.name,
@@ -50,36 +54,36 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
                 _set_pods_ready(client, action, target)
             case ReleaseReservation():
                 _release_reservation(client, action)
-        done += 1
-    return done
+        count += 1
+    return count
 
 
 def _apply(client: Client, manifest: Manifest, target: Target) -> None:
     ref = Ref.of_manifest(manifest)
     try:
-        answer = client.apply(manifest)
+        response = client.apply(manifest)
     except ClusterRefused as error:
         live = client.get(ref) if ref.kind in RECREATE_KINDS and error.status in REJECTED_STATUSES else None
         if live and not is_ours(live):
-            raise in_the_way(ref, error) from error
+            raise name_conflict(ref, error) from error
         if live and live.get("status", {}).get("admission"):
-            # Kueue keeps the form of what it admitted, and what is held is not given up for a better one.
-            _remember(client.cluster, ref, live, digest(manifest), our_fields(live), target)
+            # Kueue refuses changes to an admitted Workload, and a hold is not released for a newer form of its lease.
+            _record_applied(client.cluster, ref, live, digest(manifest), our_fields(live), target)
             return
         if not live or error.status != 422:
             raise
         client.delete(ref, live["metadata"]["uid"])
-        if ref.kind not in GONE_AT_ONCE:
+        if ref.kind not in NO_FINALIZER_KINDS:
             raise ClusterUnavailable(
-                f"{ref.kind} {ref.name} does not take our form and is made again: {error}"
+                f"{ref.kind} {ref.name} refuses the desired form and is created again: {error}"
             ) from error
-        answer = client.apply(manifest)
-    # Another digest of our managedFields entry in the watch will mean that someone edited what we own.
-    _remember(client.cluster, ref, answer, digest(manifest), our_fields(answer), target)
+        response = client.apply(manifest)
+    # If the watch shows another digest of the portal's managedFields entry, someone edited its fields.
+    _record_applied(client.cluster, ref, response, digest(manifest), our_fields(response), target)
 
 
-def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
-    """The API server's refusal, saying that somebody else's object has the name."""
+def name_conflict(ref: Ref, error: ClusterRefused) -> ClusterRefused:
+    """Return the API server's refusal with a message that an object of someone else has the name."""
     where = f" in {ref.namespace}" if ref.namespace else ""
     message = (
         f"A {ref.kind} named {ref.name}{where} is in the way: it is not the portal's, so it is left as it is. "
@@ -88,15 +92,15 @@ def in_the_way(ref: Ref, error: ClusterRefused) -> ClusterRefused:
     return ClusterRefused(error.status, error.reason, message, error.causes)
 
 
-def _remember(cluster: str, ref: Ref, answer: dict[str, Any], intent: str, fields: str, target: Target) -> None:
+def _record_applied(cluster: str, ref: Ref, response: dict[str, Any], intent: str, fields: str, target: Target) -> None:
     row = AppliedObject(
         cluster_id=cluster,
         kind=ref.kind,
         namespace=ref.namespace,
         name=ref.name,
         target=target,
-        uid=answer["metadata"]["uid"],
-        resource_version=int(answer["metadata"]["resourceVersion"]),
+        uid=response["metadata"]["uid"],
+        resource_version=int(response["metadata"]["resourceVersion"]),
         intent=intent,
         digest=fields,
         applied_at=clock.now(),
@@ -109,7 +113,8 @@ def _remember(cluster: str, ref: Ref, answer: dict[str, Any], intent: str, field
     )
 
 
-def applied(target: Target) -> dict[Ref, Applied]:
+def applied_objects(target: Target) -> dict[Ref, Applied]:
+    """Return what the portal applied for a target; one query."""
     rows = AppliedObject.objects.filter(target=target)
     return {
         ref: Applied(ref, row.uid, row.resource_version, row.intent, row.digest)
@@ -119,6 +124,7 @@ def applied(target: Target) -> dict[Ref, Applied]:
 
 
 def forget(cluster: str, refs: Iterable[Ref]) -> None:
+    """Delete the records of applied objects."""
     for ref in refs:
         _rows(cluster, ref).delete()
 
@@ -132,8 +138,8 @@ def _timestamp(at: datetime) -> str:
 
 
 def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> None:
-    """Status by server-side apply with our one condition: ``conditions`` is a list-map, so Kueue's stay its own."""
-    answer = client.apply(
+    """Set the PodsReady condition by server-side apply. ``conditions`` is a list-map, so Kueue keeps its own."""
+    response = client.apply(
         {
             "apiVersion": KINDS[action.ref.kind].api_version,
             "kind": action.ref.kind,
@@ -153,13 +159,13 @@ def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> Non
         subresource="status",
     )
     ref = Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name)
-    _remember(client.cluster, ref, answer, "", "", target)
+    _record_applied(client.cluster, ref, response, "", "", target)
 
 
 def _release_reservation(client: Client, action: ReleaseReservation) -> None:
-    """Clear ``status.admission`` of an evicted workload, as Kueue's own job integrations do when their pods are gone.
+    """Clear ``status.admission`` of an evicted Workload, as Kueue's job integrations do when the pods are gone.
 
-    PUT with the object's resourceVersion: a conflict is answered 409 and tried again by the next pass.
+    The PUT has the object's resourceVersion: on a conflict (409) the next reconcile tries again.
     """
     live = client.get(action.ref)
     if live is None or not live.get("status", {}).get("admission"):
@@ -167,13 +173,13 @@ def _release_reservation(client: Client, action: ReleaseReservation) -> None:
     status = live["status"]
     status.pop("admission")
     at = _timestamp(clock.now())
-    ours = {
+    conditions = {
         "QuotaReserved": ("False", "Pending", action.message),
         "Admitted": ("False", "NoReservation", "The workload has no reservation"),
         "PodsReady": ("False", "NotHeld", "The slices were taken back"),
         "Requeued": ("True", action.reason, action.message),
     }
-    kept = [c for c in status.get("conditions", ()) if c["type"] not in ours]
+    kept = [c for c in status.get("conditions", ()) if c["type"] not in conditions]
     status["conditions"] = kept + [
         {
             "type": type_,
@@ -182,7 +188,7 @@ def _release_reservation(client: Client, action: ReleaseReservation) -> None:
             "message": message[:1000],
             "lastTransitionTime": at,
         }
-        for type_, (value, reason, message) in ours.items()
+        for type_, (value, reason, message) in conditions.items()
     ]
     path = KINDS[action.ref.kind].path(action.ref.namespace, action.ref.name, "status")
     client.json("PUT", path, query={"fieldManager": "gpu-portal-eviction"}, body=live)

@@ -1,4 +1,4 @@
-"""Calls the reconciler of a target; safe to repeat, since the work queue guarantees that each target is processed."""
+"""Calls the controller of a target. The work queue guarantees that each enqueued target is processed."""
 
 from datetime import datetime
 
@@ -19,7 +19,10 @@ def process(target: str) -> bool:
 
 
 def reconcile_target(target: str) -> datetime | None:
-    """Reconcile a target; return when to do so again without a change, None for never."""
+    """Reconcile a target; return when to do so again if nothing changes, or None.
+
+    Raises ValueError for an unknown kind, and what the controller raises.
+    """
     cluster, kind, key = targets.parse(target)
     match kind:
         case "allocation":

@@ -1,7 +1,7 @@
-"""Computes the difference between desired and observed state, as a list of actions. Pure and generic.
+"""Computes the actions that lead from the observed to the desired state. Pure.
 
-A backend says which objects should exist and which should not, in which order (``allocations.cluster.backends``); the
-same difference serves allocations, projects and the platform.
+The same algorithm serves allocations, projects and the platform. Which objects should exist, and in which order others
+are deleted, is in the DesiredState (``allocations.domain.actions``).
 """
 
 from collections.abc import Collection, Mapping
@@ -10,62 +10,62 @@ from allocations.domain.actions import Action, Apply, Delete, DesiredState, dige
 from allocations.domain.objects import Applied, Manifest, ObservedObject, Ref, Snapshot
 
 IMMUTABLE_KINDS = frozenset({"ResourceClaim", "Pod"})
-"""Kinds whose specs cannot be changed in place: what is held by one is not taken away for a better form of it."""
+"""Kinds whose specs cannot be changed in place: a changed manifest does not replace an object that holds slices."""
 DELETED = "deleted"
-"""Stands as the intent of an object whose deletion was answered."""
+"""Value of ``AppliedObject.intent`` after the API server accepted the object's deletion."""
 ACCESS_KINDS = ("RoleBinding", "ServiceAccount")
 """Kinds that give people access to the cluster."""
 
 
-def unwanted(wanted: Collection[Ref], snapshot: Snapshot, applied: Collection[Ref]) -> list[Ref]:
-    """Return what was applied and is not wanted.
+def stale_refs(desired: Collection[Ref], snapshot: Snapshot, applied: Collection[Ref]) -> list[Ref]:
+    """Return the applied objects that are not desired.
 
-    Of the kinds that give access it returns also what the portal has no record of applying: a backup of etcd may have
-    restored it. ``snapshot`` has of these kinds only objects of the portal.
+    Objects of ACCESS_KINDS are included even if the portal has no record of applying them: a restore of etcd may have
+    brought them back. ``snapshot`` has only the portal's objects of these kinds.
     """
-    access = [seen.ref for kind in ACCESS_KINDS for seen in snapshot.of_kind(kind)]
-    return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in wanted]
+    access = [observed.ref for kind in ACCESS_KINDS for observed in snapshot.of_kind(kind)]
+    return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in desired]
 
 
-def why_apply(manifest: Manifest, snapshot: Snapshot, applied: Applied | None) -> str:
-    """Why an object must be applied, or nothing.
+def apply_reason(manifest: Manifest, snapshot: Snapshot, applied: Applied | None) -> str:
+    """Return why an object must be applied: missing, changed, deleted, replaced or edited; "" if it need not be.
 
-    An object that was applied as it should be and is not yet seen, or is seen at an earlier revision, is in flight:
-    nothing is known of it yet, so nothing is done. One that is being deleted is made again once it is gone.
+    An applied object that is not observed yet, or only at an earlier revision, is in flight and is not applied again.
+    An object that is being deleted is applied once it is gone.
     """
     if applied is None:
         return "missing"
-    seen = snapshot.get(applied.ref)
-    if seen is not None and seen.deleting:
+    observed = snapshot.get(applied.ref)
+    if observed is not None and observed.deleting:
         return ""
     is_changed = digest(manifest) != applied.intent
     if is_changed and (applied.intent == DELETED or applied.ref.kind not in IMMUTABLE_KINDS):
         return "changed"
-    if seen is None:
+    if observed is None:
         return "deleted" if snapshot.is_gone(applied) else ""
-    if seen.resource_version < applied.resource_version:
+    if observed.resource_version < applied.resource_version:
         return ""
-    if seen.uid != applied.uid:
+    if observed.uid != applied.uid:
         return "replaced"
-    return "edited" if seen.digest != applied.digest and not is_changed else ""
+    return "edited" if observed.digest != applied.digest and not is_changed else ""
 
 
-def _is_deleted(seen: ObservedObject, applied: Applied | None) -> bool:
-    """Whether its deletion is under way: seen so, or answered so and in flight."""
-    return seen.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, seen.uid))
+def _is_deleted(observed: ObservedObject, applied: Applied | None) -> bool:
+    """Return whether the object is being deleted: observed so, or the API server accepted its deletion."""
+    return observed.deleting or (applied is not None and (applied.intent, applied.uid) == (DELETED, observed.uid))
 
 
-def plan(wanted: DesiredState, snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> list[Action]:
-    """The actions that bring the cluster from ``snapshot`` to ``wanted``. Applied to its own result it is empty."""
+def plan(desired: DesiredState, snapshot: Snapshot, applied: Mapping[Ref, Applied]) -> list[Action]:
+    """Return the actions that lead from ``snapshot`` to ``desired``; none if the cluster is in sync."""
     actions: list[Action] = []
-    for manifest in wanted.objects:
-        if why := why_apply(manifest, snapshot, applied.get(Ref.of_manifest(manifest))):
-            actions.append(Apply(manifest, why))
-    keep = {Ref.of_manifest(manifest) for manifest in wanted.objects}
-    for group in wanted.unwanted:
+    for manifest in desired.objects:
+        if reason := apply_reason(manifest, snapshot, applied.get(Ref.of_manifest(manifest))):
+            actions.append(Apply(manifest, reason))
+    keep = {Ref.of_manifest(manifest) for manifest in desired.objects}
+    for group in desired.unwanted:
         left = [ref for ref in group if ref not in keep and not is_gone(ref, snapshot, applied.get(ref))]
-        going = [(seen, applied.get(ref)) for ref in left if (seen := snapshot.get(ref)) is not None]
-        actions += [Delete(seen.ref, seen.uid) for seen, known in going if not _is_deleted(seen, known)]
+        existing = [(observed, applied.get(ref)) for ref in left if (observed := snapshot.get(ref)) is not None]
+        actions += [Delete(each.ref, each.uid) for each, record in existing if not _is_deleted(each, record)]
         if left:
             break
-    return actions + list(wanted.status)
+    return actions + list(desired.status)

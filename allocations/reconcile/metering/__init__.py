@@ -1,1 +1,1 @@
-"""From what is held and reserved to the usage ledger."""
+"""Metering: records held and reserved slices in the usage ledger."""

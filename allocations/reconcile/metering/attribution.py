@@ -1,4 +1,4 @@
-"""Whom an interval of the ledger is charged to."""
+"""The attribution of a usage interval: the offering, team, project and member that it is charged to."""
 
 from fractions import Fraction
 from typing import Any
@@ -9,7 +9,11 @@ from quotas.metering.services import Attribution
 
 
 def attribution(project: Project, offering: Offering, gpu_share: Fraction, *, member: str, **more: Any) -> Attribution:
-    """``gpu_share`` is the part of a GPU that one slice is; ``member`` is "" where no object says who made it."""
+    """Return the attribution of a project's interval.
+
+    ``gpu_share`` is the fraction of a GPU that one slice is; ``member`` is "" if the creator is unknown; ``more`` are
+    further fields of Attribution.
+    """
     return Attribution(
         offering=offering.key,
         flavor=offering.flavor.name,

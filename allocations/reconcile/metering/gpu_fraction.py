@@ -1,7 +1,7 @@
-"""Which part of its card each held device is, so that what is held of a card never comes to more than the card.
+"""Computes the fraction of its card that each held device is charged as; the sum on a card never exceeds 1.
 
-A MIG slice is worth the larger of its compute and memory parts, which is what others are denied (``catalog.geometry``).
-On mixed layouts that may add up to 15/14; the last to come then gets what is left of the card.
+A MIG slice is charged as the larger of its compute and memory fractions, since others cannot use that part of the card
+(``quotas.catalog.geometry``). On mixed layouts these may add up to 15/14; the last slice is then charged as the rest.
 """
 
 from collections import defaultdict
@@ -18,56 +18,57 @@ from quotas.catalog.models import Kind, Offering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import SlotHeld
 
-Begin = tuple[Allocation, Slice]
+HeldSlice = tuple[Allocation, Slice]
 
 
-def gpu_fractions(begins: Sequence[Begin]) -> list[Fraction]:
-    """The part of a GPU that one slice of each is; one query, and one more where there are own claims.
+def gpu_fractions(begins: Sequence[HeldSlice]) -> list[Fraction]:
+    """Return the fraction of a GPU that one slice of each is; one query, and one more if there are custom claims.
 
-    Raises SlotHeld when the interval of a device that overlaps has not ended yet: its end has to be seen first.
+    Raises SlotHeld if the interval of an overlapping device is still open: its end has to be observed first.
     """
-    there = _open({(row.project.cluster_id, held.node) for row, held in begins if held.device})
+    cards = _open_by_card({(row.project.cluster_id, held.node) for row, held in begins if held.device})
     profiles = _profiles({row.offering.flavor_id for row, _ in begins if row.offering.kind == Kind.CLAIM})
     found: list[Fraction] = []
     for row, held in begins:
-        worth = _worth(row, held, profiles)
+        fraction = _nominal_fraction(row, held, profiles)
         if held.device:
-            on_card = there[row.project.cluster_id, held.node, parent_gpu(held.device)]
+            on_card = cards[row.project.cluster_id, held.node, parent_gpu(held.device)]
             if (
                 geometry := geometry_lookup.of_flavor(row.offering.flavor)
                 if row.offering.flavor.partitionable
                 else None
             ):
                 _require_free(geometry, held, on_card)
-            left = 1 - sum((part for _, _, part in on_card), Fraction(0))
-            worth = min(worth, left) if left > 0 else worth
-            on_card.append((held.device, row, worth))
-        found.append(worth)
+            left = 1 - sum((each for _, _, each in on_card), Fraction(0))
+            fraction = min(fraction, left) if left > 0 else fraction
+            on_card.append((held.device, row, fraction))
+        found.append(fraction)
     return found
 
 
-OnCard = list[tuple[str, Allocation | UsageInterval, Fraction]]
+CardDevices = list[tuple[str, Allocation | UsageInterval, Fraction]]
 
 
-def _open(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], OnCard]:
-    """Return device, holder and fraction of every open interval on the nodes, by cluster, node and card. ``nodes`` are
-    pairs of cluster and node.
+def _open_by_card(nodes: set[tuple[str, str]]) -> dict[tuple[str, str, str], CardDevices]:
+    """Return device, holder and fraction of every open interval, by cluster, node and card.
+
+    ``nodes`` are pairs of cluster and node.
     """
-    there: dict[tuple[str, str, str], OnCard] = defaultdict(list)
+    cards: dict[tuple[str, str, str], CardDevices] = defaultdict(list)
     if nodes:
         for one in UsageInterval.objects.filter(end=None, node__in={node for _, node in nodes}):
-            there[one.cluster_id, one.node, parent_gpu(one.device)].append((one.device, one, one.gpus))
-    return there
+            cards[one.cluster_id, one.node, parent_gpu(one.device)].append((one.device, one, one.gpus))
+    return cards
 
 
-def _require_free(geometry: Geometry, held: Slice, on_card: OnCard) -> None:
+def _require_free(geometry: Geometry, held: Slice, on_card: CardDevices) -> None:
     for device, holder, _ in on_card:
         if _overlap(geometry, held.device, device):
             raise SlotHeld(held.slot, holder.holder_id if isinstance(holder, UsageInterval) else holder.pk)
 
 
 def _overlap(geometry: Geometry, one: str, other: str) -> bool:
-    """Whether two devices of a card take the same of it; what the geometry does not know may stand beside anything."""
+    """Return whether two devices of a card overlap; a device that the geometry does not have overlaps with none."""
     if parent_gpu(one) == one or parent_gpu(other) == other:
         return True
     places = known_placement(geometry, one), known_placement(geometry, other)
@@ -75,15 +76,15 @@ def _overlap(geometry: Geometry, one: str, other: str) -> bool:
 
 
 def _profiles(flavors: Collection[int]) -> dict[tuple[int, str], Fraction]:
-    """The part of a card that a slice of each profile is, by flavor and the profile as devices' names have it."""
+    """Return the fraction of a card that a slice is, by flavor and by the profile as written in device names."""
     if not flavors:
         return {}
     rows = Offering.objects.filter(flavor__in=flavors, kind=Kind.MIG)
     return {(row.flavor_id, device_label(row.profile)): row.gpu_share for row in rows}
 
 
-def _worth(row: Allocation, held: Slice, profiles: Mapping[tuple[int, str], Fraction]) -> Fraction:
-    """Of an own claim each device is worth what it is, as its own offering has it; else what the offering says."""
+def _nominal_fraction(row: Allocation, held: Slice, profiles: Mapping[tuple[int, str], Fraction]) -> Fraction:
+    """Return the offering's fraction; of a custom claim, that of the offering that the device itself belongs to."""
     if row.offering.kind != Kind.CLAIM:
         return row.offering.gpu_share
     if shares := held.consumed.get("shares"):

@@ -1,5 +1,8 @@
-"""What the pods of queued Jobs use, as the mirror shows it: GPUs of a device plugin, a count for each pod, and by DRA
-the devices of the claims that the scheduler makes for pods that ask by a resource."""
+"""Reads the use of queued Jobs' pods from the mirror.
+
+With a device plugin that is a count of each GPU resource for each pod; with DRA, the devices of the claims that the
+scheduler creates for pods that request an extended resource.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Use:
-    """One interval to be: what of an offering is used since when, and the object that shows it."""
+    """The use of an offering that an interval is opened for, with its start and the object that shows it."""
 
     key: UUID
     slot: str
@@ -34,28 +37,28 @@ class Use:
 
 @dataclass(frozen=True)
 class UnresolvedUse:
-    """A use before its offering is known; ``what`` is a device plugin's resource, or a device."""
+    """A use before its offering is known; ``name`` is a device plugin's resource, or a device if ``is_device``."""
 
     key: UUID
     slot: str
     count: int
     node: str
-    what: str
+    name: str
     since: datetime | None
     evidence: Mapping[str, str]
     is_device: bool = False
 
 
-def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
-    """What these pods use by device plugin."""
+def pod_uses(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
+    """Return the use of device plugin resources by these pods."""
     return [
         UnresolvedUse(
             key=uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}"),
-            slot=f"{pods_of(pod.cluster_id)}{pod.uid}/{resource}",
+            slot=f"{pod_slot_prefix(pod.cluster_id)}{pod.uid}/{resource}",
             count=amount,
             node=pod.facts["node"],
-            what=resource,
-            since=_moment(pod.facts.get("scheduled_at")),
+            name=resource,
+            since=_time(pod.facts.get("scheduled_at")),
             evidence=evidence_of(pod),
         )
         for pod in pods
@@ -64,12 +67,12 @@ def of_pods(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     ]
 
 
-def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
-    """What was given to pods by these claims."""
+def claim_uses(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
+    """Return the use of devices by these claims."""
     found = []
     for claim in claims:
         for device in claim.facts["devices"]:
-            slot = slot_of(claim.cluster_id, device)
+            slot = device_slot(claim.cluster_id, device)
             fact = f"gpu-portal/usage/{job}/{slot}/{claim.uid}/{claim.facts['allocated_at']}"
             found.append(
                 UnresolvedUse(
@@ -77,8 +80,8 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
                     slot=slot,
                     count=int(device.get("consumed", {}).get("shares", 1)),
                     node=device["pool"],
-                    what=device["device"],
-                    since=_moment(claim.facts["allocated_at"]),
+                    name=device["device"],
+                    since=_time(claim.facts["allocated_at"]),
                     evidence=evidence_of(claim),
                     is_device=True,
                 )
@@ -86,34 +89,34 @@ def of_claims(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     return found
 
 
-def resolve(cluster: str, wanted: Sequence[UnresolvedUse]) -> list[Use]:
-    """Return each use with its offering in the cluster. Uses that no offering matches, or not yet, are left out."""
-    by_resource = _by_resource(cluster, {one.node for one in wanted if not one.is_device})
-    by_device = _by_device(cluster, {one.node for one in wanted if one.is_device})
+def resolve(cluster: str, uses: Sequence[UnresolvedUse]) -> list[Use]:
+    """Return each use with its offering in the cluster. Uses without an offering (yet) are left out."""
+    by_resource = _by_resource(cluster, {one.node for one in uses if not one.is_device})
+    by_device = _by_device(cluster, {one.node for one in uses if one.is_device})
     found = []
-    for one in wanted:
-        offering, device_uuid = by_resource.get((one.node, one.what)), ""
+    for one in uses:
+        offering, device_uuid = by_resource.get((one.node, one.name)), ""
         if one.is_device:
-            offering, device_uuid = by_device.get((one.node, one.what), (None, ""))
+            offering, device_uuid = by_device.get((one.node, one.name), (None, ""))
         if offering is None:
-            log.warning("job.unknown_offering", node=one.node, of=one.what, **one.evidence)
+            log.warning("job.unknown_offering", node=one.node, of=one.name, **one.evidence)
             continue
         found.append(Use(one.key, one.slot, offering, one.count, one.node, one.since, one.evidence, device_uuid))
     return found
 
 
 def is_bound(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod takes GPUs of a device plugin of its node now."""
+    """Return whether the pod uses GPUs of a device plugin on its node now."""
     return is_on_node(pod) and bool(pod["gpus"]) and not pod.get("extended_claim")
 
 
-def pods_of(cluster: str) -> str:
-    """Return the prefix of the slots of a cluster's pods; the pod's uid follows."""
+def pod_slot_prefix(cluster: str) -> str:
+    """Return the text before a pod's uid in the slots of a cluster's pods."""
     return f"{cluster}/pod:"
 
 
-def slot_of(cluster: str, device: Mapping[str, Any]) -> str:
-    """The slot that a hold of the device has too."""
+def device_slot(cluster: str, device: Mapping[str, Any]) -> str:
+    """Return the slot of a device: the same as that of a hold of the device."""
     parts = [cluster, device["pool"], device["device"]]
     return "/".join([*parts, device["share"]] if "share" in device else parts)
 
@@ -122,22 +125,27 @@ def evidence_of(row: MirrorObject) -> dict[str, str]:
     return {"kind": row.kind, "name": row.name, "uid": row.uid, "resource_version": str(row.resource_version)}
 
 
-def _moment(said: str | None) -> datetime | None:
-    return datetime.fromisoformat(said) if said else None
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _by_resource(cluster: str, nodes: Collection[str]) -> dict[tuple[str, str], Offering]:
-    """The offering of a device plugin's resource on each node."""
+    """Return the offering of each device plugin resource, by node and resource."""
     if not nodes:
         return {}
     found = Node.objects.filter(cluster=cluster, name__in=nodes, flavor__path__in=COUNTING_PATHS)
-    rows = found.values_list("name", "flavor__name")
-    offerings = reservations.offerings_of(cluster, {flavor for _, flavor in rows})
-    return {(node, resource): row for node, of in rows for (flavor, resource), row in offerings.items() if flavor == of}
+    flavor_of = dict(found.values_list("name", "flavor__name"))
+    offerings = reservations.offerings_of(cluster, set(flavor_of.values()))
+    return {
+        (node, resource): row
+        for node, flavor in flavor_of.items()
+        for (name, resource), row in offerings.items()
+        if name == flavor
+    }
 
 
 def _by_device(cluster: str, nodes: Collection[str]) -> dict[tuple[str, str], tuple[Offering, str]]:
-    """The offering of each device of the nodes, and its UUID."""
+    """Return the offering and the UUID of each device, by node and device."""
     if not nodes:
         return {}
     rows = Device.objects.filter(node__cluster=cluster, node__name__in=nodes).values_list(

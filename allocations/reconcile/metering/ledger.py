@@ -1,9 +1,8 @@
-"""Records holds in the ledger: opens intervals when the cluster shows a slice held, and ends them when it shows it
-gone.
+"""Records holds in the ledger: opens an interval when a slice is observed held, and closes it when it is observed gone.
 
-Called by the watcher in the transaction that writes the mirror, so that no change is missed, and by the reconciler as a
-repair. Keys are computed from the observation (allocation, slot, and the hold's identity), so the same hold seen twice,
-by two processes or after a restart, is one interval.
+Called by the watcher in the transaction that writes the mirror, so that no change is missed, and by the controller as a
+repair. The key of an interval is computed from the observation (allocation, slot, and the hold's identity), so a hold
+observed twice, by two processes or after a restart, is one interval.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,11 +26,12 @@ Open = dict[UUID, dict[str, UsageInterval]]
 
 
 def key(allocation: UUID, slot: str, identity: str) -> UUID:
+    """Return the key of a hold's first interval."""
     return uuid5(NAMESPACE_URL, f"gpu-portal/usage/{allocation}/{slot}/{identity}")
 
 
 def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
-    """The key of the hold, or of its next one when intervals of it have ended: computed from the last one's end."""
+    """Return the key of the hold's next interval, computed from the end of the previous one, if any."""
     found = key(allocation, slot, identity)
     while ended := UsageInterval.objects.filter(key=found, end__isnull=False).first():
         found = key(allocation, slot, f"{identity}/{ended.end:%FT%T.%f}")
@@ -39,95 +39,107 @@ def _next_key(allocation: UUID, slot: str, identity: str) -> UUID:
 
 
 def sync(rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None, *, at: datetime) -> set[UUID]:
-    """Make the open intervals of ``rows`` equal to what ``snapshot`` shows; returns whose changed.
+    """Open and close intervals of ``rows`` so that the ledger agrees with ``snapshot``; return the changed allocations.
 
-    ``rows`` as from ``spec_of_row.rows()``. ``before``: what the watched change met, so that ``at`` is when it
-    happened; None when nobody watched: then an end is the last sighting ``at``, flagged estimated. Ends come first:
-    a device that passes from one allocation to another is never held by both. Raises SlotHeld when another's interval
-    on the slot has not ended yet.
+    ``rows`` need the relations of ``spec_of_row.rows()``. ``before`` is the state before a watched change, which
+    happened ``at``; None after a list: then intervals close at the last observation ``at``, flagged estimated.
+    Intervals are closed first, so that a device is never charged to two allocations at once.
+
+    Raises SlotHeld if another holder's interval on a slot is still open.
     """
-    open_now = _open(rows)
-    ended = _end_gone(rows, snapshot, open_now, at=at, live=before is not None)
-    return ended | _open_held(rows, snapshot, before, open_now, at=at, again=True)
+    intervals = _open(rows)
+    closed = _close_gone(rows, snapshot, intervals, at=at, live=before is not None)
+    return closed | _open_held(rows, snapshot, before, intervals, at=at, may_reopen=True)
 
 
 def open_held(rows: Sequence[Allocation], snapshot: Snapshot, *, at: datetime) -> set[UUID]:
-    """Enter holds that have no interval, and end none: a reader's view may be older than the ledger."""
+    """Open the missing intervals, and close none, since ``snapshot`` may be older than the ledger; return the changed
+    allocations.
+    """
     return _open_held(rows, snapshot, None, _open(rows), at=at)
 
 
-def not_entered(rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]) -> set[UUID]:
-    """Return the allocations of one cluster with slices that are to be charged, by the snapshot of their namespace, and
-    have no open interval; one query."""
+def with_missing_intervals(rows: Iterable[Allocation], snapshots: Mapping[str, Snapshot]) -> set[UUID]:
+    """Return the allocations of one cluster with a charged slice that has no open interval; one query.
+
+    ``snapshots`` are by namespace.
+    """
     rows = list(rows)
-    open_now, found = _open(rows), set()
+    intervals, found = _open(rows), set()
     for row in rows:
-        due = hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace])
-        if {_slot(row, s.slot) for s in due if s.is_charged} - open_now[row.pk].keys():
+        slices = hold.charged(spec_of_row.resolved_spec(row), snapshots[row.project.namespace])
+        if {_slot(row, s.slot) for s in slices if s.is_charged} - intervals[row.pk].keys():
             found.add(row.pk)
     return found
 
 
-def end_left(row: Allocation, *, at: datetime) -> None:
-    """End what is open of an allocation that the cluster is known to have nothing of."""
+def close_all(row: Allocation, *, at: datetime) -> None:
+    """Close all open intervals of an allocation that the cluster has nothing of any more, flagged estimated."""
     for interval in _open([row])[row.pk].values():
         metering.close_interval(interval.key, at, {"kind": "none"}, estimated=True)
 
 
-def _end_gone(rows: Sequence[Allocation], snapshot: Snapshot, open_now: Open, *, at: datetime, live: bool) -> set[UUID]:
-    """End the intervals whose slot is no longer occupied, and take them out of ``open_now``."""
-    moved: set[UUID] = set()
+def _close_gone(
+    rows: Sequence[Allocation], snapshot: Snapshot, intervals: Open, *, at: datetime, live: bool
+) -> set[UUID]:
+    """Close the intervals whose slot is no longer occupied, and remove them from ``intervals``; return the changed
+    allocations.
+    """
+    changed: set[UUID] = set()
     for row in rows:
-        asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
-        backend = registry.backend_of(asked)
-        occupied = {_slot(row, s.slot) for s in backend.occupied(asked, snapshot)} if already else set()
-        for slot in already.keys() - occupied:
-            gone = already.pop(slot)
+        spec, open_slots = spec_of_row.resolved_spec(row), intervals[row.pk]
+        backend = registry.backend_of(spec)
+        occupied = {_slot(row, s.slot) for s in backend.occupied(spec, snapshot)} if open_slots else set()
+        for slot in open_slots.keys() - occupied:
+            gone = open_slots.pop(slot)
             metering.close_interval(gone.key, at, _evidence(snapshot, gone), estimated=not live)
-            moved.add(row.pk)
-    return moved
+            changed.add(row.pk)
+    return changed
 
 
 def _open_held(
     rows: Sequence[Allocation],
     snapshot: Snapshot,
     before: Snapshot | None,
-    open_now: Open,
+    intervals: Open,
     *,
     at: datetime,
-    again: bool = False,
+    may_reopen: bool = False,
 ) -> set[UUID]:
-    """Open an interval for each held slot that has none. One whose beginning nobody watched, or that was held before
-    the change already, begins when the cluster itself says, flagged estimated. A hold that already ended stays ended:
-    its key is known. ``again``: ``snapshot`` is the newest there is, so one that it shows after its end is another hold
-    (someone took our label off the claim, say, and it was put back). Of that the cluster tells only the first
-    beginning, so where nobody watched (etcd came back from a backup) it begins now, with the holder that the ledger
-    knows or another."""
+    """Open an interval for each held slot that has none; return the changed allocations.
+
+    A hold whose start was not watched, or that was held before the change already, starts at the time that the cluster
+    has for it, flagged estimated. A closed interval stays closed, since its key exists.
+
+    ``may_reopen``: ``snapshot`` is the newest one, so a hold that it shows after its interval was closed is another
+    hold (for example, the portal's label was removed from the claim and put back). The cluster only has the start of
+    the first one, so if the new start was not watched (etcd was restored from a backup), the interval starts now.
+    """
     begins: list[tuple[Allocation, Slice, bool]] = []
     for row in rows:
-        asked, already = spec_of_row.resolved_spec(row), open_now[row.pk]
-        backend = registry.backend_of(asked)
-        if {_slot(row, s.slot) for s in backend.occupied(asked, snapshot) if s.is_charged} - already.keys():
-            missed = {s.slot for s in hold.charged(asked, before)} if before is not None else set()
-            for s in hold.charged(asked, snapshot):
-                if s.is_charged and _slot(row, s.slot) not in already:
-                    begins.append((row, s, before is not None and s.slot not in missed))
+        spec, open_slots = spec_of_row.resolved_spec(row), intervals[row.pk]
+        backend = registry.backend_of(spec)
+        if {_slot(row, s.slot) for s in backend.occupied(spec, snapshot) if s.is_charged} - open_slots.keys():
+            earlier = {s.slot for s in hold.charged(spec, before)} if before is not None else set()
+            for s in hold.charged(spec, snapshot):
+                if s.is_charged and _slot(row, s.slot) not in open_slots:
+                    begins.append((row, s, before is not None and s.slot not in earlier))
     devices = _devices((row.project.cluster_id, s) for row, s, _ in begins)
-    parts = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
-    for (row, held, watched), part in zip(begins, parts, strict=True):
+    fractions = gpu_fraction.gpu_fractions([(row, held) for row, held, _ in begins])
+    for (row, held, watched), fraction in zip(begins, fractions, strict=True):
         slot = _slot(row, held.slot)
         first = key(row.pk, slot, held.identity)
-        this = _next_key(row.pk, slot, held.identity) if again else first
+        interval_key = _next_key(row.pk, slot, held.identity) if may_reopen else first
         found_at = at if before is not None else clock.now()
-        is_back = before is None and (this != first or _has_ended_since(row.pk, slot, held.since))
-        since = held.since if held.since and not is_back else found_at
-        where = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
+        is_reopened = before is None and (interval_key != first or _has_ended_since(row.pk, slot, held.since))
+        since = held.since if held.since and not is_reopened else found_at
+        device = {"node": held.node, "device_uuid": devices.get((row.project.cluster_id, held.node, held.device), "")}
         metering.open_interval(
-            this,
+            interval_key,
             row.pk,
             slot,
             at if watched else since,
-            attribution(row.project, row.offering, part, member=row.requested_by.username, **where),
+            attribution(row.project, row.offering, fraction, member=row.requested_by.username, **device),
             held.count,
             _evidence_of(snapshot, held.evidence),
             estimated=not watched,
@@ -136,7 +148,7 @@ def _open_held(
 
 
 def _has_ended_since(allocation: UUID, slot: str, since: datetime | None) -> bool:
-    """Whether the ledger has an end of the allocation's hold after it began, so that this is another hold."""
+    """Return whether an interval of the allocation on the slot was closed after ``since``."""
     if since is None:
         return False
     return UsageInterval.objects.filter(holder_id=allocation, slot=slot, end__gt=since).exists()
@@ -155,26 +167,26 @@ def _slot(row: Allocation, slot: str) -> str:
 
 def _devices(slices: Iterable[tuple[str, Slice]]) -> Mapping[tuple[str, str, str], str]:
     """Return UUIDs by cluster, node and device."""
-    wanted = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
-    if not wanted:
+    keys = {(cluster, s.node, s.device) for cluster, s in slices if s.device}
+    if not keys:
         return {}
-    rows = Device.objects.filter(node__name__in={node for _, node, _ in wanted})
+    rows = Device.objects.filter(node__name__in={node for _, node, _ in keys})
     found = rows.values_list("node__cluster", "node__name", "name", "uuid")
-    return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in wanted}
+    return {(cluster, node, name): uuid for cluster, node, name, uuid in found if (cluster, node, name) in keys}
 
 
 def _evidence_of(snapshot: Snapshot, ref: Ref | None) -> dict[str, str]:
     if ref is None:
         return {}
-    seen = snapshot.get(ref)
+    observed = snapshot.get(ref)
     return {
         "kind": ref.kind,
         "name": ref.name,
-        "resource_version": str(seen.resource_version) if seen else "gone",
+        "resource_version": str(observed.resource_version) if observed else "gone",
     }
 
 
 def _evidence(snapshot: Snapshot, interval: UsageInterval) -> dict[str, str]:
-    """The object that showed the hold, as it looks now that it shows it no more."""
+    """Return the latest form of the object that showed the hold."""
     start = interval.source_start
     return _evidence_of(snapshot, Ref(start.get("kind", ""), interval.namespace, start.get("name", "")))

@@ -1,5 +1,6 @@
-"""Finds what is held or reserved without an open interval in the ledger; normally nothing, since one transaction writes
-both.
+"""Finds held or reserved slices without an open interval in the ledger.
+
+Normally there are none, since one transaction writes mirror and ledger.
 """
 
 from uuid import UUID
@@ -13,24 +14,28 @@ from portal.workqueue import targets
 
 
 def allocations(cluster: str) -> set[UUID]:
-    """Return the live allocations of a cluster, in any phase, of which the mirror shows a slice that is to be charged
-    and is not; three queries."""
+    """Return the live allocations of a cluster, in any phase, with a charged slice that has no open interval; three
+    queries.
+    """
     snapshots = mirror.of_holds(cluster)
     claims = {one.allocation for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceClaim")}
     quotas = (one for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceQuota"))
     listed = {name for quota in quotas for name in quota.facts.get("slices", ())}
     live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
-    return ledger.not_entered(live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots)
+    return ledger.with_missing_intervals(
+        live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots
+    )
 
 
 def jobs(cluster: str) -> set[tuple[str, str]]:
-    """Return namespace and uid of queued Jobs of a cluster's projects that are not charged for what they have
-    reserved; four queries."""
+    """Return namespace and uid of queued Jobs in a cluster's projects whose reservation is not charged; four
+    queries.
+    """
     namespaces = set(Project.objects.filter(cluster=cluster).values_list("namespace", flat=True))
-    return {(namespace, job) for namespace, job in job_reservations.differing(cluster) if namespace in namespaces}
+    return {(namespace, job) for namespace, job in job_reservations.differing_jobs(cluster) if namespace in namespaces}
 
 
 def enqueue(cluster: str) -> None:
-    """Enqueue the targets of a cluster whose controllers enter what is missing."""
+    """Enqueue the targets of a cluster whose controllers open the missing intervals."""
     inventory = [targets.inventory(cluster)] if jobs(cluster) else []
     workqueue.enqueue(*(targets.allocation(cluster, pk) for pk in allocations(cluster)), *inventory)

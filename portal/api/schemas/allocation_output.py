@@ -178,7 +178,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "constraints": vars(asked.constraints),
         "sharing": vars(asked.sharing) if asked.sharing else None,
         "claim": asked.claim.document if asked.claim else None,
-        **isolation(selectors.isolated(row)),
+        **isolation(selectors.isolation_of(row)),
         "node_share": node_share(node_shares.node_share(row)),
         "warnings": [vars(warned) for warned in selectors.warnings(row)],
         "recovered": row.recovered,

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from allocations.capacity.node_shares import of_request
-from allocations.requests.services import Preview
+from allocations.requests.preview import Preview
 from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, isolation, manifest
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 

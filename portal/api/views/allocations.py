@@ -13,6 +13,7 @@ from allocations.connect.connection import connect as connect_to
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import selectors, services
+from allocations.requests.preview import preview_request
 from portal.api.http.auth import RequestScope, current_user
 from portal.api.http.idempotency import idempotent
 from portal.api.http.pagination import page, page_schema
@@ -35,7 +36,7 @@ FILTERS = [
 @api_view(["POST"])
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
-    seen = services.preview(current_user(request), to_request(read(AllocationBody, request)))
+    seen = preview_request(current_user(request), to_request(read(AllocationBody, request)))
     planned = [content for content, _ in selectors.manifests(services.draft(current_user(request), seen))]
     return Response(preview_output.preview(seen, planned))
 
@@ -61,21 +62,21 @@ def allocations(request: Request) -> Response:
 @api_view(["GET"])
 def allocation(request: Request, id_: str) -> Response:
     """Return one allocation with its queue position, devices, cost to date and objects."""
-    return Response(out.one(selectors.one(current_user(request), id_)))
+    return Response(out.one(selectors.get(current_user(request), id_)))
 
 
 @extend_schema(responses=page_schema(out.EventOut))
 @api_view(["GET"])
 def events(request: Request, id_: str) -> Response:
     """List the events of an allocation, oldest first, each with the object that is its evidence."""
-    return page(request, selectors.timeline(selectors.one(current_user(request), id_)), out.events, "id")
+    return page(request, selectors.timeline(selectors.get(current_user(request), id_)), out.events, "id")
 
 
 @extend_schema(responses=out.ManifestsOut)
 @api_view(["GET"])
 def manifests(request: Request, id_: str) -> Response:
     """List the objects of the allocation in the cluster, as the portal applies them."""
-    return Response({"results": out.manifests(selectors.one(current_user(request), id_))})
+    return Response({"results": out.manifests(selectors.get(current_user(request), id_))})
 
 
 @extend_schema(responses=out.ConnectionOut)
@@ -85,7 +86,7 @@ def connect(request: Request, id_: str) -> Response:
     """Return how to use the allocation: label, example pod, shell commands, and a personal kubeconfig valid for an
     hour.
     """
-    given = connect_to(current_user(request), selectors.one(current_user(request), id_))
+    given = connect_to(current_user(request), selectors.get(current_user(request), id_))
     return Response(out.connection(given), headers={"Cache-Control": "no-store"})
 
 
@@ -94,7 +95,7 @@ def connect(request: Request, id_: str) -> Response:
 def release(request: Request, id_: str) -> Response:
     """Release the slices. Repeating the call changes nothing."""
     reason = read(ReleaseRequest, request)["reason"]
-    services.release(current_user(request), selectors.one(current_user(request), id_), reason)
+    services.release(current_user(request), selectors.get(current_user(request), id_), reason)
     return _now(request, id_)
 
 
@@ -104,7 +105,7 @@ def release(request: Request, id_: str) -> Response:
 def extend(request: Request, id_: str) -> Response:
     """Extend the allocation by a number of hours."""
     hours = read(ExtendRequest, request)["hours"]
-    services.extend(current_user(request), selectors.one(current_user(request), id_), hours)
+    services.extend(current_user(request), selectors.get(current_user(request), id_), hours)
     return _now(request, id_)
 
 
@@ -113,12 +114,12 @@ def extend(request: Request, id_: str) -> Response:
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""
     read(Nothing, request)
-    services.retry(current_user(request), selectors.one(current_user(request), id_))
+    services.retry(current_user(request), selectors.get(current_user(request), id_))
     return _now(request, id_)
 
 
 def _now(request: Request, id_: str) -> Response:
-    return Response(out.many([selectors.one(current_user(request), id_)])[0])
+    return Response(out.many([selectors.get(current_user(request), id_)])[0])
 
 
 def _filtered(request: Request) -> QuerySet[Allocation]:

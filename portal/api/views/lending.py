@@ -43,11 +43,11 @@ def loans(request: Request) -> Response:
     before its teams', and among the teams in proportion to what each leaves idle.
     """
     user, text = current_user(request), query_value(request, "window").replace(" ", "+")
-    found = lending.over(user, windows.parse(text, clock.now())) if text else lending.now(user)
+    found = lending.loans_in(user, windows.parse(text, clock.now())) if text else lending.current_loans(user)
     return Response({"results": [document(loan) for loan in found]})
 
 
-def document(loan: lending.Loan | lending.Side) -> dict[str, Any]:
+def document(loan: lending.Loan | lending.TeamBalance) -> dict[str, Any]:
     return {
         name: value if isinstance(value, str) else money.text(value, money.HOURS_PLACES)
         for name, value in vars(loan).items()

@@ -148,7 +148,7 @@ def preview(request: Request) -> Response:
             "borrowed": limit_services.text(found.borrowed),
             "allocations": [
                 {"id": row.pk, "name": row.name, "project": row.project.slug, "phase": row.phase}
-                for row in found.touched
+                for row in found.affected
             ],
             "kueue": [change._asdict() for change in found.objects],
             "detail": found.sentence,
@@ -166,12 +166,12 @@ def limit(request: Request, id_: int) -> Response:
     bound.
     """
     user = current_user(request)
-    row = limit_services.one(user, id_)
+    row = limit_services.get(user, id_)
     if request.method != "GET":
         _require_scope(request, services.holder_and_scope(row)[0])
     if request.method == "PUT":
         with transaction.atomic(), advisory_lock("limits"):
-            row = limit_services.one(user, id_)
+            row = limit_services.get(user, id_)
             etag.require_match(request, version(row))
             row = limit_services.set_limit(user, *services.holder_and_scope(row), _limit_spec(read(TermsBody, request)))
     elif request.method == "DELETE":

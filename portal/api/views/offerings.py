@@ -202,7 +202,7 @@ def _render(rows: list[Offering], availability: Availability, teams: list[Team])
             "kind": row.kind,
             "profile": row.profile,
             "isolation": row.isolation,
-            "isolation_note": isolation.offered(row).note,
+            "isolation_note": isolation.slice_isolation(row).note,
             "sharing": row.sharing,
             "replicas": row.replicas,
             "one_at_a_time": row.one_at_a_time,

@@ -117,7 +117,7 @@ def queue(request: Request, slug: str) -> Response:
     return Response(
         {
             "team": team.slug,
-            "ordered_by": found.by,
+            "ordered_by": found.ordered_by,
             "waiting": found.waiting,
             "pending": pending,
             "pending_next": _next(request, "pending_from", pending_from + size, found.waiting),

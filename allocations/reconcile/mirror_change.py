@@ -1,0 +1,77 @@
+"""Compares an observation with the mirror: what changed, and which allocations the change concerns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from allocations.cluster.kinds import KINDS, Observation
+from allocations.domain.objects import Ref
+from allocations.models import MirrorObject
+
+
+@dataclass(frozen=True)
+class Change:
+    """An observation (``new``) and the mirror's row of the same object (``old``); None if it has none."""
+
+    new: Observation
+    old: MirrorObject | None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.old is not None and self.new.resource_version < self.old.resource_version
+
+    @property
+    def is_relevant(self) -> bool:
+        """Return whether fields changed that the portal reads; the revision changes for others too."""
+        old, new = self.old, self.new
+        if old is None:
+            return not new.gone
+        return new.gone or (old.uid, old.digest, old.deleting, old.allocation, old.facts) != (
+            new.uid,
+            new.digest,
+            new.deleting,
+            new.allocation,
+            new.facts,
+        )
+
+    @property
+    def allocations(self) -> set[str]:
+        """Return the names of the allocations in the object's label, or in the list of a hold quota."""
+        names = {self.new.allocation, self.old.allocation if self.old else ""}
+        return (names | set(self._slices_before) | set(self._slices_after)) - {""}
+
+    @property
+    def affected_allocations(self) -> set[str]:
+        """Return the names of the allocations that must be reconciled: those in the label, and those whose entry in a
+        hold quota was removed, was changed, or is now in force by the quota's status.
+        """
+        before, after = self._slices_before, self._slices_after
+        entries = {name for name in before if before[name] != after.get(name)}
+        if self._shown(self.new.facts) and (before != after or not self._shown(self.old.facts if self.old else None)):
+            entries |= set(after)
+        return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
+
+    @staticmethod
+    def _shown(facts: Mapping[str, object] | None) -> bool:
+        return bool((facts or {}).get("shown"))
+
+    @property
+    def _slices_before(self) -> Mapping[str, object]:
+        return self.old.facts.get("slices", {}) if self.old else {}
+
+    @property
+    def _slices_after(self) -> Mapping[str, object]:
+        return {} if self.new.gone else (self.new.facts or {}).get("slices", {})
+
+
+def with_kept_facts(
+    observations: Iterable[Observation], rows: Mapping[Ref, MirrorObject | None]
+) -> Iterator[Observation]:
+    """Yield each observation with the facts that its kind keeps from the previous ones, in the mirror or the batch."""
+    last = {ref: (row.uid, row.resource_version, row.facts) for ref, row in rows.items() if row is not None}
+    for observation in observations:
+        uid, revision, facts = last.get(observation.ref, ("", 0, {}))
+        if observation.facts is not None and not observation.gone and observation.resource_version >= revision:
+            before = facts if observation.uid == uid else {}
+            observation = replace(observation, facts=KINDS[observation.ref.kind].merge(before, observation.facts))
+            last[observation.ref] = (observation.uid, observation.resource_version, observation.facts or {})
+        yield observation
