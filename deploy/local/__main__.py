@@ -1,4 +1,4 @@
-"""python -m deploy.local: build, start, look at and stop the local cluster.
+"""python -m deploy.local: build, start, inspect and stop the local cluster.
 
 build                 the seven programs, once per machine
 up [--groups A,B]     start in the background; returns when everything is ready
@@ -111,7 +111,7 @@ def _wished() -> dict[str, int]:
 
 
 def _known_kinds(words: list[str]) -> dict[str, int]:
-    """How many nodes more of each kind; LocalError for a word that is no kind, before anything starts."""
+    """Return the number of extra nodes of each kind; raise LocalError for an unknown kind."""
     try:
         extra = switches.counts(words)
         spec.load(spec.FLEET_FILE).with_extra(extra)

@@ -1,4 +1,4 @@
-"""Command lines of the control plane's programs: flags, and why they differ from a default."""
+"""Command lines of the control plane's programs: the flags, and why they differ from the defaults."""
 
 from pathlib import Path
 

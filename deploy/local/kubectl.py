@@ -1,4 +1,4 @@
-"""kubectl of this home, as the local administrator."""
+"""Runs kubectl against this home, as the local administrator."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ FIELD_MANAGER = "gpu-portal-local"
 
 
 def kubectl(home: Home, *arguments: str, words: str | None = None) -> str:
-    """Standard output of `kubectl ARGUMENTS`; raises LocalError with what it said."""
+    """Return the standard output of `kubectl ARGUMENTS`; raise LocalError with its error output."""
     command = [
         str(home.binaries / "kubectl"),
         f"--kubeconfig={home.kubeconfig}",
@@ -26,13 +26,13 @@ def kubectl(home: Home, *arguments: str, words: str | None = None) -> str:
 
 
 def apply(home: Home, *source: str, words: str | None = None) -> None:
-    """Server-side apply in place: a policy deleted and made again could lose its parameters."""
+    """Apply manifests server-side, without deleting: a policy deleted and created again could lose its parameters."""
     options = ("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
     kubectl(home, "apply", *options, *source, words=words)
 
 
 def apply_folder(home: Home, folder: Path) -> None:
-    """Apply a folder: its kustomization when it has one, else every manifest in it."""
+    """Apply a folder: its kustomization if it has one, else every manifest in it."""
     if (folder / "kustomization.yaml").exists():
         apply(home, f"--kustomize={folder}")
     elif any(folder.glob("*.yaml")):

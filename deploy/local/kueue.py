@@ -1,7 +1,7 @@
-"""Kueue outside the cluster: its own manifests, bent to a process on 127.0.0.1, and its configuration.
+"""Kueue outside the cluster: its own manifests, changed for a process on 127.0.0.1, and its configuration.
 
-Pure functions over parsed YAML, but for the last: Kueue keeps its webhook certificates in a Secret
-that a kubelet would mount; here they are copied to its certificate folder.
+Pure functions over parsed YAML, except the last: Kueue keeps its webhook certificates in a Secret that a kubelet would
+mount; here they are copied to its certificate folder.
 """
 
 import base64
@@ -25,12 +25,12 @@ Manifest = dict[str, Any]
 
 
 def folder(home: Home) -> Path:
-    """Kueue's working directory; its visibility server writes `visibility-certs` there."""
+    """Return Kueue's working directory; its visibility server writes `visibility-certs` there."""
     return home.root / "kueue"
 
 
 def configuration(home: Home) -> Manifest:
-    """`Configuration` of config.kueue.x-k8s.io/v1beta2, as design 2 and 4 say."""
+    """Return Kueue's `Configuration` (config.kueue.x-k8s.io/v1beta2)."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -86,13 +86,13 @@ def configuration(home: Home) -> Manifest:
 
 
 def manifests(rendered: str, home: Home) -> list[Manifest]:
-    """Kueue's `config/default`, with its webhooks and visibility API reached on this home's ports."""
+    """Return Kueue's `config/default` with webhooks and visibility API on this home's ports."""
     objects = [document for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if document]
     return [_local(obj, home) for obj in objects if not _runs_in_cluster(obj)]
 
 
 def _runs_in_cluster(obj: Manifest) -> bool:
-    """What serves the pod that this process stands for."""
+    """Return whether the object serves Kueue's pod, which this process replaces."""
     name = obj["metadata"]["name"]
     return obj["kind"] in ("Deployment", "ConfigMap") or name == "kueue-controller-manager-metrics-service"
 
@@ -127,7 +127,7 @@ def _webhook(hook: Manifest, home: Home) -> Manifest:
 
 
 def copy_certificates(secret: Manifest, home: Home) -> bool:
-    """Write the Secret's certificates for Kueue to read; False while Kueue has not filled it."""
+    """Write the Secret's certificates for Kueue to read; return False while Kueue has not created them."""
     data = secret.get("data") or {}
     if not all(data.get(name) for name in CERTIFICATE_FILES):
         return False

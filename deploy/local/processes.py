@@ -1,8 +1,8 @@
-"""The table of processes of a local cluster: one row each, and nothing but rows.
+"""The process table of a local cluster: one row per process.
 
-The runner starts a row when all it needs is ready and stops rows by rising `stop`: the portal, then
-controllers and whoever watches, then the API server (it drains open watches for half a minute, so
-those who watch go first), then the stores.
+The runner starts a row when all rows it needs are ready, and stops rows by ascending `stop`: the portal, then
+controllers and watching clients, then the API server (it drains open watches for half a minute, so watching clients
+stop before it), then the stores.
 """
 
 import os
@@ -22,7 +22,7 @@ from deploy.local.token import LIFE_S
 
 @dataclass(frozen=True)
 class Row:
-    """One process. Without `ready` it is a step: it runs to its end once per start of the runner."""
+    """A process. Without `ready` it is a step, which runs to completion once per start of the runner."""
 
     name: str
     command: tuple[str, ...]
@@ -37,12 +37,12 @@ class Row:
 
 
 def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows of `groups`, in an order in which needs come first."""
+    """Return the rows of `groups`, each after the rows it needs."""
     return tuple(row for group, rows in GROUPS.items() if group in groups for row in rows(home))
 
 
 def cluster(home: Home) -> tuple[Row, ...]:
-    """The control plane, Kueue and the simulated hardware, with the kinds of node that FLEET switches on."""
+    """Return the rows of the control plane, Kueue and the simulated hardware, with the kinds of node named in FLEET."""
     hardware = component_kubeconfig(home, "hardware")
     publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
@@ -71,7 +71,7 @@ def cluster(home: Home) -> tuple[Row, ...]:
 
 
 def store_rows(home: Home) -> tuple[Row, ...]:
-    """PostgreSQL and Redis, each left out where its URL is given."""
+    """Return the rows of PostgreSQL and Redis, without a store whose URL is set."""
     postgres = (
         Row("postgres-data", _step(home, "postgres-data"), None),
         # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients to leave.
@@ -91,7 +91,7 @@ def store_rows(home: Home) -> tuple[Row, ...]:
 
 
 def portal(home: Home) -> tuple[Row, ...]:
-    """Database and seeds, then web, worker, beat and watcher."""
+    """Return the rows of database and seeds, then web, worker, beat and watcher."""
     env = home.env()
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")

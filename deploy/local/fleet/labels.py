@@ -1,4 +1,4 @@
-"""The labels of a GPU node: kubelet's, Node Feature Discovery's, GFD's, and those its administrator sets."""
+"""The labels of a GPU node: from kubelet, Node Feature Discovery, GFD, and its administrator."""
 
 from deploy.local.fleet import gfd, mig_manager
 from deploy.local.fleet.mig_manager import Cards
@@ -15,7 +15,7 @@ GPU_CLIENTS = ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm"
 
 
 def node_labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
-    """Every label of one node; values are strings, as Kubernetes wants them."""
+    """Return all labels of a node; values are strings, as Kubernetes requires."""
     return {
         "kubernetes.io/hostname": node,
         "kubernetes.io/os": "linux",
@@ -31,9 +31,9 @@ def node_labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
 
 
 def _manager_labels(kind: Kind, cards: Cards) -> Labels:
-    """What an administrator asked of the MIG manager and of the device plugin, and the manager's answer.
+    """Return the labels by which an administrator configures MIG manager and device plugin, and the manager's answer.
 
-    The GPU operator deploys no device plugin where the DRA driver has the cards, and says so in a label.
+    Where the DRA driver manages the cards, the GPU operator deploys no device plugin, and sets a label.
     """
     has_plugin = kind.path == "device-plugin"
     labels: Labels = {DEVICE_PLUGIN_DEPLOYED: str(has_plugin).lower()}

@@ -1,7 +1,7 @@
-"""The MIG manager of a device-plugin node: cuts the node's cards as its label `nvidia.com/mig.config` asks.
+"""The MIG manager of a device-plugin node: divides the node's cards as its label `nvidia.com/mig.config` requests.
 
 The answer is the label `nvidia.com/mig.config.state`. A change takes two steps: `pending`, while the device plugin is
-down, then `success` or `failed`. What the cards are cut into is kept with the Node, as real cards keep it themselves.
+down, then `success` or `failed`. The cards' current layouts are stored with the Node, as real cards store them.
 Source: NVIDIA/mig-parted v0.15.0 pkg/mig/{reconfigure,config}, cmd/nvidia-mig-manager.
 """
 
@@ -27,7 +27,7 @@ REMEMBERED = "simulated-fleet.gpu-portal.io/mig"
 
 @dataclass(frozen=True)
 class Cards:
-    """What a node's cards are cut into, one layout each, and the manager's answer to the wish it last took up."""
+    """The layout of each card of a node, and the manager's answer to the last label value it processed."""
 
     layouts: tuple[Layout, ...]
     wish: str = ""
@@ -35,7 +35,7 @@ class Cards:
 
 
 def initial(kind: Kind) -> Cards:
-    """As the fleet file has them."""
+    """Return the layouts in the fleet file."""
     if kind.mig is None:
         return Cards((None,) * kind.gpus)
     managed = kind.mig.managed
@@ -43,7 +43,7 @@ def initial(kind: Kind) -> Cards:
 
 
 def remembered(cards: Cards) -> str:
-    """For the annotation REMEMBERED."""
+    """Return the value of the annotation CARDS_ANNOTATION."""
     return json.dumps({"cards": cards.layouts, "wish": cards.wish, "state": cards.state})
 
 
@@ -53,7 +53,10 @@ def recalled(text: str) -> Cards:
 
 
 def turn(fleet: Fleet, seen: Mapping[str, Object], in_use: Callable[[str], bool]) -> dict[str, Cards]:
-    """One step of every node's MIG manager. `seen`: metadata by node. `in_use` is asked of a node about to be cut."""
+    """Return the cards of each node after one step of its MIG manager.
+
+    `observed` is metadata by node. `in_use` is called for a node whose cards are about to be divided.
+    """
     turned = {}
     for kind in fleet.kinds:
         if kind.mig is None or not kind.mig.managed:
@@ -75,10 +78,12 @@ def _configs(fleet: Fleet, kind: Kind) -> dict[str, Layout]:
 def step(
     cards: Cards, wish: str, configs: Mapping[str, Layout], geometry: Geometry, in_use: Callable[[], bool]
 ) -> Cards:
-    """One step towards the wish: the label's value, empty if there is none. Nothing changes once it is answered.
+    """Return the cards after one step towards `config`, the label's value ("" without one); unchanged if it was
+    processed.
 
-    A failed wish is not tried again until the label changes. A layout that no card can have leaves its mark as
-    mig-parted does: MIG is on, the first card was emptied for the trial, and the others were not reached.
+    A failed configuration is not tried again until the label changes. After a layout that no card can have, the cards
+    look as mig-parted leaves them: MIG is on, the first card is empty after the attempt, and the others were not
+    reached.
     """
     if not wish or (wish == cards.wish and cards.state != "pending"):
         return cards
@@ -97,7 +102,7 @@ def step(
 
 
 def uses_gpus(pod: Object) -> bool:
-    """Whether a pod holds devices of the device plugin, so that its cards cannot be cut anew."""
+    """Return whether a pod holds devices of the device plugin, so that the cards cannot be divided now."""
     if pod["status"].get("phase") in ("Succeeded", "Failed"):
         return False
     containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]

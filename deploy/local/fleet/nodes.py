@@ -18,7 +18,7 @@ SIMULATED = "simulated-fleet.gpu-portal.io/kind"
 
 
 def node(fleet: Fleet, kind: Kind, name: str, cards: Cards | None = None) -> Manifest:
-    """`cards` as the MIG manager has left them; as the fleet file says where it has not been at work."""
+    """Return the Node. `cards` are the MIG manager's; None for those of the fleet file."""
     cards = cards or mig_manager.initial(kind)
     annotations = {SIMULATED: kind.name}
     if kind.mig and kind.mig.managed:
@@ -46,7 +46,7 @@ def capacity(kind: Kind, cards: Cards) -> dict[str, str]:
 
 
 def allocatable(fleet: Fleet, kind: Kind, cards: Cards) -> dict[str, str]:
-    """Nothing of the GPUs while the device plugin is down, as kubelet has it."""
+    """Return the allocatable resources; the GPUs are 0 while the device plugin is down, as in kubelet."""
     gpus = gpu_resources(kind, cards)
     return capacity(kind, cards) | {
         "cpu": str(kind.cpu - fleet.reserved_cpu),
@@ -56,7 +56,7 @@ def allocatable(fleet: Fleet, kind: Kind, cards: Cards) -> dict[str, str]:
 
 
 def gpu_resources(kind: Kind, cards: Cards) -> dict[str, str]:
-    """What the device plugin advertises: nothing on a DRA node, or every card would be handed out twice."""
+    """Return what the device plugin publishes: nothing on a DRA node, or each card would be allocated twice."""
     if kind.path == "dra":
         return {}
     advertised: Counter[str] = Counter()
@@ -68,7 +68,9 @@ def gpu_resources(kind: Kind, cards: Cards) -> dict[str, str]:
 
 
 def _devices(kind: Kind, cards: Cards) -> Counter[str]:
-    """Devices by resource name, before sharing. By strategy `single` the plugin refuses all that is not uniform."""
+    """Return the number of devices by resource, before sharing. With strategy `single` the plugin publishes none if the
+    cards differ.
+    """
     devices: Counter[str] = Counter()
     if kind.mig and kind.mig.strategy == "single" and any(layout is not None for layout in cards.layouts):
         return Counter({gfd.GPU: sum(_instances(cards).values())} if gfd.is_uniform(cards) else {})

@@ -1,8 +1,8 @@
-"""Keeps the cluster's nodes and ResourceSlices like the fleet: the part of kubelet and of NVIDIA's driver.
+"""Keeps the cluster's nodes and ResourceSlices equal to the fleet, in place of kubelet and NVIDIA's driver.
 
-Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found right, so
-a pass over an unchanged cluster is three small requests and no write. What is new, edited or gone is read
-in full, compared and written again. A pass that fails is simply followed by the next.
+Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found correct, so a pass
+over an unchanged cluster is three small requests and no write. An object that is new, changed or missing is read in
+full, compared and written. The pass after a failed one does its work.
 """
 
 import logging
@@ -34,7 +34,10 @@ Desired = tuple[dict[str, Object], dict[str, dict[str, Object]]]
 
 
 def desired(fleet: spec.Fleet, taints: Taints, cut: Mapping[str, Cards]) -> Desired:
-    """Nodes by name, and slice specs by pool and slice name. `cut`: the nodes whose MIG manager has been at work."""
+    """Return the desired nodes by name, and the slice specs by pool and slice name.
+
+    `managed_cards` are the cards of the nodes that have a MIG manager.
+    """
     manifests: dict[str, Object] = {}
     pools: dict[str, dict[str, Object]] = {}
     for kind in fleet.kinds:
@@ -46,7 +49,7 @@ def desired(fleet: spec.Fleet, taints: Taints, cut: Mapping[str, Cards]) -> Desi
 
 
 class Publisher:
-    """Remembers the resourceVersion at which each object was last found or made right."""
+    """Stores the resourceVersion at which each object was last found or made correct."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -54,7 +57,7 @@ class Publisher:
         self._node_uids: dict[str, str] = {}
 
     def publish(self, wanted: Desired, seen_nodes: dict[str, Object]) -> None:
-        """One pass: nodes first, since slices are owned by theirs; then what is no longer wanted goes."""
+        """Run one pass: nodes first, since they own the slices; then delete the objects that are no longer desired."""
         manifests, pools = wanted
         seen_slices = self.seen(SLICES_OF_DRIVER)
         for name, manifest in manifests.items():
@@ -68,11 +71,11 @@ class Publisher:
             self._attempt(self._delete, NODES, name)
 
     def forget(self) -> None:
-        """Look at every object anew: what should be has changed."""
+        """Compare every object again in the next pass, since the desired state has changed."""
         self._right.clear()
 
     def seen(self, path: str) -> dict[str, Object]:
-        """Metadata by name of all objects at a path."""
+        """Return the metadata of all objects at a path, by name."""
         return {item["metadata"]["name"]: item["metadata"] for item in self._api.list_metadata(path)}
 
     def _publish_node(self, name: str, manifest: Object, seen: Object | None) -> None:
@@ -131,7 +134,8 @@ class Publisher:
         self._right[observed["metadata"]["name"]] = observed["metadata"]["resourceVersion"]
 
     def _unwanted(self, seen: dict[str, Object], wanted: set[str]) -> list[str]:
-        """What a publisher made and nobody wants any more; objects of others are not touched."""
+        """Return the names of a publisher's objects that are no longer desired; objects of other owners are left alone.
+        """
         return [
             name
             for name, metadata in seen.items()
@@ -145,7 +149,7 @@ class Publisher:
         self._api.delete(f"{path}/{name}")
 
     def _attempt(self, step: Callable[..., None], *arguments: Any) -> None:
-        """One object's refusal (changed or gone meanwhile, as a rule) must not keep the others waiting."""
+        """Run the step; a refusal (mostly of an object that has changed or gone) must not delay the other objects."""
         try:
             step(*arguments)
         except ApiError as error:
@@ -153,7 +157,7 @@ class Publisher:
 
 
 def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
-    """Publish until told to stop; a change of the fleet file, of the state or of a MIG layout is followed at once."""
+    """Publish until `stop` is set; apply a change of the fleet file, the state or a MIG layout at once."""
     api = Api(kubeconfig)
     publisher = Publisher(api)
     worked_out_from: object = None
@@ -182,6 +186,6 @@ def _fleet(file: Path, _changed_ns: int) -> spec.Fleet:
 
 
 def in_use(api: Api, node: str) -> bool:
-    """Whether a pod on the node holds GPUs of the device plugin."""
+    """Return whether a pod on the node holds GPUs of the device plugin."""
     pods = api.get(f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]
     return any(mig_manager.uses_gpus(pod) for pod in pods)

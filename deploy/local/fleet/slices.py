@@ -1,7 +1,7 @@
 """The ResourceSlices of a DRA node, as NVIDIA's driver publishes them on Kubernetes 1.35 and later.
 
-One pool per node. With dynamic MIG its first slice holds the counters (one set per card), then one slice per card holds
-all devices of that card. Without, one slice holds all devices of the node.
+One pool per node. With dynamic MIG its first slice has the counters (one set per card), and one slice per card has all
+devices of that card. Without it, one slice has all devices of the node.
 Source: kubernetes-sigs/dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/driver.go.
 """
 

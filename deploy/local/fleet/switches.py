@@ -1,10 +1,11 @@
-"""Kinds of node by name: how one says which of those in fleet.yaml there are to be, and how many nodes more."""
+"""Parses the arguments that switch on kinds of node, as `KIND` or `KIND=N`."""
 
 from collections.abc import Iterable
 
 
 def counts(words: Iterable[str]) -> dict[str, int]:
-    """`h200` is one node of that kind, `h200=3` three, `h200=0` none. ValueError says which word is neither."""
+    """Return the number of extra nodes of each kind: `h200` is 1, `h200=3` is 3. Raises ValueError for any other word.
+    """
     return dict(_count(word) for word in words)
 
 

@@ -1,4 +1,4 @@
-"""What the tour does, one function per act. Each prints its evidence, and raises LocalError when it does not hold."""
+"""The acts of the tour, one function each. Each prints its evidence, and raises LocalError if a check fails."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,9 @@ DRA, DEVICE_PLUGIN = "h100/whole", "l40s/whole"
 
 @dataclass
 class Tour:
-    """`made` are the ids of allocations asked so far; `folder` keeps kubeconfigs, for their owner's eyes only."""
+    """The state of a tour: `made` are the ids of its allocations; `folder` has kubeconfigs, readable by their owner
+    only.
+    """
 
     portal: Portal
     admin: Kubectl
@@ -38,7 +40,7 @@ class Tour:
         return row
 
     def connect(self, row: dict[str, Any]) -> tuple[Kubectl, dict[str, Any]]:
-        """kubectl with the kubeconfig that `connect` returned, and the pod that it returned."""
+        """Return kubectl with the kubeconfig from `connect`, and the pod from `connect`."""
         given = self.portal.get(f"allocations/{row['id']}/connect")
         file = self.folder / f"{row['name']}.kubeconfig"
         file.touch(mode=0o600)
@@ -53,7 +55,7 @@ class Tour:
 
 
 def catalogue(tour: Tour) -> None:
-    """What is offered, and what this member's team can get now."""
+    """Show the offerings, and how many of each the member's team can get now."""
     for row in tour.portal.get("offerings", project=PROJECT)["results"]:
         capacity, mine = row["capacity"], row["mine"]
         tour.say(
@@ -63,7 +65,7 @@ def catalogue(tour: Tour) -> None:
 
 
 def hold_by_claim(tour: Tour) -> dict[str, Any]:
-    """DRA: two whole cards by one claim; the portal names each card, and the cluster says the same."""
+    """Hold two whole cards by one claim (DRA); the portal names each card, and the cluster agrees."""
     row = tour.hold(DRA, 2)
     if len(row["devices"]) != 2:
         raise LocalError(f"{row['name']} should show two devices, and shows {row['devices']}")
@@ -76,7 +78,7 @@ def hold_by_claim(tour: Tour) -> dict[str, Any]:
 
 
 def hold_by_count(tour: Tour) -> dict[str, Any]:
-    """Device plugin: one card by count; Kubernetes names none, so the portal does not either."""
+    """Hold one card by count (device plugin); Kubernetes names no device, so the portal does not either."""
     row = tour.hold(DEVICE_PLUGIN, 1)
     guard = tour.admin.get("gpuproject", "gpu-portal", f"--namespace={row['namespace']}")
     hold_class = guard["spec"]["allocations"][row["name"]]["priorityClassName"]
@@ -86,7 +88,7 @@ def hold_by_count(tour: Tour) -> dict[str, Any]:
 
 
 def own_pod_by_claim(tour: Tour, row: dict[str, Any]) -> None:
-    """A pod of the tenant's own lands on the very devices held; without its label the same pod is refused."""
+    """Run a tenant's pod on the held devices; without its label the same pod is refused."""
     tenant, pod = tour.connect(row)
     running = tour.run(tenant, pod)
     claim = tenant.get("resourceclaim", row["name"])
@@ -114,7 +116,7 @@ def own_pod_by_count(tour: Tour, row: dict[str, Any]) -> None:
 
 
 def refusal(tour: Tour) -> None:
-    """More than there is: refused at once, with all that binds and what would work."""
+    """Request more than the fleet has: refused at once, with all limits that apply and with alternatives."""
     problem = tour.portal.refused("allocations", project=PROJECT, offering=DEVICE_PLUGIN, count=100)
     tour.say(f"{problem['status']} {problem['reason']}: {problem['detail']} {problem['hint']}")
     for found in problem["dimensions"]:
@@ -126,7 +128,7 @@ def refusal(tour: Tour) -> None:
 
 
 def queue(tour: Tour, held: dict[str, Any]) -> dict[str, Any]:
-    """One slice more than the team's quota leaves has to wait, and is admitted when another hold is released."""
+    """Queue one slice more than the team's quota allows; it is admitted when another allocation is released."""
     offered = tour.portal.get("offerings", project=PROJECT)["results"]
     mine = next(row["mine"] for row in offered if row["id"] == DEVICE_PLUGIN)
     row = tour.ask(DEVICE_PLUGIN, mine["limit"] - mine["used"] + 1)
@@ -140,7 +142,7 @@ def queue(tour: Tour, held: dict[str, Any]) -> dict[str, Any]:
 
 
 def costs(tour: Tour) -> None:
-    """What each of them costs so far, and the sum over the team by offering."""
+    """Show the cost of each allocation to date, and the team's total by offering."""
     for id_ in tour.made:
         row = tour.portal.get(f"allocations/{id_}")
         cost = row["cost"]
@@ -151,7 +153,7 @@ def costs(tour: Tour) -> None:
 
 
 def release(tour: Tour) -> None:
-    """Give back all; each ends as `released`, and none is charged any more."""
+    """Release all allocations; each ends as `released`, and none is charged any more."""
     for id_ in tour.made:
         tour.portal.post(f"allocations/{id_}/release")
     for id_ in tour.made:
@@ -163,7 +165,7 @@ def release(tour: Tour) -> None:
 
 
 def _wait_for_word_of_kueue(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
-    """The queued row once Kueue has said why it waits."""
+    """Return the queued row once Kueue has reported why it waits."""
     deadline = time.monotonic() + 20
     while row["phase"] == "queued" and row["reason"] in ("", "submitted") and time.monotonic() < deadline:
         time.sleep(0.3)
@@ -174,7 +176,7 @@ def _wait_for_word_of_kueue(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused_without_label(tour: Tour, tenant: Kubectl, running: dict[str, Any]) -> None:
-    """Create the running pod's like, with all that its label gave it, but without the label."""
+    """Create a copy of the running pod without its label and what the label added; check that it is refused."""
     spec = running["spec"]
     container = {key: spec["containers"][0][key] for key in ("name", "image", "securityContext", "resources")}
     kept = ("securityContext", "resourceClaims")

@@ -1,4 +1,4 @@
-"""kubectl with a kubeconfig: a tenant's, as REST gave it, or the local administrator's, for the proofs."""
+"""kubectl with a kubeconfig: a tenant's, as REST returned it, or the local administrator's, for the checks."""
 
 import json
 import re
@@ -21,14 +21,14 @@ class Kubectl:
     cache: Path
 
     def run(self, *arguments: str, words: str | None = None) -> str:
-        """Standard output; raises LocalError with what it said."""
+        """Return standard output; raise LocalError with the error output."""
         done = self._call(arguments, words)
         if done.returncode != 0:
             raise LocalError(f"kubectl {' '.join(arguments)} failed:\n{done.stderr.strip()}")
         return done.stdout
 
     def refused(self, *arguments: str, words: str) -> str:
-        """The sentence with which the API server refuses what must be refused."""
+        """Return the message with which the API server refuses a command that it must refuse."""
         done = self._call(arguments, words)
         if done.returncode == 0:
             raise LocalError(f"kubectl {' '.join(arguments)} should be refused, and was not")

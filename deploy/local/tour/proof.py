@@ -1,4 +1,4 @@
-"""Proof from the API server, by the local administrator, that nothing is left of what the tour made."""
+"""Checks with the API server, as local administrator, that no object of the tour is left."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ KINDS = ("workloads.kueue.x-k8s.io", "resourceclaims", "pods")
 
 
 def nothing_left(admin: Kubectl, namespace: str, names: Iterable[str]) -> list[str]:
-    """Sentences of evidence; LocalError names what is left. `names` are the allocations'."""
+    """Return sentences of evidence; raise LocalError naming what is left. `names` are the allocations'."""
     asked, where = set(names), f"--namespace={namespace}"
     said = []
     for kind in KINDS:
