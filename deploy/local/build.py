@@ -40,7 +40,7 @@ class Tool:
     name: str
     module: str
     package: str
-    asks: tuple[str, ...] | None = ("--version",)
+    version_arguments: tuple[str, ...] | None = ("--version",)
 
 
 TOOLS = (
@@ -167,18 +167,20 @@ def _progress(label: str, began: float, say: Callable[[str], None]) -> Iterator[
 
 def _present(tool: Tool, version: str) -> Path | None:
     """Return a program of exactly this version from KUBEBUILDER_ASSETS or PATH, or None."""
-    if tool.asks is None:
+    if tool.version_arguments is None:
         return None
     path = os.pathsep.join(filter(None, (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH"))))
-    found = shutil.which(tool.name, path=path)
-    if found is None:
+    path_of_program = shutil.which(tool.name, path=path)
+    if path_of_program is None:
         return None
     try:
-        run = subprocess.run([found, *tool.asks], capture_output=True, text=True, timeout=10, check=False)
+        run = subprocess.run(
+            [path_of_program, *tool.version_arguments], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    words = re.findall(r"v?(\d+\.\d+\.\d+[^\s\"]*)", run.stdout)
-    return Path(found) if version.removeprefix("v") in words else None
+    versions_in_output = re.findall(r"v?(\d+\.\d+\.\d+[^\s\"]*)", run.stdout)
+    return Path(path_of_program) if version.removeprefix("v") in versions_in_output else None
 
 
 def _kueue_manifests(go: str, kubectl: Path) -> str:
@@ -187,7 +189,7 @@ def _kueue_manifests(go: str, kubectl: Path) -> str:
     environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
     run = subprocess.run(list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=False)
     folder = run.stdout.strip()
-    if not folder:  # the binary came from the build cache and the module was never unpacked
+    if not folder:  # the binary came from the build cache, and the module was never unpacked
         subprocess.run([go, "mod", "download", KUEUE], cwd=MODULE, env=environment, check=True)
         folder = subprocess.run(
             list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=True
@@ -199,16 +201,16 @@ def _kueue_manifests(go: str, kubectl: Path) -> str:
 def _require_disk(go: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     names = {"Go's build cache": "GOCACHE", "Go's module cache": "GOMODCACHE"}
-    places = {what: toolchain.go_env(go, name) for what, name in names.items()}
-    for what, place in {**places, "the programs": str(target)}.items():
-        folder = Path(place)
+    folders = {purpose: toolchain.go_env(go, name) for purpose, name in names.items()}
+    for purpose, name_of_folder in {**folders, "the programs": str(target)}.items():
+        folder = Path(name_of_folder)
         while not folder.exists():
             folder = folder.parent
         free = shutil.disk_usage(folder).free
         if free < NEEDED_BYTES:
             raise LocalError(
                 f"Building the control plane needs about {NEEDED_BYTES / 2**30:.0f} GiB of free disk; "
-                f"{folder} ({what}) has {free / 2**30:.1f} GiB.\n"
+                f"{folder} ({purpose}) has {free / 2**30:.1f} GiB.\n"
                 "Free some, or point XDG_CACHE_HOME, GOCACHE and GOMODCACHE at a larger disk."
             )
 

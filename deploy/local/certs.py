@@ -41,9 +41,9 @@ LEAVES = (
     Leaf("admin", "ca", "local-admin", ("system:masters",)),
     Leaf("controller-manager", "ca", "system:kube-controller-manager"),
     Leaf("scheduler", "ca", "system:kube-scheduler"),
-    # The user and groups Kueue's pod would have, so that its own roles are what it may do here.
+    # The user and groups of Kueue's pod, so that Kueue's own roles define its permissions here.
     Leaf("kueue", "ca", KUEUE_USER, ("system:serviceaccounts", "system:serviceaccounts:kueue-system")),
-    # Stands for every kubelet and every driver of the simulated nodes.
+    # The identity of every kubelet and driver of the simulated nodes.
     Leaf("hardware", "ca", "simulated-hardware", ("system:masters",)),
 )
 

@@ -34,7 +34,7 @@ PORTS = (
     "web",
 )
 WEB_PORT = 8000
-ETCD_QUOTA_BYTES = 4 * 1024**3  # twice etcd's default: all tests in a row stay far below
+ETCD_QUOTA_BYTES = 4 * 1024**3  # twice etcd's default, which one run of all tests does not reach
 APPLICATION_ROLE = "gpu_portal_app"
 # Below Linux's ephemeral range (32768 and up): no outgoing connection can take a port between two starts.
 PORT_RANGE = range(20000, 32000)
@@ -98,16 +98,16 @@ class Home:
         """Return the URL for migrations, of the role that owns the tables. If only DATABASE_URL is set, it is used for
         both.
         """
-        if given := os.environ.get("DATABASE_URL"):
-            return os.environ.get("DATABASE_OWNER_URL") or given
+        if url := os.environ.get("DATABASE_URL"):
+            return os.environ.get("DATABASE_OWNER_URL") or url
         return self._own_database("portal", self.secret("postgres"))
 
     def _own_database(self, role: str, password: str) -> str:
         return f"postgresql://{role}:{password}@127.0.0.1:{self.ports['postgres']}/portal"
 
     def redis_url(self) -> str:
-        given = os.environ.get("REDIS_URL")
-        return given or f"redis://:{self.secret('redis')}@127.0.0.1:{self.ports['redis']}/0"
+        url = os.environ.get("REDIS_URL")
+        return url or f"redis://:{self.secret('redis')}@127.0.0.1:{self.ports['redis']}/0"
 
     def env(self) -> dict[str, str]:
         """Return the environment of the portal's processes, with this home's cluster and stores."""
@@ -146,10 +146,10 @@ def choose_ports(kept: Mapping[str, int], claim: Callable[[int], bool]) -> dict[
     candidates = random.sample(PORT_RANGE, k=1000)
     for name in PORTS:
         first = [kept[name]] if name in kept else []
-        wanted = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
-        port = next((port for port in wanted if port not in chosen.values() and claim(port)), None)
+        preferred = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
+        port = next((port for port in preferred if port not in chosen.values() and claim(port)), None)
         if port is None:
-            raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(wanted)}-{max(wanted)}")
+            raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(preferred)}-{max(preferred)}")
         chosen[name] = port
     return chosen
 
@@ -178,7 +178,7 @@ def claims(folder: Path) -> Iterator[Callable[[int], bool]]:
 def is_free(port: int) -> bool:
     """Return whether a server could listen on 127.0.0.1:port now."""
     with contextlib.closing(socket.socket()) as probe:
-        # As Go's and Python's servers do: connections of a former run still in TIME_WAIT do not count.
+        # Like Go's and Python's servers: connections of an earlier run in TIME_WAIT do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

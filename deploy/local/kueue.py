@@ -17,7 +17,7 @@ NAMESPACE = "kueue-system"
 WEBHOOK_CERTIFICATE = "kueue-webhook-server-cert"
 WEBHOOK_SERVICE = "kueue-webhook-service"
 MANAGED = {"matchLabels": {"gpu-portal.io/managed": "true"}}
-# Kept besides the webhooks of Kueue's own kinds; the others belong to integrations that are off.
+# Kept in addition to the webhooks of Kueue's own kinds; the others belong to disabled integrations.
 JOB_WEBHOOKS = ("/mutate-batch-v1-job", "/validate-batch-v1-job")
 CERTIFICATE_FILES = ("tls.crt", "tls.key", "ca.crt")
 
@@ -101,7 +101,7 @@ def _local(obj: Manifest, home: Home) -> Manifest:
     obj = copy.deepcopy(obj)
     match obj["kind"]:
         case "Service":
-            # No pods stand behind these Services: the API server resolves the name itself.
+            # These Services have no pods: the API server resolves the name itself.
             obj["spec"] = {"type": "ExternalName", "externalName": "localhost"}
         case "APIService":
             obj["spec"]["service"]["port"] = home.ports["kueue-visibility"]
@@ -121,7 +121,7 @@ def _is_kept(hook: Manifest) -> bool:
 def _webhook(hook: Manifest, home: Home) -> Manifest:
     hook["clientConfig"]["service"]["port"] = home.ports["kueue-webhook"]
     if hook["clientConfig"]["service"]["path"] in JOB_WEBHOOKS:
-        # Kueue down must not stop Jobs where the portal manages nothing.
+        # An outage of Kueue must not stop Jobs in namespaces that the portal does not manage.
         hook["namespaceSelector"] = MANAGED
     return hook
 

@@ -16,7 +16,7 @@ from deploy.local.stores import postgres_binaries
 
 Probe = Callable[[Home], bool]
 TIMEOUT_S = 2.0
-# Written into a log by the supervisor at each start; what a process says counts from there.
+# The supervisor writes it into the log at each start; only later output counts.
 START_MARK = "--- started "
 
 

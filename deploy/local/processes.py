@@ -33,7 +33,7 @@ class Row:
     env: dict[str, str] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 15.0
-    start_within_s: float = 60.0  # one that hangs is restarted, as a liveness probe would (Kueue's start can hang)
+    start_within_s: float = 60.0  # then restarted, as by a liveness probe (Kueue's start can hang)
 
 
 def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
@@ -46,7 +46,7 @@ def cluster(home: Home) -> tuple[Row, ...]:
     hardware = component_kubeconfig(home, "hardware")
     publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
-    wishes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
+    extra_nodes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
     return (
         Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd"),
         Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2),
@@ -62,9 +62,9 @@ def cluster(home: Home) -> tuple[Row, ...]:
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
             env={"KWOK_WORKDIR": str(home.root / "kwok")}),
-        *wishes,
+        *extra_nodes,
         Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
-            ("kwok", "cluster-objects", *(row.name for row in wishes)), stop=1),
+            ("kwok", "cluster-objects", *(row.name for row in extra_nodes)), stop=1),
         Row("token", _python("deploy.local.token", f"--home={home.root}"),
             probes.fresh(home.portal_token, LIFE_S), ("cluster-objects",), stop=1),
     )  # fmt: skip
@@ -74,7 +74,7 @@ def store_rows(home: Home) -> tuple[Row, ...]:
     """Return the rows of PostgreSQL and Redis, without a store whose URL is set."""
     postgres = (
         Row("postgres-data", _step(home, "postgres-data"), None),
-        # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients to leave.
+        # SIGINT is PostgreSQL's fast shutdown; SIGTERM waits until its clients disconnect.
         Row("postgres", stores.postgres_command(home), probes.postgres, ("postgres-data",), stop=3,
             stop_signal=signal.SIGINT),
         Row("postgres-role", _step(home, "postgres-role"), None, ("postgres",)),

@@ -73,10 +73,10 @@ class Local:
         If a row does not become ready, stop what this call started, and raise LocalError with the row and the end of
         its log.
         """
-        wanted = tuple(groups)
-        self.binaries  # noqa: B018 - built here, where the progress is seen
-        started = self._ensure_supervisor(wanted)
-        names = control.ask(self.root, "add", groups=wanted)
+        requested = tuple(groups)
+        self.binaries  # noqa: B018 - built here, where the progress is visible
+        started = self._ensure_supervisor(requested)
+        names = control.ask(self.root, "add", groups=requested)
         try:
             self._await(lambda row: row["name"] in names and row["phase"] != "stopped", timeout_s)
         except LocalError:
@@ -161,24 +161,25 @@ class Local:
                 return started
 
     def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
-        """Wait until every row that `concerns` selects is ready; raise LocalError on timeout or if one keeps failing.
+        """Wait until every row that `concerns` selects is ready; raise LocalError on timeout or if one keeps
+        failing.
         """
         deadline = time.monotonic() + timeout_s
-        told: set[str] = set()
+        reported: set[str] = set()
         starts: dict[str, int] = {}
         while True:
             rows = [row for row in self.status() if concerns(row)]
             for row in rows:
                 starts.setdefault(row["name"], row["starts"])
-                if row["phase"] in UP and row["name"] not in told:
-                    told.add(row["name"])
+                if row["phase"] in UP and row["name"] not in reported:
+                    reported.add(row["name"])
                     self.say(f"  {row['name']} {row['phase']}")
             late = [row for row in rows if row["phase"] not in UP]
             if not late:
                 return
             hopeless = [row for row in late if row["starts"] >= starts[row["name"]] + HOPELESS_STARTS]
             if hopeless or time.monotonic() > deadline:
-                # The one to name is the one that others wait for: it was started at least.
+                # Name a row that was started: the others wait for it.
                 worst = next((row for row in [*hopeless, *late] if row["starts"]), late[0])
                 raise LocalError(
                     f"{worst['name']} does not become ready ({worst['phase']}, started {worst['starts']} "
@@ -191,5 +192,5 @@ def tail(log: Path, lines: int = 20) -> str:
     """Return the end of a log, with its path, for an error message."""
     if not log.exists():
         return f"it wrote no log at {log}"
-    words = log.read_text(errors="replace").splitlines()[-lines:]
-    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in words)])
+    last_lines = log.read_text(errors="replace").splitlines()[-lines:]
+    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in last_lines)])

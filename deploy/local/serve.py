@@ -32,8 +32,8 @@ def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -
     5. stop all in order.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with _lock(root) as mine:
-        if not mine:
+    with _lock(root) as is_locked:
+        if not is_locked:
             return
         if ended := leftovers.end(root):
             say(f"ended {len(ended)} processes of an earlier run")

@@ -45,7 +45,7 @@ def prepare_redis(home: Home) -> None:
         "maxmemory-policy": "noeviction",
         "save": '""',
         "daemonize": "no",
-        # Rewriting its title would overwrite the environment by which a left-over is found.
+        # Rewriting its title would overwrite the environment by which leftovers are found.
         "set-proc-title": "no",
     }
     path = _redis_configuration(home)
@@ -77,13 +77,13 @@ def prepare_postgres(home: Home) -> None:
 def prepare_role(home: Home) -> None:
     """Create the role that the portal's processes connect as, with this home's password; it owns nothing."""
     role, password = APPLICATION_ROLE, home.secret("postgres-application")
-    words = f"""
+    script = f"""
         SELECT 'CREATE ROLE {role}' WHERE to_regrole('{role}') IS NULL \\gexec
         ALTER ROLE {role} LOGIN PASSWORD '{password}';
     """
     psql = [str(postgres_binaries() / "psql"), "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"]
-    place = ("--host=127.0.0.1", f"--port={home.ports['postgres']}", "--username=portal", "--dbname=portal")
-    _run([*psql, *place], words, {"PGPASSWORD": home.secret("postgres")})
+    target = ("--host=127.0.0.1", f"--port={home.ports['postgres']}", "--username=portal", "--dbname=portal")
+    _run([*psql, *target], script, {"PGPASSWORD": home.secret("postgres")})
 
 
 def _redis_configuration(home: Home) -> Path:
@@ -91,9 +91,9 @@ def _redis_configuration(home: Home) -> Path:
     return home.root / "redis" / "redis.conf"
 
 
-def _run(command: list[str], words: str | None = None, env: Mapping[str, str] | None = None) -> None:
+def _run(command: list[str], script: str | None = None, env: Mapping[str, str] | None = None) -> None:
     env = {**os.environ, **(env or {})}
-    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False, env=env)
+    run = subprocess.run(command, input=script, capture_output=True, text=True, check=False, env=env)
     if run.returncode != 0:
         raise LocalError(f"{' '.join(command)} failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
 
@@ -111,7 +111,7 @@ def _not_root() -> tuple[str, ...]:
             "Run as another user, install util-linux, or set DATABASE_URL."
         )
     user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    # The parent-death signal is lost when the user changes, so it is asked for again here.
+    # The parent-death signal is lost when the user changes, so it is set again here.
     capability = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL")
     return (setpriv, *user, *capability, "--")
 

@@ -22,7 +22,7 @@ from deploy.local.probes import START_MARK
 from deploy.local.processes import Row
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 10.0
-STEADY_S = 30.0  # ready for so long: the next exit starts with the first back-off again
+STEADY_S = 30.0  # ready for this long: the next exit starts with the first back-off again
 STEP_EVERY_S = 0.2
 PR_SET_PDEATHSIG = 1
 
@@ -34,9 +34,9 @@ class Run:
     row: Row
     phase: str = "waiting"
     process: subprocess.Popen[bytes] | None = None
-    due: float = 0.0  # next start, next probe, or the end of a stop's patience: monotonic seconds
+    due: float = 0.0  # next start or probe, or when a stopping process is killed: monotonic seconds
     since: float = 0.0
-    failures: int = 0  # exits in a row without having been steady
+    failures: int = 0  # consecutive exits without a steady phase
     starts: int = 0
 
     def is_up(self) -> bool:
@@ -175,7 +175,7 @@ class Supervisor:
     def _exited(self, run: Run, now: float) -> None:
         assert run.process is not None
         code = run.process.returncode
-        _kill_group(run.process)  # what it started itself must not outlive it
+        _kill_group(run.process)  # its own children must not outlive it
         run.process = None
         if run.phase == "stopped":
             return

@@ -29,7 +29,7 @@ def mint(home: Home) -> None:
         "spec": {"expirationSeconds": LIFE_S},
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
-    answer = kubectl(home, "create", f"--raw={path}", "--filename=-", words=json.dumps(request))
+    answer = kubectl(home, "create", f"--raw={path}", "--filename=-", stdin=json.dumps(request))
     new = home.portal_token.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(json.loads(answer)["status"]["token"])

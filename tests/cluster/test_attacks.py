@@ -42,12 +42,12 @@ def test_refuses_when(row: Entry, stage: Stage) -> None:
 def attempt(row: Entry, person: Person) -> str:
     """Tries it for real once a dry run of it is refused; answers what the person was told, in one line."""
     if "kubectl" in row:
-        words = json.dumps(row["stdin"]) if "stdin" in row else None
-        done = person.run(*shlex.split(row["kubectl"]), words=words)
+        stdin = json.dumps(row["stdin"]) if "stdin" in row else None
+        done = person.run(*shlex.split(row["kubectl"]), stdin=stdin)
     else:
         manifest = json.dumps(build(row, f"attack-{secrets.token_hex(3)}"))
-        eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", words=manifest).returncode)
-        done = person.run("create", "-f", "-", words=manifest)
+        eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", stdin=manifest).returncode)
+        done = person.run("create", "-f", "-", stdin=manifest)
     assert done.returncode != 0, f"it worked: {done.stdout}"
     return " ".join(done.stderr.split())
 
@@ -195,7 +195,7 @@ def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) 
 def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -> None:
     name = Path(guard).stem
     made = build({"workload": "Deployment", "pod": patch}, name)
-    stage.tenant.do("create", "-f", "-", words=json.dumps(made))
+    stage.tenant.do("create", "-f", "-", stdin=json.dumps(made))
 
     def told() -> str:
         conditions = stage.tenant.get("deployment", name).get("status", {}).get("conditions", [])

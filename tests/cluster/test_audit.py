@@ -56,7 +56,7 @@ def test_the_whole_log_of_the_running_portal_verifies(local: Local, tmp_path: Pa
 def test_who_signs_in_by_the_portals_form_is_noted_with_the_address(local: Local, member: User) -> None:
     session = requests.Session()
     session.get(f"{local.home.url}/login", timeout=10)
-    words = {"username": member.username, "password": "wrong", "csrfmiddlewaretoken": session.cookies["csrftoken"]}
-    session.post(f"{local.home.url}/login", words, timeout=10)
+    fields = {"username": member.username, "password": "wrong", "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+    session.post(f"{local.home.url}/login", fields, timeout=10)
     entry = AuditEntry.objects.filter(action="user.sign_in_refused", target=member.username).latest("pk")
     assert entry.source["address"] == "127.0.0.1"

@@ -77,8 +77,8 @@ def taint_h100(kubectl: Kubectl, effect: str) -> None:
                 "taint": {"key": "test/unhealthy", "value": "yes", "effect": effect or "NoSchedule"},
             },
         }
-        words = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
-        kubectl(*words, stdin=json.dumps(rule))
+        arguments = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
+        kubectl(*arguments, stdin=json.dumps(rule))
 
 
 def deactivate(kubectl: Kubectl, row: object, active: bool) -> None:

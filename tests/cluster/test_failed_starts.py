@@ -46,7 +46,12 @@ def unread_policy(project: Project, kubectl: Kubectl) -> Iterator[str]:
 
 
 def deny(
-    kubectl: Kubectl, project: Project, name: str, words: str, rule: dict[str, Any], bound: dict[str, Any] | None = None
+    kubectl: Kubectl,
+    project: Project,
+    name: str,
+    message: str,
+    rule: dict[str, Any],
+    bound: dict[str, Any] | None = None,
 ) -> None:
     """Have claims of the project refused with the words."""
     policy = {
@@ -78,12 +83,12 @@ def deny(
         kubectl("apply", "-f", "-", stdin=json.dumps(each))
     tried = json.dumps(claim("tried", "gpu.nvidia.com"))
     create = ("create", "--dry-run=server", "-n", project.namespace, "-f", "-")
-    eventually(lambda: words in refusal(kubectl, *create, stdin=tried))
+    eventually(lambda: message in refusal(kubectl, *create, stdin=tried))
 
 
-def refusal(kubectl: Kubectl, *words: str, stdin: str) -> str:
+def refusal(kubectl: Kubectl, *arguments: str, stdin: str) -> str:
     try:
-        kubectl(*words, stdin=stdin)
+        kubectl(*arguments, stdin=stdin)
     except AssertionError as error:
         return str(error)
     return ""

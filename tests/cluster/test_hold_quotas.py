@@ -55,7 +55,7 @@ def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int 
     }
     spec = {"containers": [container], "securityContext": RESTRICTED}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    done = tenant.run("create", "-f", "-", words=json.dumps(pod))
+    done = tenant.run("create", "-f", "-", stdin=json.dumps(pod))
     return done.stderr if done.returncode else ""
 
 
@@ -98,7 +98,7 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
     large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
     let_in(create, tenant, "greedy-0", small, 1)
     said = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
-    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in words for words in said)
+    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in said)
     eventually(lambda: running_gpus(kubectl, project) == 1)
     ended(member, large)
     assert running_gpus(kubectl, project) == 1

@@ -69,7 +69,7 @@ def job(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> str:
 
 def submit(person: Person, body: str) -> str:
     """Nothing, or why it was refused."""
-    return person.run("create", "-f", "-", words=body).stderr
+    return person.run("create", "-f", "-", stdin=body).stderr
 
 
 def patch(person: Person, name: str, body: dict[str, Any]) -> str:

@@ -80,8 +80,8 @@ class Story:
 
 
 def _with(borrowed: Fraction, lent: Fraction) -> str:
-    words = [f"{text(borrowed)} borrowed" if borrowed else "", f"{text(lent)} lent" if lent else ""]
-    return f" ({', '.join(filter(None, words))})" if any(words) else ""
+    parts = [f"{text(borrowed)} borrowed" if borrowed else "", f"{text(lent)} lent" if lent else ""]
+    return f" ({', '.join(filter(None, parts))})" if any(parts) else ""
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.fleet.mig_manager import CONFIG, REMEMBERED, STATE, recalled
+from deploy.local.fleet.mig_manager import CARDS_ANNOTATION, CONFIG, STATE, from_annotation
 from quotas.catalog.models import Node, Offering, PoolUse
 from tests.support.cluster.hardware import gpu_pod, running, unschedulable
 from tests.support.cluster.waiting import eventually
@@ -42,7 +42,7 @@ def cut(kubectl, read) -> Cut:
 
         def states() -> list[str]:
             seen = [version["metadata"] for version in versions(kubectl, node, before["resourceVersion"])]
-            mine = [one for one in seen if recalled(one["annotations"][REMEMBERED]).wish == config]
+            mine = [one for one in seen if from_annotation(one["annotations"][CARDS_ANNOTATION]).config == config]
             found = [one["labels"][STATE] for one in mine]
             return found if found[-1:] in (["success"], ["failed"]) else []
 

@@ -92,7 +92,7 @@ def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
     most, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
     share = share_of(most)
     for number in range(every_l40s - 1):
-        let_in(tenant.do, "create", "-f", "-", words=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
+        let_in(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
     for number in range(every_l40s - 1):
         eventually(partial(is_running, kubectl, most, f"p-{number}"))
     let_in(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
@@ -104,11 +104,11 @@ def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
 ) -> None:
     row = held(member, project, "h100/mig-1g.10gb")
     share = share_of(row)
-    let_in(tenant.do, "create", "-f", "-", words=pod("first", row, amounts(share, 60)))
+    let_in(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
     eventually(partial(is_running, kubectl, row, "first"))
-    said = tenant.run("create", "-f", "-", words=pod("second", row, amounts(share, 60))).stderr
+    said = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
     assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in said
-    tenant.do("create", "-f", "-", words=pod("third", row, amounts(share, 40)))
+    tenant.do("create", "-f", "-", stdin=pod("third", row, amounts(share, 40)))
     eventually(partial(is_running, kubectl, row, "third"))
 
 
@@ -117,7 +117,7 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
     offering: str, count: int, project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     row = held(member, project, offering, count)
-    let_in(tenant.do, "create", "-f", "-", words=pod("plain", row, {}))
+    let_in(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
     resources = seen(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
     slices = 1 if offering == "t4/shared" else count
     share = share_of(row).times(slices)
@@ -130,10 +130,10 @@ def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
 ) -> None:
     row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
-        let_in(tenant.do, "create", "-f", "-", words=pod(name, row, amounts(share_of(row), 100), slices=number))
+        let_in(tenant.do, "create", "-f", "-", stdin=pod(name, row, amounts(share_of(row), 100), slices=number))
         eventually(partial(is_running, kubectl, row, name))
     tenant.do("delete", "pod/other")
-    let_in(tenant.do, "create", "-f", "-", words=pod("second", row, amounts(share_of(row), 100), slices="0"))
+    let_in(tenant.do, "create", "-f", "-", stdin=pod("second", row, amounts(share_of(row), 100), slices="0"))
     eventually(lambda: "anti-affinity" in scheduling(kubectl, row, "second"))
     tenant.do("delete", "pod/first")
     eventually(partial(is_running, kubectl, row, "second"))
@@ -149,7 +149,7 @@ def test_a_queued_job_that_asks_for_eight_cpu_and_states_no_limit_runs(
 ) -> None:
     job = json.loads(queued_job("eight"))
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/gpu": "1", "cpu": "8"}
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     where = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
     found = eventually(
         lambda: [

@@ -66,13 +66,13 @@ def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not
     eventually(lambda: hard(kubectl, project.namespace, "gpu-portal-other-pods").get("pods") == "1")
     allocation = held(member, project, "t4/shared")
     eventually(
-        lambda: run("create", "-f", "-", words=pod("own", **{names.ALLOCATION: allocation.name})).returncode == 0
+        lambda: run("create", "-f", "-", stdin=pod("own", **{names.ALLOCATION: allocation.name})).returncode == 0
     )
-    assert run("create", "-f", "-", words=queued_job("train")).returncode == 0
+    assert run("create", "-f", "-", stdin=queued_job("train")).returncode == 0
     of_job = ("get", "pods", "-n", project.namespace, "-l", "batch.kubernetes.io/job-name=train", "-o", "json")
     [train] = eventually(lambda: json.loads(kubectl(*of_job))["items"])
     assert (train["spec"]["priorityClassName"], train["spec"]["priority"]) == (names.QUEUED_JOB_CLASS, 100)
-    first, second = (run("create", "-f", "-", words=pod(name)) for name in ("first", "second"))
+    first, second = (run("create", "-f", "-", stdin=pod(name)) for name in ("first", "second"))
     assert first.returncode == 0, first.stderr
     assert "exceeded quota: gpu-portal-other-pods" in second.stderr
     run("delete", "pods", "own", "first", "--grace-period=1", "--wait=false")

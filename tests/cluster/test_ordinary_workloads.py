@@ -58,8 +58,8 @@ def manifests(name: str) -> list[dict[str, Any]]:
 
 def apply(person: Person, objects: list[dict[str, Any]]) -> None:
     """As the baseline level reaches the namespace a moment after it was set, applied until it has."""
-    words = yaml.safe_dump_all(objects)
-    eventually(lambda: person.do("apply", "-f", "-", words=words), AssertionError)
+    manifests = yaml.safe_dump_all(objects)
+    eventually(lambda: person.do("apply", "-f", "-", stdin=manifests), AssertionError)
 
 
 def phases(person: Person, app: str) -> list[str]:

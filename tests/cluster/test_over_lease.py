@@ -138,7 +138,7 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     """A finalizer keeps the Job, and with it its pods, when it is deleted; Kueue takes its Workload for an orphan's."""
     where = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("train"))
+    tenant.do("create", "-f", "-", stdin=queued_job("train"))
     eventually(lambda: "Running" in pods(kubectl, project).values())
     finalizer = ("patch", "job/train", *where, "--type=merge", "-p")
     kubectl(*finalizer, '{"metadata": {"finalizers": ["example.com/mine"]}}', CONTROLLER)
@@ -167,7 +167,7 @@ def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["parallelism"] = 2
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: list(pods(kubectl, project).values()) == ["Running", "Running"])
     kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *where, "gpu-portal.io/run-for=1s")
     workload = kubectl("get", "workloads", *where, "-o", "name").strip()
@@ -190,7 +190,7 @@ def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": "1s"}}
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: tenant.get("job", "train")["status"].get("completionTime"))
     smuggle("more", **of_job(tenant.get("job", "train")))
     (told,) = eventually(lambda: told_of(project), within_s=60)
@@ -225,7 +225,7 @@ def test_pods_that_end_within_their_grace_are_no_excess(
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 25
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: "Running" in pods(kubectl, project).values())
     tenant.do("delete", "job/slow", "--wait=false")
     eventually(lambda: not kubectl("get", "workloads", "-n", project.namespace, "-o", "name"))
@@ -245,7 +245,7 @@ def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/stop-after": "30s"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: "Running" in pods(kubectl, project).values())
     workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
     kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')

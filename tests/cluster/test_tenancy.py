@@ -113,7 +113,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
     project: Project, member: User, operator: User, language: Team, local: Local, tmp_path: Path
 ) -> None:
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("own"))
+    tenant.do("create", "-f", "-", stdin=queued_job("own"))
     with pytest.raises(Refused, match=r"queued Jobs.*own"):
         transfer.move(operator, project, language)
 
@@ -135,7 +135,7 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
 ) -> None:
     row = held(member, project, "h100/whole")
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("own"))
+    tenant.do("create", "-f", "-", stdin=queued_job("own"))
     said = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
     assert [found["name"] for found in said["allocations"]] == [row.name]
     assert (said["jobs"], said["namespace"], said["cost_per_hour"]) == (["own"], "deleted", "3.2000")
@@ -223,7 +223,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     tenant = person_of(local, tmp_path, member, adopted.namespace)
 
     def warned() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
         return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
 
     eventually(warned)
@@ -233,7 +233,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     adopt.set_guard(operator, adopted, "enforce")
 
     def refused() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
         return tried.returncode != 0 and "gpu-portal-pod-gpus" in tried.stderr
 
     eventually(refused)
@@ -250,7 +250,7 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
     for part in ("tolerations", "nodeSelector"):
         del pod["spec"][part]
     del pod["spec"]["containers"][0]["resources"]
-    let_in(tenant.do, "create", "-f", "-", words=json.dumps(pod))
+    let_in(tenant.do, "create", "-f", "-", stdin=json.dumps(pod))
     eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
 
 
@@ -259,7 +259,7 @@ def test_an_archived_project_gives_its_adopted_namespace_back(
 ) -> None:
     adopt.set_guard(operator, adopted, "enforce")
     row = held(member, adopted, "h100/whole")
-    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", words=queued_job("own"))
+    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", stdin=queued_job("own"))
     archive.archive(operator, adopted)
     wait_for(row, Phase.ENDED)
     eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)

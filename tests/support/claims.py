@@ -33,18 +33,18 @@ def fleet(kind: str = "h100", *taken: str) -> Fleet:
 
 
 @functools.cache
-def words(kind: str = "h100") -> device_schema.DeviceSchema:
+def schema(kind: str = "h100") -> device_schema.DeviceSchema:
     return device_schema.of_devices(fleet(kind).devices)
 
 
 def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:
-    return parse({"requests": list(requests), **parts}, words(kind))
+    return parse({"requests": list(requests), **parts}, schema(kind))
 
 
 def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
     """What is said to be wrong with a document; nothing where it is right."""
     try:
-        parse(document, words(kind))
+        parse(document, schema(kind))
     except Invalid as error:
         return error.errors
     return {}

@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 
 from deploy.local.fleet import slices, spec
-from deploy.local.fleet.cards import slots
 from deploy.local.fleet.fixed_devices import placed
+from deploy.local.fleet.slots import slots
 from quotas.catalog.layouts import layouts
 from quotas.catalog.mig_tables import TABLES
 from tests.support.mig_layouts import is_valid

@@ -11,9 +11,9 @@ from allocations.cluster.manifests import own_claim, project
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support import request_specs
-from tests.support.claims import claim, words
+from tests.support.claims import claim, schema
 
-BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
+BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), schema().products)
 REQUEST = replace(request_specs.WHOLE, kind="claim", claim=CustomClaim({}, BuiltClaim(BUILT, {}, Fraction(1))))
 (PART,) = dra.parts(REQUEST)
 

@@ -62,9 +62,9 @@ def parser() -> argparse.ArgumentParser:
 
 def publish_or_extend(arguments: argparse.Namespace) -> None:
     if arguments.extra:
-        extra = switches.counts(arguments.extra)
+        extra = switches.extra_nodes(arguments.extra)
         spec.load(arguments.fleet).with_extra(extra)
-        state.change(Api(_kubeconfig(arguments)), lambda known: state.with_extra(known, extra))
+        state.change(Api(_kubeconfig(arguments)), lambda current: state.with_extra(current, extra))
         return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
@@ -87,12 +87,12 @@ def taint_device(arguments: argparse.Namespace) -> None:
         "timeAdded": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     node, device = arguments.device
-    state.change(Api(_kubeconfig(arguments)), lambda known: state.with_taint(known, node, device, taint))
+    state.change(Api(_kubeconfig(arguments)), lambda current: state.with_taint(current, node, device, taint))
 
 
 def heal_device(arguments: argparse.Namespace) -> None:
     node, device = arguments.device
-    state.change(Api(_kubeconfig(arguments)), lambda known: state.healed(known, node, device))
+    state.change(Api(_kubeconfig(arguments)), lambda current: state.healed(current, node, device))
 
 
 def _kubeconfig(arguments: argparse.Namespace) -> Path:

@@ -43,7 +43,7 @@ class Api:
 
     def list_metadata(self, path: str) -> list[Object]:
         """Return each object without spec and status, so that the answer is small however large the objects are."""
-        # An empty list comes as null.
+        # An empty list is encoded as null.
         items: list[Object] = self._send("GET", path, accept=METADATA_ONLY)["items"] or []
         return items
 
@@ -88,7 +88,7 @@ def _tls(cluster: Object, user: Object, folder: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", folder))
     certificate, key = _pem(user, "client-certificate", folder), _pem(user, "client-key", folder)
     if certificate and key:
-        # ssl reads a client's key pair from a file only.
+        # ssl reads a client's key pair from files only.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
             pair.write(f"{certificate}\n{key}")
             pair.flush()

@@ -17,7 +17,8 @@ def of_profile(profile: Profile) -> Capacity:
 
 
 def of_partitionable_card(geometry: Geometry) -> Capacity:
-    """Return the capacity of a card that can be divided: each dimension's maximum over all profiles, as in the driver.
+    """Return the capacity of a card that can be divided: each dimension's maximum over all profiles, as in the
+    driver.
     """
     highest: dict[str, int] = {}
     for profile in geometry.profiles:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deploy.local.fleet import gfd
-from deploy.local.fleet.labels import ADMINISTRATORS
+from deploy.local.fleet.labels import ADMINISTRATORS_LABELS
 
 Object = dict[str, Any]
 
@@ -21,7 +21,7 @@ def node_patch(desired: Object, observed: Object) -> Object:
         wrong: dict[str, str | None] = {
             key: value
             for key, value in desired["metadata"][part].items()
-            if have.get(key) != value and key not in ADMINISTRATORS
+            if have.get(key) != value and key not in ADMINISTRATORS_LABELS
         }
         if part == "labels":
             wrong |= {key: None for key in have if gfd.is_of_an_instance(key) and key not in desired["metadata"][part]}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from deploy.local.fleet import capacities
-from deploy.local.fleet.cards import Slot
 from deploy.local.fleet.partitions import Device, device_name, mig_attributes
+from deploy.local.fleet.slots import Slot
 from quotas.catalog.layouts import Placement, best_placement
 from quotas.catalog.mig_tables import Geometry
 

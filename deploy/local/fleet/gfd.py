@@ -7,7 +7,7 @@ import re
 import uuid
 from collections import Counter
 
-from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.spec import Fleet, Kind, Sharing
 from quotas.catalog.mig_tables import TABLES, Profile
 
@@ -16,11 +16,11 @@ Labels = dict[str, str]
 GPU = "nvidia.com/gpu"
 FAMILIES = {"Hopper": "hopper", "Ampere": "ampere", "Ada Lovelace": "ada-lovelace", "Turing": "turing"}
 CLUSTERS = uuid.UUID("0c5a7b1e-91d4-5c0e-8f27-3d8e6f1f0b52")
-# What an instance's labels add to those of a card. Of these GFD leaves none behind when the instance is gone.
+# Suffixes of labels that only instances have. GFD removes them with the instance.
 INSTANCE_SUFFIXES = ("multiprocessors", "slices.", "engines.")
 
 
-def labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
+def labels(fleet: Fleet, kind: Kind, node: str, cards: NodeCards) -> Labels:
     return (
         _version_labels(fleet)
         | _node_labels(fleet, kind)
@@ -72,7 +72,7 @@ def _node_labels(fleet: Fleet, kind: Kind) -> Labels:
     }
 
 
-def _card_labels(kind: Kind, cards: Cards) -> Labels:
+def _card_labels(kind: Kind, cards: NodeCards) -> Labels:
     """Return the labels of the cards themselves. With MIG on every card, sharing applies to the instances only."""
     card = kind.card
     compute_major, compute_minor = card.compute.split(".")
@@ -85,7 +85,7 @@ def _card_labels(kind: Kind, cards: Cards) -> Labels:
     }
 
 
-def _instance_labels(kind: Kind, cards: Cards) -> Labels:
+def _instance_labels(kind: Kind, cards: NodeCards) -> Labels:
     """Return the labels of the MIG instances: by profile with strategy `mixed`, instead of the card's with `single`."""
     enabled = [layout for layout in cards.layouts if layout is not None]
     counts: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def _instance_labels(kind: Kind, cards: Cards) -> Labels:
     }
 
 
-def is_uniform(cards: Cards) -> bool:
+def is_uniform(cards: NodeCards) -> bool:
     """Return whether all cards are divided into instances of one profile, as strategy `single` requires."""
     return all(cards.layouts) and len({name for layout in cards.layouts for name in layout or ()}) == 1
 
@@ -162,7 +162,8 @@ def _vgpu_labels(kind: Kind) -> Labels:
 
 
 def _clique_labels(kind: Kind, node: str) -> Labels:
-    """Return the label `<cluster>.<clique>`: neighbouring nodes are a clique, all cliques of a kind one NVLink cluster.
+    """Return the label `<cluster>.<clique>`: neighbouring nodes are a clique, all cliques of a kind one NVLink
+    cluster.
     """
     if not kind.clique:
         return {}

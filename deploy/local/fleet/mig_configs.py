@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from quotas.catalog.mig_tables import Geometry, Profile
 
-# Profile → how many on one card. Empty: MIG is on and nothing is cut. None: MIG is off.
+# Profile → number on one card. Empty: MIG is on without instances. None: MIG is off.
 Layout = Mapping[str, int] | None
 
-# By compute slices of the card: how many instances of which compute slices `all-balanced` makes.
+# Instances of `all-balanced`, by compute slices of the card: {compute slices of the instance: number}.
 BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
 
 
-def known(geometry: Geometry, added: Mapping[str, Mapping[str, int]]) -> dict[str, Layout]:
+def layouts_by_name(geometry: Geometry, custom: Mapping[str, Mapping[str, int]]) -> dict[str, Layout]:
     """Return the layout of every card, by configuration name.
 
     `added` are the administrator's configurations, unchecked: whether a card can be divided that way shows when the MIG
@@ -25,7 +25,7 @@ def known(geometry: Geometry, added: Mapping[str, Mapping[str, int]]) -> dict[st
         names["all-balanced"] = balanced
     for profile in geometry.profiles:
         names[f"all-{profile.name.replace('+', '.')}"] = {profile.name: profile.most}
-    return names | dict(added)
+    return names | dict(custom)
 
 
 def _balanced(geometry: Geometry) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from deploy.local.fleet import capacities
 from deploy.local.fleet.capacities import Capacity
-from deploy.local.fleet.cards import Slot
+from deploy.local.fleet.slots import Slot
 from quotas.catalog.layouts import device_label
 from quotas.catalog.mig_tables import Geometry, Profile
 
@@ -30,13 +30,13 @@ def devices(geometry: Geometry, slot: Slot, common: dict[str, Any]) -> list[Devi
 
 
 def _partition(slot: Slot, profile: Profile, start: int, common: dict[str, Any]) -> Device:
-    taken = range(start, start + profile.size)
+    memory_slices = range(start, start + profile.size)
     return {
         "name": device_name(slot, profile, start),
         "attributes": mig_attributes(slot, profile) | common,
         "capacity": capacities.of_profile(profile),
         "consumesCounters": [
-            {"counterSet": slot.counter_set, "counters": _counters(capacities.of_profile(profile), taken)}
+            {"counterSet": slot.counter_set, "counters": _counters(capacities.of_profile(profile), memory_slices)}
         ],
     }
 
@@ -46,7 +46,8 @@ def counters_of_card(geometry: Geometry) -> Counters:
 
 
 def _counters(capacity: Capacity, memory_slices: range) -> Counters:
-    """Return the counters of a device: `copyEngines` becomes `copy-engines`; each memory slice is a counter of its own.
+    """Return the counters of a device: `copyEngines` becomes `copy-engines`; each memory slice is a counter of its
+    own.
     """
     named = {re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", name).lower(): amount for name, amount in capacity.items()}
     return named | {f"memory-slice-{index}": {"value": "1"} for index in memory_slices}

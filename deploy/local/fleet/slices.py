@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deploy.local.fleet import fixed_devices, partitions
-from deploy.local.fleet.cards import Slot, attributes, slots
 from deploy.local.fleet.partitions import Device
+from deploy.local.fleet.slots import Slot, attributes, slots
 from deploy.local.fleet.spec import Fleet, Kind
 from quotas.catalog.mig_tables import TABLES
 

@@ -111,10 +111,10 @@ class Fleet:
 
     def with_extra(self, extra: Mapping[str, int]) -> "Fleet":
         """Return the fleet with this many more nodes of each kind; raise ValueError naming an unknown kind."""
-        known = {kind.name for kind in self.kinds}
+        names = {kind.name for kind in self.kinds}
         for name in extra:
-            if name not in known:
-                raise ValueError(f"no node kind {name}; there are {', '.join(sorted(known))}")
+            if name not in names:
+                raise ValueError(f"no node kind {name}; there are {', '.join(sorted(names))}")
         return replace(self, kinds=tuple(replace(k, nodes=k.nodes + extra.get(k.name, 0)) for k in self.kinds))
 
 
@@ -164,7 +164,7 @@ def _mig(name: str, fields: Mapping[str, Any], card: Card, added: Added) -> Mig:
     mig = Mig(**fields)
     if mig.strategy == "dynamic":
         return mig
-    configs = mig_configs.known(TABLES[card.mig_table], added)
+    configs = mig_configs.layouts_by_name(TABLES[card.mig_table], added)
     if mig.config not in configs:
         raise ValueError(f"{name}: no MIG configuration {mig.config}; there are {', '.join(configs)}")
     return replace(mig, layout=configs[mig.config])

@@ -33,8 +33,8 @@ def from_data(data: Mapping[str, str]) -> State:
 
 def read(api: Api) -> tuple[State, Object | None]:
     """Return the state, and the ConfigMap that has it, or None if it does not exist yet."""
-    found = api.get(f"{CONFIGMAPS}?fieldSelector=metadata.name%3D{NAME}")["items"]
-    return (from_data(found[0].get("data", {})), found[0]) if found else (State(), None)
+    configmaps = api.get(f"{CONFIGMAPS}?fieldSelector=metadata.name%3D{NAME}")["items"]
+    return (from_data(configmaps[0].get("data", {})), configmaps[0]) if configmaps else (State(), None)
 
 
 def change(api: Api, step: Callable[[State], State]) -> None:

@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 
 
-def counts(words: Iterable[str]) -> dict[str, int]:
-    """Return the number of extra nodes of each kind: `h200` is 1, `h200=3` is 3. Raises ValueError for any other word.
+def extra_nodes(arguments: Iterable[str]) -> dict[str, int]:
+    """Return the number of extra nodes of each kind: `h200` is 1, `h200=3` is 3. Raises ValueError for any other
+    word.
     """
-    return dict(_count(word) for word in words)
+    return dict(_count(word) for word in arguments)
 
 
 def _count(word: str) -> tuple[str, int]:
-    kind, given, count = word.partition("=")
-    if not kind or (given and not count.isdigit()):
+    kind, has_count, count = word.partition("=")
+    if not kind or (has_count and not count.isdigit()):
         raise ValueError(f"{word!r} is neither KIND nor KIND=N, e.g. h200 or h200=3")
-    return kind, int(count) if given else 1
+    return kind, int(count) if has_count else 1

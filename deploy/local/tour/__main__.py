@@ -53,10 +53,10 @@ def tour_of(home: Path, url: str, folder: Path) -> None:
     try:
         play(tour)
     finally:
-        for id_ in tour.made:
+        for id_ in tour.allocation_ids:
             with suppress(LocalError, requests.RequestException):
                 tour.portal.post(f"allocations/{id_}/release")
-    names = [tour.portal.get(f"allocations/{id_}")["name"] for id_ in tour.made]
+    names = [tour.portal.get(f"allocations/{id_}")["name"] for id_ in tour.allocation_ids]
     title("Proof from the API server that nothing is left")
     for sentence in nothing_left(admin, demo["namespaces"][PROJECT], names):
         say(sentence)

@@ -23,8 +23,8 @@ def table(name: str) -> list[Entry]:
 
 def project(kinds: tuple[str, ...] = (), **names: str) -> Iterator[Entry]:
     """The objects of project.yaml in their order, of ``kinds`` only if given."""
-    words = Template((FOLDER / "project.yaml").read_text()).substitute(names)
-    for manifest in yaml.safe_load_all(words):
+    text = Template((FOLDER / "project.yaml").read_text()).substitute(names)
+    for manifest in yaml.safe_load_all(text):
         if not kinds or manifest["kind"] in kinds:
             yield manifest
 

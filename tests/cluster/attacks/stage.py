@@ -40,16 +40,16 @@ class Person:
     kubeconfig: Path
     namespace: str
 
-    def run(self, *arguments: str, words: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         options = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent / 'cache'}"]
         if "-n" not in arguments:
             options.append(f"--namespace={self.namespace}")
         command = [self.kubectl, *options, *arguments]
-        return subprocess.run(command, input=words, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
-    def do(self, *arguments: str, words: str | None = None) -> str:
+    def do(self, *arguments: str, stdin: str | None = None) -> str:
         """Standard output; fails the test with what kubectl said."""
-        done = self.run(*arguments, words=words)
+        done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {shlex.join(arguments)}: {done.stderr}"
         return done.stdout
 
@@ -62,7 +62,7 @@ class Person:
     def apply(self, manifest: dict[str, Any]) -> None:
         namespace = manifest["metadata"].get("namespace", self.namespace)
         apply = ("apply", "--server-side", "--field-manager=gpu-portal", "-f", "-", "-n", namespace)
-        self.do(*apply, words=json.dumps(manifest))
+        self.do(*apply, stdin=json.dumps(manifest))
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,18 @@ def _see_the_guards_act(portal: Person, tenant: Person) -> None:
     bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
     good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
     dry = ("create", "--dry-run=server", "-f", "-")
-    eventually(lambda: "gpu-portal-pod-gpus" in tenant.run(*dry, words=bad).stderr)
-    eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
+    eventually(lambda: "gpu-portal-pod-gpus" in tenant.run(*dry, stdin=bad).stderr)
+    eventually(lambda: tenant.run(*dry, stdin=good).returncode == 0)
     eventually(lambda: portal.get("resourcequota", f"gpu-portal-hold-{tenant.namespace}")["status"].get("hard"))
 
 
 def _make_honest_things(tenant: Person) -> dict[str, str]:
     """Makes all of honest.yaml; answers the uid of the Job that waits, and the pod of the one that runs."""
     for entry in table("honest"):
-        tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
+        tenant.do("create", "-f", "-", stdin=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
     tenant.do("create", "service", "clusterip", "own", "--tcp=80")
-    tenant.do("create", "-f", "-", words=json.dumps(VOLUME))
+    tenant.do("create", "-f", "-", stdin=json.dumps(VOLUME))
     (pod,) = eventually(lambda: tenant.items("pods", "job-name=running"))
     return {"waiting_uid": tenant.get("job", "waiting")["metadata"]["uid"], "running_pod": pod["metadata"]["name"]}
 

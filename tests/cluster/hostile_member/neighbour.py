@@ -110,10 +110,10 @@ class Neighbour:
         """Seconds until the right password was taken; the portal may say to try again, and then it is tried again."""
         session.get(f"{self._url}/login", timeout=TIMEOUT_S)
         token = session.cookies["csrftoken"]
-        words = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
+        fields = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
 
         def is_in() -> bool:
-            answer = session.post(f"{self._url}/login", words, timeout=TIMEOUT_S, allow_redirects=False)
+            answer = session.post(f"{self._url}/login", fields, timeout=TIMEOUT_S, allow_redirects=False)
             assert answer.status_code in (302, 429, 503), f"sign-in: {answer.status_code}"
             return answer.status_code == 302
 

@@ -58,9 +58,9 @@ class Sender:
     def begin(self) -> None:
         """Sign in to the pages; RuntimeError when that is refused."""
         self._csrf = self._cookie(self._portal.request("GET", f"{self._given.portal}{SIGN_IN}"), "csrftoken")
-        words = {"username": self._given.username, "password": self._given.password, "csrfmiddlewaretoken": self._csrf}
+        form = {"username": self._given.username, "password": self._given.password, "csrfmiddlewaretoken": self._csrf}
         answer = self._portal.request(
-            "POST", f"{self._given.portal}{SIGN_IN}", fields=words, encode_multipart=False, redirect=False,
+            "POST", f"{self._given.portal}{SIGN_IN}", fields=form, encode_multipart=False, redirect=False,
             headers={"Cookie": f"csrftoken={self._csrf}"},
         )  # fmt: skip
         self._session = self._cookie(answer, "sessionid")
@@ -72,10 +72,10 @@ class Sender:
             if call.stream and answer.status == 200:
                 self._keep_open(answer)
                 return 200, ""
-            words = _words(answer)
+            message = _words(answer)
             if answer.status == 201 and call.credentials is Credentials.TOKEN:
-                self._made.setdefault(kind, deque()).append(json.loads(words)["id"])
-            return answer.status, words if answer.status >= 400 else ""
+                self._made.setdefault(kind, deque()).append(json.loads(message)["id"])
+            return answer.status, message if answer.status >= 400 else ""
         except (HTTPError, OSError, ValueError) as error:
             return NO_ANSWER, repr(error)
 

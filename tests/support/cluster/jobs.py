@@ -32,8 +32,8 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
     """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
     token = credentials.mint(connect(LOCAL), member.username, 3600).token
     file = tmp_path / "kubeconfig"
-    words = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
-    file.write_text(words, encoding="utf-8")
+    kubeconfig = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
+    file.write_text(kubeconfig, encoding="utf-8")
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
         body = deepcopy(guided())

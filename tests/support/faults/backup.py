@@ -22,11 +22,11 @@ def restore(path: Path) -> None:
     _run("pg_restore", "--no-owner", "--single-transaction", f"--dbname={_place()['dbname']}", str(path))
 
 
-def _run(program: str, *words: str) -> None:
+def _run(program: str, *arguments: str) -> None:
     place = _place()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     env = {**os.environ, **{variable: place[key] for key, variable in names.items() if key in place}}
-    subprocess.run([str(postgres_binaries() / program), *words], env=env, check=True, capture_output=True)
+    subprocess.run([str(postgres_binaries() / program), *arguments], env=env, check=True, capture_output=True)
 
 
 def _place() -> dict[str, str]:

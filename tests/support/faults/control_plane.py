@@ -46,5 +46,5 @@ def away(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterat
             local.start(process)
     for process in processes:
         local.wait_ready(process)
-    words = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
-    eventually(lambda: kubectl(*words, stdin=json.dumps(POD)), AssertionError, within_s=60)
+    arguments = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
+    eventually(lambda: kubectl(*arguments, stdin=json.dumps(POD)), AssertionError, within_s=60)

@@ -50,9 +50,9 @@ def with_quota(local: Local, quota_bytes: int, log: Path) -> Iterator[None]:
     home = local.home
     env = {**os.environ, **leftovers.mark(home.root)}
     local.hold("etcd")
-    with log.open("wb") as words:
+    with log.open("wb") as output:
         command = control_plane.etcd(home, quota_bytes)
-        process = subprocess.Popen(command, cwd=data(home).parent, env=env, stdout=words, stderr=words)
+        process = subprocess.Popen(command, cwd=data(home).parent, env=env, stdout=output, stderr=output)
     try:
         eventually(lambda: probes.etcd(home))
         yield
