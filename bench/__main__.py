@@ -1,10 +1,11 @@
-"""python -m bench [--only PART] [--rounds N] [--json FILE]: the portal beside a bare client, as table and JSON.
+"""python -m bench [--only PART] [--rounds N] [--json FILE]: benchmarks of the portal against a bare client.
 
-Starts a cluster with stores and portal of its own, or uses that of GPU_PORTAL_TEST_HOME, and takes down what it
-started. Both sides alternate (A B, B A, ...), so what else the machine does hits both. First the bare client runs
-against itself: an interval of that ratio wider than 10 % means that the machine is too noisy for a claim.
+Prints a table, and writes JSON. Starts a cluster with stores and portal of its own, or uses that of
+GPU_PORTAL_TEST_HOME, and stops what it started. Both sides alternate (A B, B A, ...), so other load of the machine
+affects both. First the bare client runs against itself: if the interval of that ratio is wider than 10 %, the machine
+is too noisy for a conclusion.
 
-Parts: ``holds``, ``watcher``, and ``catalogue``, which needs no cluster and by itself starts none.
+Parts: ``holds``, ``watcher``, and ``catalogue``, which needs no cluster and starts none.
 """
 
 import argparse
@@ -80,7 +81,9 @@ def _catalogue(rounds: int) -> dict[str, Any]:
 
 
 def _in_a_process_of_its_own(rounds: int) -> dict[str, Any]:
-    """Django of this process speaks to the cluster's database, whose application role makes no other."""
+    """Run the part in a process of its own: this process is connected to the cluster's database, whose role cannot
+    create another one.
+    """
     stores = ("DATABASE_URL", "REDIS_URL", "KUBECONFIG")
     environment = {name: value for name, value in os.environ.items() if name not in stores}
     with tempfile.NamedTemporaryFile(suffix=".json") as file:

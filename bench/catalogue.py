@@ -1,6 +1,6 @@
-"""python -m bench --only catalogue: pages and lists of a full fleet beside one statement and json.dumps.
+"""python -m bench --only catalogue: pages and lists of a full fleet against one SQL statement and json.dumps.
 
-In process, through every middleware, with a token or a session as outside, on a database of its own.
+Runs in this process through all middleware, with a token or a session as over HTTP, on a database of its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ Call = Callable[[], object]
 
 
 def measured(rounds: int) -> dict[str, Any]:
-    """The part ``catalogue`` of ``bench.json``."""
+    """Return the part ``catalogue`` of ``bench.json``."""
     with _throw_away_database():
         found = crowd.fill()
         with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
 """python -m tests.services python -m bench.contention [--clients 32] [--requests 1000] [--seconds 10]
 
-Clients that all ask for slices under one member's limit, each giving back what it got before it asks again. Afterwards
-the history of the limit is added up: no grant ever went beyond it. Beside it pgbench with the same locking.
+Clients request slices under one member's limit, and each releases its slice before the next request. Afterwards the
+limit's history is checked: no grant ever exceeded it. pgbench with the same locking is measured for comparison.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _prepare() -> int:
-    """A member with a limit, on a database of its own; returns the limit's id."""
+    """Create a member with a limit, on a database of its own; return the limit's id."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -86,7 +86,7 @@ def _prepare() -> int:
 
 
 def _clients(what: tuple[int, int]) -> int:
-    """Some clients of one process, a connection each; returns how many requests were granted."""
+    """Run some clients of one process, a connection each; return the number of granted requests."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -126,7 +126,9 @@ def _client(what: tuple[int, int]) -> int:
 
 
 def _added_up(limit: int) -> int:
-    """The most that was ever granted at once, in units, from the numbered changes; AssertionError for a gap."""
+    """Return the largest number of units granted at once, from the numbered changes; raise AssertionError for a
+    gap.
+    """
     from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 
     changes: dict[int, int] = {}
@@ -145,7 +147,7 @@ def _added_up(limit: int) -> int:
 
 
 def _pgbench(limit: int, clients: int, seconds: int) -> float:
-    """Scripts per second; each takes and gives back under the same lock of the same row."""
+    """Return scripts per second; each grants and releases under the same lock of the same row."""
     from deploy.local.stores import postgres_binaries
     from quotas.limits.models import FRACTION_BASE
 

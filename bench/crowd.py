@@ -1,8 +1,8 @@
 """A full fleet and its users in a database: 1,000 nodes of 8 cards, 5,000 allocations of 20 teams. No cluster.
 
-The nodes and slices are those that the simulated hardware would publish, mirrored by the watcher's own projection and
-made a catalogue by the portal's own inventory. Allocations, intervals and claims are inserted in bulk, as reconciler
-and watcher leave them. Who holds what follows from its number alone: the same on every machine.
+Nodes and slices are those of the simulated hardware, mirrored by the watcher's projection and added to the catalog by
+the portal's inventory. Allocations, intervals and claims are inserted in bulk, in the form in which reconciler and
+watcher leave them. Each allocation's content follows from its number, so it is the same on every machine.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,9 +35,9 @@ NODES = {"h100": 500, "l40s": 200, "a100": 200, "t4": 100}
 CARDS = 8
 TEAMS, PROJECTS_OF_TEAM = 20, 5
 CUT_CARDS, WHOLE_CARDS = 600, 500
-"""Cards of the first kind with MIG instances, and those that somebody has whole."""
+"""Numbers of cards of the first kind that have MIG instances, and that are held whole."""
 PATTERN = ("3g.40gb", "2g.20gb", "1g.10gb")
-"""What stands on a card that is cut; one in three lacks the last."""
+"""Instances on a divided card; one card in three lacks the last."""
 BY_COUNT = {"l40s/whole": 900, "a100/mig-1g.10gb": 500, "t4/shared": 400}
 QUEUED, ENDED = 600, 500
 BATCH = 2000
@@ -45,7 +45,9 @@ BATCH = 2000
 
 @dataclass(frozen=True)
 class Crowd:
-    """``person`` is an operator, who sees all, and a member of ``team``, which holds a twentieth."""
+    """The users: ``person`` is an operator, who sees everything, and a member of ``team``, which holds a
+    twentieth.
+    """
 
     person: User
     team: Team
@@ -54,7 +56,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Held:
-    """One allocation: what of, and, by DRA, the device it has."""
+    """An allocation: its offering and, with DRA, its device."""
 
     offering: str
     node: str = ""
@@ -62,7 +64,7 @@ class Held:
 
 
 def fill() -> Crowd:
-    """Into an empty database."""
+    """Fill an empty database."""
     _fleet()
     team, *others = _teams()
     person = tenants.create_user("operator", uuid4().hex, platform_role=PlatformRole.OPERATOR)
@@ -131,7 +133,9 @@ def _teams() -> list[Team]:
 
 
 def _held() -> Iterator[Held]:
-    """By DRA card after card: first those cut, then those held whole; the others by count."""
+    """Return the allocations; with DRA card by card, first the divided ones, then the whole ones; the others by
+    count.
+    """
     geometry = TABLES["H100-80GB"]
     cards = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * CARDS))
     for number, (node, card) in enumerate(islice(cards, CUT_CARDS)):

@@ -1,7 +1,7 @@
-"""What the order of MIG requests, and the place each is given, cost: three tables of docs/guide/mig.md.
+"""Measures fragmentation by the order of MIG requests and the choice of cards: three tables of docs/guide/mig.md.
 
-No cluster: a card is the set of its placements, the scheduler is its rule (`layouts.first_fit`), steering is the
-portal's (`layouts.best_card`). Seeded, so the figures are the same on every machine.
+No cluster: a card is the set of its placements, the scheduler is its rule (`layouts.first_fit`), and the portal's
+choice is `layouts.best_card`. Seeded, so the figures are the same on every machine.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -30,9 +30,9 @@ State = frozenset[Placement]
 
 @dataclass
 class Fleet:
-    """Cards by (node, number) with what stands on them, in the order of their names.
+    """The placements on each card, by (node, number), in the order of names.
 
-    `refused` are the profiles that found no place though as many compute and memory slices were free.
+    `refused` are the profiles that did not fit although enough compute and memory slices were free.
     """
 
     cards: dict[Name, State] = field(
@@ -44,7 +44,7 @@ class Fleet:
         return (name for name, state in self.cards.items() if next_place(state, profile))
 
     def place(self, name: Name | None, profile: str) -> tuple[Name, Placement] | None:
-        """Put an instance where the scheduler does on that card, or note that there is none for it."""
+        """Add an instance where the scheduler would on that card, or record that it did not fit."""
         place = next_place(self.cards[name], profile) if name else None
         if name is not None and place is not None:
             self.cards[name] |= {place}
@@ -60,7 +60,7 @@ class Fleet:
         return sum(room(state, profile) for state in self.cards.values())
 
     def free(self) -> tuple[int, int]:
-        """Memory and compute slices that nobody has."""
+        """Return free memory and compute slices."""
         held = [size(place.profile) for state in self.cards.values() for place in state]
         return MEMORY - sum(memory for memory, _ in held), COMPUTE - sum(compute for _, compute in held)
 
@@ -77,19 +77,21 @@ def room(state: State, profile: str) -> int:
 
 @cache
 def size(profile: str) -> tuple[int, int]:
-    """Memory and compute slices of an instance, hence the order of profiles by size."""
+    """Return memory and compute slices of an instance, the sort key of profiles by size."""
     return H100.profile(profile).size, H100.profile(profile).compute
 
 
 @cache
 def full_cards() -> tuple[tuple[str, ...], ...]:
-    """The profiles of every layout to which nothing can be added."""
+    """Return the profiles of every maximal layout."""
     found = (layout for layout in layouts.maximal_layouts(H100) if set(layout) <= set(PROFILES))
     return tuple(tuple(name for name, n in layout.items() for _ in range(n)) for layout in found)
 
 
 def node_by_chance(fleet: Fleet, profile: str, chance: Random) -> Name | None:
-    """kube-scheduler: nodes score alike, since claims do not count in scores; then the first card that fits."""
+    """Return kube-scheduler's choice: a random node, since claims do not affect scores; then the first card that
+    fits.
+    """
     first: dict[int, Name] = {}
     for name in fleet.fitting(profile):
         first.setdefault(name[0], name)
@@ -97,12 +99,12 @@ def node_by_chance(fleet: Fleet, profile: str, chance: Random) -> Name | None:
 
 
 def node_by_name(fleet: Fleet, profile: str, _: Random) -> Name | None:
-    """The same scheduler on a single node, or one that fills node after node."""
+    """Return the choice of a scheduler with a single node, or one that fills node after node."""
     return next(fleet.fitting(profile), None)
 
 
 def steered(fleet: Fleet, profile: str, _: Random) -> Name | None:
-    """The portal: to the card that loses least. Of cards cut alike the first stands for all."""
+    """Return the portal's choice: the card with the least loss. The first of equal cards represents all of them."""
     first = {state: name for name, state in reversed(fleet.cards.items())}
     cards = {f"{node}-{number}": state for state, (node, number) in first.items()}
     key = layouts.best_card(H100, cards, profile)
@@ -131,14 +133,14 @@ PLACES: dict[str, Place] = {
 
 
 def requests(chance: Random) -> list[str]:
-    """What fills every card in one of its full layouts, shuffled: all of it fits, in the right places."""
+    """Return requests that fill every card in one of its maximal layouts, shuffled: all fit, if placed right."""
     asked = [profile for _ in range(NODES * CARDS_OF_NODE) for profile in chance.choice(full_cards())]
     chance.shuffle(asked)
     return asked
 
 
 def at_once(seed: int, order: Order, way: Way) -> tuple[list[str], Fleet]:
-    """The requests, and an empty fleet after they were placed in an order and a way."""
+    """Return the requests, and a fleet that was empty before they were placed in that order and by that choice."""
     chance, fleet = Random(seed), Fleet()
     asked = order(requests(chance))
     for profile in asked:
@@ -147,8 +149,10 @@ def at_once(seed: int, order: Order, way: Way) -> tuple[list[str], Fleet]:
 
 
 def coming_and_going(seed: int, load: int, way: Way) -> tuple[int, Fleet]:
-    """Requests for profiles by chance; whenever more than `load` percent of compute is held, one instance by chance
-    ends instead. How many were asked for, and the fleet after `STEPS` of either."""
+    """Make random requests for profiles; end a random instance whenever more than `load` percent of compute is held.
+
+    Returns the number of requests, and the fleet after `STEPS` of either.
+    """
     chance = Random(seed)
     fleet, standing, held, asked = Fleet(), list[tuple[Name, Placement]](), 0, 0
     for _ in range(STEPS):
@@ -166,7 +170,7 @@ def coming_and_going(seed: int, load: int, way: Way) -> tuple[int, Fleet]:
 
 
 def builds(asked: Iterable[str], place: Place) -> bool:
-    """Whether one empty card takes all of it, one after the other."""
+    """Return whether one empty card takes all instances, one after the other."""
     there: list[Placement] = []
     for profile in asked:
         if (chosen := place(H100, there, profile)) is None:
@@ -176,7 +180,7 @@ def builds(asked: Iterable[str], place: Place) -> bool:
 
 
 def on_one_card() -> str:
-    """Table: how many of all layouts come about when their instances are asked for one after the other."""
+    """Table: how many layouts are reached if their instances are requested one after the other."""
     every = [[name for name, n in layout.items() for _ in range(n)] for layout in layouts.layouts(H100)]
     rows = [f"| placed by | asked for | layouts that come about, of {len(every)} |", "|---|---|---|"]
     for place_name, place in PLACES.items():
@@ -188,7 +192,7 @@ def on_one_card() -> str:
 
 
 def all_at_once() -> str:
-    """Table: requests for exactly what fits, by order and way."""
+    """Table: requests for exactly what fits, by order and choice of cards."""
     rows = [
         "| asked for | placed by | find no place | of 3g, 4g and 7g | compute slices left |",
         "|---" * 5 + "|",
@@ -206,7 +210,7 @@ def all_at_once() -> str:
 
 
 def after_a_while() -> str:
-    """Table: a fleet after requests came and went, by load and way."""
+    """Table: a fleet after many requests and releases, by load and choice of cards."""
     rows = ["| held | placed by | find no place | 7g that still fit | 4g | 3g |", "|---" * 6 + "|"]
     for load in LOADS:
         for way_name, way in WAYS.items():

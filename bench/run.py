@@ -1,4 +1,4 @@
-"""Holds, in order: noise, both paths, writes per allocation, queries per route."""
+"""Runs the part `holds`, in order: noise, both backends, writes per allocation, queries per route."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ FEW, MANY = 1, 50
 
 
 def holds(home: Home, rounds: int) -> dict[str, Any]:
-    """The part ``holds`` of ``bench.json``; seconds, and ratios of the portal by the bare client."""
+    """Return the part ``holds`` of ``bench.json``: seconds, and ratios of the portal to the bare client."""
     member = User.objects.get(username="vision-member")
     project = Project.objects.select_related("team__department").get(slug="vision-dev")
     _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
@@ -55,7 +55,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
 
 
 def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
-    """The bare client beside itself."""
+    """Compare the bare client with itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
         for side in (0, 1) if n % 2 else (1, 0):
@@ -75,7 +75,9 @@ def _beside(web: Web, body: Mapping[str, object], bare: Bare, asked: ResolvedSpe
 
 
 def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str, int]:
-    """Writes of the portal at the API server for one allocation, from asking to held and from there to gone."""
+    """Return the portal's writes at the API server for one allocation: from request to held, and from then to
+    deleted.
+    """
     with server.telling_own():
         start = server.own(OWN_WRITES)
         id_, _ = web.hold(body)
@@ -92,7 +94,7 @@ def _portal(web: Web, body: Mapping[str, object]) -> float:
 
 
 def _bare(bare: Bare, asked: ResolvedSpec) -> float:
-    """Each time another allocation, as the portal's is."""
+    """Return a function that measures one hold of the bare client, each time of another allocation."""
     another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
     bare.release(another)
@@ -100,7 +102,7 @@ def _bare(bare: Bare, asked: ResolvedSpec) -> float:
 
 
 def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
-    """What the portal would ask for, in the bare client's namespace and team."""
+    """Return the request that the portal would make, in the bare client's namespace and team."""
     seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
     asked = spec_of_row.resolved_spec(services.draft(member, seen))
     team = Team.objects.select_related("department").get(slug="language")
@@ -108,7 +110,7 @@ def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
 
 
 def _bare_project() -> ProjectFacts:
-    """As a project of team language, so that each side has a queue of its own."""
+    """Create a project in team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
     known = reconciled.facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
@@ -116,7 +118,7 @@ def _bare_project() -> ProjectFacts:
 
 
 def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
-    """Queries per route with few and with many allocations; they are for tomorrow, which costs no slices."""
+    """Return queries per route with few and with many allocations; these start tomorrow, so they cost no slices."""
     person = User.objects.get(username="operator")
     rows: list[Allocation] = []
     found = []

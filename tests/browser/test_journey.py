@@ -1,4 +1,4 @@
-"""The way of a person through the pages, with scripts and without, by mouse and by keyboard."""
+"""A person's journey through the pages, with scripts and without, by mouse and by keyboard."""
 
 import pytest
 from playwright.sync_api import Page, expect

@@ -1,4 +1,4 @@
-"""The API server or Kueue away for twenty seconds, and a connection that died without a word."""
+"""The API server or Kueue is down for twenty seconds, and a watch connection dies silently."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def away(crowd: Crowd) -> None:
 
 @pytest.fixture
 def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
-    """The watcher behind a proxy, instead of the one that runs."""
+    """Replace the running watcher by one behind a proxy."""
     proxy = Proxy(local.home.ports["apiserver"])
     config = yaml.safe_load(local.portal_kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
@@ -72,7 +72,7 @@ def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
 def test_watches_that_went_dead_without_a_word_are_found_out(
     proxied_watcher: Proxy, crowd: Crowd, under_fault: Fault
 ) -> None:
-    """Nothing mends the dead connections: who holds them has to notice."""
+    """Nothing repairs the dead connections: the client has to detect them."""
     with under_fault(hidden_s=WATCH_S * 2):
         assert proxied_watcher.cut() > 0
         crowd.release(crowd.live()[:10])

@@ -1,4 +1,4 @@
-"""A mirrored node of eight H100 with dynamic MIG, as its driver publishes it, and the catalogue made of it."""
+"""A mirrored node of eight H100 with dynamic MIG, as its driver publishes it, and the catalog discovered from it."""
 
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
@@ -17,7 +17,7 @@ from tests.support.gpu_facts import dra_node
 
 
 def h100_node(team: Team, gpus: int = 4) -> None:
-    """Of which the team may hold so many GPUs."""
+    """Create the node and its catalog; the team may hold this many GPUs of it."""
     rows = [
         MirrorObject(
             cluster_id=LOCAL,
@@ -39,7 +39,7 @@ def h100_node(team: Team, gpus: int = 4) -> None:
 
 
 def take(*devices: str) -> None:
-    """Somebody's claim has these devices of the node."""
+    """Create a claim of another user that has these devices of the node."""
     had = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
     MirrorObject.objects.create(
         cluster_id=LOCAL,

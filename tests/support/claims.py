@@ -17,7 +17,7 @@ from quotas.catalog.mig_tables import TABLES
 
 @functools.cache
 def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
-    """The mirrored ResourceSlices of so many nodes of a kind in deploy/local/fleet.yaml."""
+    """Return the mirrored ResourceSlices of this many nodes of a kind in deploy/local/fleet.yaml."""
     fleet = spec.load(spec.FLEET_FILE)
     (found,) = [each for each in fleet.kinds if each.name == kind]
     pools = [slices.pool(fleet, found, f"{kind}-{index}", {}) for index in range(nodes)]
@@ -27,7 +27,7 @@ def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
 
 @functools.cache
 def fleet(kind: str = "h100", *taken: str) -> Fleet:
-    """``taken``: devices that claims have, as node/device."""
+    """Return the published devices; those in ``taken`` (node/device) are held by claims."""
     devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in taken]
     return published.fleet(facts(kind), [{"devices": devices}])
 
@@ -42,7 +42,7 @@ def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:
 
 
 def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
-    """What is said to be wrong with a document; nothing where it is right."""
+    """Return the errors of a document, by field; empty for a valid one."""
     try:
         parse(document, schema(kind))
     except Invalid as error:
@@ -51,7 +51,7 @@ def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
 
 
 def demands() -> DeviceDemands:
-    """What an H100 with dynamic MIG takes of its pool, as the catalogue has it."""
+    """Return what an H100 with dynamic MIG takes of its pool, as the catalog has it."""
     cut = TABLES["H100-80GB"]
     whole = Slices(cut.compute, cut.memory)
     return DeviceDemands(

@@ -1,4 +1,4 @@
-"""Two nodes of two cards each, which are cut on demand."""
+"""Two nodes of two cards each, which DRA divides on demand."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 
 def member_of(team: Team) -> User:
-    """Return somebody of the team, which may then have all of two nodes of two cards each."""
+    """Return a member of the team, which may hold all of two nodes of two cards each."""
     cluster = Cluster.objects.get(slug=LOCAL)
     nodes = ("h100-0", "h100-1")
     slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]

@@ -1,4 +1,4 @@
-"""A catalogue with both paths, limits and prices, and allocations in it, made by the services a portal would use."""
+"""A catalog with both backends, limits and prices, and allocations in it, created by the portal's services."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -23,7 +23,7 @@ PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
 def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
-    """In a cluster two l40s nodes of four cards and one h100 node of four, each team with half of it."""
+    """Create two l40s nodes of four cards and one h100 node of four in a cluster, each team with half of it."""
     cluster = Cluster.objects.get(slug=slug)
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(card(n) for n in range(4)))]

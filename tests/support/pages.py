@@ -1,4 +1,4 @@
-"""Allocations in the states that pages show: asked for by the service, then as the reconciler would leave them."""
+"""Allocations in the phases that pages show: requested by the service, then changed as the reconciler would."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -35,7 +35,7 @@ def asked(user: User, project: Project, offering: str = "l40s/whole", count: int
 
 
 def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "", **changes: object) -> Allocation:
-    """The row as the reconciler leaves it in ``phase``, with its line in the timeline."""
+    """Put the row in ``phase`` as the reconciler does, with an event in the timeline."""
     Allocation.objects.filter(pk=row.pk).update(
         phase=phase.value, reason=reason, message=message, phase_since=clock.now(), **changes
     )
@@ -48,7 +48,7 @@ def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "",
 
 
 def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: float = 0) -> Allocation:
-    """Held for so many hours: on (node, device, uuid) each, or as a count where Kubernetes names no device."""
+    """Make it held for this many hours: on each (node, device, uuid), or as a count if Kubernetes names no device."""
     offering, project = row.offering, row.project
     since = clock.now() - timedelta(hours=hours)
     for node, device, uuid in devices or [("", "", "")]:

@@ -1,4 +1,4 @@
-"""The world in which every route is asked by every role: what parameters stand for, and what is sent."""
+"""The data against which every role requests every route: values of path parameters, and request bodies."""
 
 import json
 from dataclasses import dataclass, field
@@ -67,13 +67,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /request/preview": {**ASK, **FORM},
     "POST /allocations/<uuid:id_>/extend": {"length": "8"},
 }
-"""What is sent, as JSON to REST and as a form to pages; nothing where a route is not named."""
+"""Bodies, as JSON for REST and as forms for pages; routes that are not named have none."""
 
 
 @dataclass
 class World:
-    """A fleet and two teams; of the first an allocation, a queued Job, a project's limit and an invitation; for every
-    role a person, signed in, with two tokens and an invitation to a third team."""
+    """A fleet and two teams. The first has an allocation, a queued Job, a project's limit and an invitation; every role
+    has a signed-in person with two tokens and an invitation to a third team.
+    """
 
     allocation: Allocation
     limit: Limit
@@ -85,7 +86,7 @@ class World:
     received: dict[str, int] = field(default_factory=dict)
 
     def path(self, pattern: str, role: str) -> str:
-        """Where `role` asks: for what is the team's, and for a token of the role's own."""
+        """Return the path that `role` requests: of the team's objects, and of the role's own token."""
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,

@@ -1,4 +1,4 @@
-"""Asking for slices and waiting for what becomes of it, on the running portal."""
+"""Requests allocations on the running portal and waits for their phases."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def reason(row: Allocation) -> str:
 
 
 def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocation:
-    """Until the allocation is in the phase; the error tells its timeline."""
+    """Wait until the allocation is in the phase; the error shows its timeline."""
     try:
         eventually(lambda: phase(row) == wanted, within_s=within_s)
     except AssertionError as error:

@@ -1,4 +1,4 @@
-"""kubectl with nothing but what `connect` hands out."""
+"""kubectl with the kubeconfig from `connect`, and nothing else."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ Tenant = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
-    """kubectl with nothing but the kubeconfig that was handed out."""
+    """Return a function that returns kubectl with the kubeconfig of an answer of `connect`."""
 
     def of(given: dict[str, Any]) -> Tenant:
         file = tmp_path / "kubeconfig"

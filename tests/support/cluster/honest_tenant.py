@@ -1,6 +1,6 @@
-"""Random requests, releases and queued Jobs of somebody who tries nothing forbidden: what a bill is made of.
+"""Random requests, releases and queued Jobs of a member who tries nothing forbidden, for tests of billing.
 
-Each action returns what it did, in words.
+Each action returns a description of itself.
 """
 
 from random import Random
@@ -82,7 +82,7 @@ class HonestTenant:
 
 
 def job(name: str, pods: int, resource: str, behaviour: str) -> Object:
-    """A queued Job of so many pods with one slice each; ``behaviour`` is one of RUNS."""
+    """Return a queued Job of this many pods with one slice each; ``behaviour`` is one of RUNS."""
     amounts = {resource: "1"}
     node = {"example.com/room": "none"} if behaviour == "never binds" else {}
     spec: Object = {

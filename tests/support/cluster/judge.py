@@ -1,8 +1,8 @@
-"""Whether the cluster gave out more than it has: told by its own objects, without the portal's tables.
+"""Checks for over-allocation from the cluster's own objects, without the portal's tables.
 
-A device of a ResourceSlice is given to one claim, or, where it may be to several, no more than it has of each capacity;
-what the devices given consume of a counter is no more than its set holds. Holds by device plugin are no more than the
-nodes that their ResourceFlavor selects can allocate.
+A device of a ResourceSlice is allocated to one claim or, if it may be shared, to no more than its capacity; devices
+consume no more of a counter than its set has. Holds by device plugin are no more than the allocatable devices of the
+nodes that their ResourceFlavor selects.
 """
 
 import json
@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 
 def over_allocated(kubectl: Kubectl) -> list[str]:
-    """What is given out twice or beyond what there is, in words; empty when all is well."""
+    """Return a sentence for each device allocated twice or amount exceeded; empty if there is none."""
     return [*_devices(kubectl), *_counts(kubectl)]
 
 

@@ -1,4 +1,4 @@
-"""The command `manage.py preflight` as an operator runs it."""
+"""Runs the command `manage.py preflight` as an operator does."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from deploy.local.home import REPOSITORY
 
 
 def preflight(*words: str, kubeconfig: Path | None = None) -> tuple[int, dict[str, dict[str, str]]]:
-    """Exit status, and the findings by their check."""
+    """Return the exit status, and the findings by their check."""
     env = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
     command = [sys.executable, "manage.py", "preflight", "--output=json", *words]
     done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120)

@@ -1,8 +1,8 @@
-"""What should be charged, by what the API server shows each second: a measure for the ledger from outside.
+"""Records what should be charged, from the API server once a second: an independent measure for the ledger.
 
-Each kind of holder by its own rule: slices by DRA while their devices are allocated, once all their holders ran;
-slices by device plugin while the hold quota's status shows them; of a queued Job the larger of what Kueue has reserved
-and what its bound pods have. A sample stands for the time until the next one.
+Each kind of holder has its own rule: slices by DRA are charged while their devices are allocated, after all their
+holders ran; slices by device plugin while the hold quota's status shows them; a queued Job for the larger of its Kueue
+reservation and the requests of its bound pods. A sample is valid until the next one.
 """
 
 import threading
@@ -23,12 +23,12 @@ from tests.support.cluster.waiting import eventually
 
 EVERY_S = 1.0
 LONGEST_S = 5.0
-"""How long two samples may be apart: that much of each interval is not measured."""
+"""The maximum distance of two samples: that much of each interval is not measured."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer."""
+    """``used`` by pods and ``due`` to be charged, by holder, at a moment between request and answer."""
 
     asked_at: float
     answered_at: float
@@ -62,7 +62,7 @@ class Recorder(threading.Thread):
         self.join()
 
     def sampled_again(self, times: int) -> None:
-        """Wait until so many more samples were taken."""
+        """Wait until this many more samples were taken."""
         before = len(self.samples)
         eventually(lambda: len(self.samples) >= before + times, within_s=30.0 + times)
 
@@ -84,7 +84,7 @@ def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
 
 @dataclass
 class Comparison:
-    """GPU-seconds that the recorder saw and that the ledger has, and how far they may be apart."""
+    """GPU-seconds of the recorder and of the ledger, and their allowed difference."""
 
     recorded: float = 0.0
     charged: float = 0.0
@@ -103,14 +103,14 @@ class Comparison:
 
 
 def longest_gap(samples: list[Sample]) -> float:
-    """The most seconds from when a sample was asked for until the next one was answered."""
+    """Return the most seconds from the request of a sample until the next one was answered."""
     return max(after.answered_at - before.asked_at for before, after in pairwise(samples))
 
 
 def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
-    """By holder, GPU-seconds of the samples and of the ledger in the same time; each interval may be off by one sample.
+    """Return GPU-seconds of samples and ledger over the same time, by holder; each interval may differ by one sample.
 
-    The part of a GPU that a slice is cannot be seen from outside: it is taken from the holder's own intervals.
+    A slice's part of a GPU is not visible from outside: it is taken from the holder's own intervals.
     """
     rows = ledger.intervals(namespaces)
     begin, end = samples[0].asked_at, samples[-1].asked_at
@@ -130,7 +130,7 @@ def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, 
 
 
 def differences(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
-    """Whose GPU-seconds in the ledger differ from those of the samples by more than one sample of each interval."""
+    """Return a sentence for each holder whose GPU-seconds differ by more than one sample of each interval."""
     return [
         f"{holder.kind} {holder.name} is charged {found.charged:.1f} GPU-seconds in {found.intervals} intervals, and "
         f"{found.recorded:.1f} were seen, give or take {found.tolerance:.1f}"
@@ -146,7 +146,9 @@ def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:
 
 
 def uncharged(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
-    """Where pods had more GPUs than were charged to their holder, for longer than one sample; and double charges."""
+    """Return a sentence for each holder whose pods used uncharged GPUs for longer than one sample, or charged
+    twice.
+    """
     rows = ledger.intervals(namespaces)
     missing: dict[Holder, list[str]] = defaultdict(list)
     for before, now, after in zip(samples, samples[1:], samples[2:], strict=False):

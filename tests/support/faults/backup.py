@@ -1,4 +1,4 @@
-"""Dump and restore of the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
+"""Dumps and restores the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def dump(path: Path) -> Path:
 
 
 def restore(path: Path) -> None:
-    """Make the database what it was; nobody else may be connected."""
+    """Restore the database from the dump; no other client may be connected."""
     connections.close_all()
     _run("psql", "--quiet", "--command=DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     _run("pg_restore", "--no-owner", "--single-transaction", f"--dbname={_place()['dbname']}", str(path))

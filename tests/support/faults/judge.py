@@ -1,8 +1,8 @@
-"""What "right" means, said once: by the API server, the database and the ledger. Each finding is one sentence.
+"""Checks the final state against the API server, the database and the ledger. Each finding is one sentence.
 
-Right is: every allocation that nobody gave back is active, or queued because its team's quota is full, and on the
-cluster there is exactly what that takes; what was given back has ended, and nothing of it is left; the ledger shows as
-held exactly what is held, no slot twice at a time, and as many seconds as the witness saw, but for what an outage hid.
+Correct is: every allocation that nobody released is active, or queued because its team's quota is full, and the cluster
+has exactly its objects; released allocations have ended, and none of their objects is left; the ledger shows as held
+exactly what is held, no slot twice at a time, and as many seconds as the witness saw, except for what an outage hid.
 """
 
 import json
@@ -24,19 +24,20 @@ from tests.support.faults.witness import Hold, Slot, Witness
 
 KINDS = "workloads.kueue.x-k8s.io,resourceclaims,pods,resourcequotas,gpuprojects.gpu-portal.io"
 SLACK_S = 3.0
-"""Between what happens and its record: times of Kubernetes have a grain of a second, and watcher and witness look with
-delays of their own."""
+"""The delay between an event and its record: times of Kubernetes are in whole seconds, and watcher and witness read
+with delays of their own.
+"""
 
 
 def findings(projects: list[Project], kubectl: Kubectl) -> list[str]:
-    """All that is not right at this moment."""
+    """Return everything that is wrong at this moment."""
     rows = list(spec_of_row.rows().filter(project__in=projects))
     seen = Cluster(kubectl, projects)
     return [*_phases(rows), *_objects(rows, seen), *_strangers(rows, seen), *_ledger(rows, seen)]
 
 
 class Cluster:
-    """Everything of the projects that the API server has, as its administrator sees it."""
+    """All objects of the projects that the API server has, read as its administrator."""
 
     def __init__(self, kubectl: Kubectl, projects: list[Project]) -> None:
         slugs = ",".join(project.slug for project in projects)
@@ -52,13 +53,13 @@ class Cluster:
         return [o for (k, _, _), o in self.objects.items() if k == kind]
 
     def devices(self, row: Allocation) -> set[str]:
-        """``pool/device`` of each device that the allocation's claim has."""
+        """Return ``pool/device`` of each device of the allocation's claim."""
         claim = self.get("ResourceClaim", row, row.name) or {}
         results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
         return {f"{device['pool']}/{device['device']}" for device in results}
 
     def entry(self, row: Allocation) -> int:
-        """Slices of the allocation in its hold quota; 0 while the quota's status does not show them."""
+        """Return the allocation's slices in its hold quota; 0 while the quota's status does not show them."""
         quota = self.get("ResourceQuota", row, names.hold_slot(row.number))
         if quota is None:
             return 0
@@ -70,7 +71,7 @@ class Cluster:
 
 
 def _phases(rows: list[Allocation]) -> Iterator[str]:
-    """Active, or queued for quota; ended once given back."""
+    """Check the phases: active, or queued for quota; ended after release."""
     used = _units_held(rows)
     for row in rows:
         if row.desired == Allocation.Desired.RELEASED:
@@ -84,7 +85,7 @@ def _phases(rows: list[Allocation]) -> Iterator[str]:
 
 
 def _objects(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """What each live allocation has: a lease, and once active a claim and a holder, or its entry in the hold quota."""
+    """Check each live allocation's objects: a lease, and once active a claim and a holder, or its hold quota."""
     for row in rows:
         if row.desired == Allocation.Desired.RELEASED:
             continue
@@ -102,7 +103,7 @@ def _objects(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
 
 
 def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """Objects of ours that no live allocation accounts for, and entries of shared ones."""
+    """Find objects of the portal without a live allocation, and such entries of shared ones."""
     live = {(row.project.namespace, row.name): row for row in rows if row.ended_at is None}
     active = {place for place, row in live.items() if row.phase == Phase.ACTIVE}
     for (kind, namespace, name), found in seen.objects.items():
@@ -128,7 +129,7 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
 
 
 def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """Open intervals are exactly what is held; each slot is held once at a time; no hold went unrecorded."""
+    """Check the ledger: open intervals equal the holds, no slot is held twice, and no hold is missing."""
     intervals = list(UsageInterval.objects.filter(holder_id__in=[row.pk for row in rows]))
     by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
     for interval in intervals:
@@ -156,9 +157,9 @@ def _overlaps(intervals: Iterable[UsageInterval]) -> Iterator[str]:
 
 
 def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> list[str]:
-    """Holds whose billed seconds differ from those that the witness saw by more than the outage hid.
+    """Return holds whose billed seconds differ from the witness' by more than the outage hid.
 
-    ``hidden_s`` is for how long nobody may have watched; it counts only where the ledger says that it estimated.
+    ``hidden_s`` is the longest time without a watch; it counts only for intervals that the ledger marks as estimated.
     """
     now = clock.now()
     ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
@@ -192,7 +193,7 @@ def _misbilled(
 
 
 def _units_held(rows: list[Allocation]) -> Counter[tuple[int, int]]:
-    """Slices held by (team, pool): every pool of the demo fleet has one offering here."""
+    """Return the slices held by (team, pool): every pool of the demo fleet has one offering here."""
     teams = {row.project.team_id for row in rows}
     everyone = Allocation.objects.filter(project__team__in=teams, phase=Phase.ACTIVE)
     used: Counter[tuple[int, int]] = Counter()

@@ -1,7 +1,7 @@
-"""What was held, and when, as the API server shows it: the truth that the ledger is measured by.
+"""Records from the API server what was held and when: the reference for the ledger.
 
-It polls as the administrator and shares no code with the portal. A look tells what is held at some moment between its
-question and its answer, so each beginning and end is known as a span of time.
+It polls as the administrator and shares no code with the portal. A reading is valid for some moment between request and
+answer, so each start and end is known as a span of time.
 """
 
 import json
@@ -25,7 +25,7 @@ ALLOCATION = "gpu-portal.io/allocation"
 
 
 class Slot(NamedTuple):
-    """A thing held: a device, or by device plugin an allocation's count (``device`` is empty)."""
+    """What is held: a device, or by device plugin an allocation's count (``device`` is empty)."""
 
     namespace: str
     allocation: str
@@ -40,7 +40,7 @@ class Hold:
     ended: tuple[float, float] | None = None
 
     def seconds(self, now: float) -> tuple[float, float]:
-        """At least, at most."""
+        """Return the minimum and the maximum of its seconds."""
         first, last = self.ended or (now, now)
         return max(0.0, first - self.began[1]), last - self.began[0]
 
@@ -86,7 +86,7 @@ class Witness(threading.Thread):
                 holds[-1].ended = (before, now)
 
     def _look(self) -> tuple[set[Slot], set[Slot]]:
-        """What is held, and what is still occupied, whoever uses it."""
+        """Read what is held, and what is still occupied, by whichever pod."""
         running = {
             (m["namespace"], m.get("labels", {}).get(ALLOCATION))
             for pod in self._list("/api/v1/pods")
@@ -109,7 +109,7 @@ class Witness(threading.Thread):
 
 
 def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
-    """Allocations that a hold quota lists, and those of them whose slices its status shows."""
+    """Return the allocations that a hold quota lists, and those whose slices its status shows."""
     listed: set[Slot] = set()
     shown: set[Slot] = set()
     for quota in quotas:
