@@ -41,7 +41,7 @@ def main() -> int:
     if on_cluster := [part for part in parts if part != "catalogue"]:
         document |= _on_cluster(on_cluster, arguments.rounds)
     if "catalogue" in parts:  # with stores of its own, once the cluster is down
-        document |= _in_a_process_of_its_own(arguments.rounds) if on_cluster else _catalogue(arguments.rounds)
+        document |= _catalogue_in_subprocess(arguments.rounds) if on_cluster else _catalogue(arguments.rounds)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(document, indent=2) + "\n")
     print(report.table(document))  # noqa: T201
@@ -49,8 +49,8 @@ def main() -> int:
 
 
 def _on_cluster(parts: Sequence[str], rounds: int) -> dict[str, Any]:
-    if given := os.environ.get("GPU_PORTAL_TEST_HOME"):
-        return _at(Path(given), parts, rounds)
+    if home := os.environ.get("GPU_PORTAL_TEST_HOME"):
+        return _at(Path(home), parts, rounds)
     with tempfile.TemporaryDirectory(prefix="gpu-portal-") as folder:
         return _at(Path(folder), parts, rounds)
 
@@ -64,8 +64,8 @@ def _at(home: Path, parts: Sequence[str], rounds: int) -> dict[str, Any]:
         _set_up()
         from bench import run, watching
 
-        measured = {"holds": lambda: run.holds(local.home, rounds), "watcher": lambda: watching.measured(local)}
-        return {part: measured[part]() for part in parts}
+        measure = {"holds": lambda: run.holds(local.home, rounds), "watcher": lambda: watching.measure(local)}
+        return {part: measure[part]() for part in parts}
     finally:
         if not keep:
             local.down()
@@ -77,10 +77,10 @@ def _catalogue(rounds: int) -> dict[str, Any]:
         _set_up()
         from bench import catalogue
 
-        return {"catalogue": catalogue.measured(rounds)}
+        return {"catalogue": catalogue.measure(rounds)}
 
 
-def _in_a_process_of_its_own(rounds: int) -> dict[str, Any]:
+def _catalogue_in_subprocess(rounds: int) -> dict[str, Any]:
     """Run the part in a process of its own: this process is connected to the cluster's database, whose role cannot
     create another one.
     """

@@ -139,12 +139,12 @@ def _held() -> Iterator[Held]:
     geometry = TABLES["H100-80GB"]
     cards = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * CARDS))
     for number, (node, card) in enumerate(islice(cards, CUT_CARDS)):
-        there: set[Placement] = set()
+        placements: set[Placement] = set()
         for profile in PATTERN[: 3 if number % 3 else 2]:
-            place = first_fit(geometry, there, profile)
-            assert place is not None
-            there.add(place)
-            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{place.start}"
+            placement = first_fit(geometry, placements, profile)
+            assert placement is not None
+            placements.add(placement)
+            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{placement.start}"
             yield Held(f"h100/mig-{profile}", node, device)
     yield from (Held("h100/whole", node, card) for node, card in islice(cards, WHOLE_CARDS))
     yield from (Held(offering) for offering, count in BY_COUNT.items() for _ in range(count))
@@ -153,10 +153,10 @@ def _held() -> Iterator[Held]:
 def _allocations(projects: list[Project], people: Mapping[int, User]) -> None:
     offerings = {one.key: one for one in Offering.objects.select_related("flavor")}
     held = list(_held())
-    wanted = [(one, Phase.ACTIVE) for one in held]
-    wanted += [(Held("h100/whole"), Phase.QUEUED)] * QUEUED + [(Held("l40s/whole"), Phase.ENDED)] * ENDED
+    contents = [(one, Phase.ACTIVE) for one in held]
+    contents += [(Held("h100/whole"), Phase.QUEUED)] * QUEUED + [(Held("l40s/whole"), Phase.ENDED)] * ENDED
     rows = []
-    for number, ((one, phase), project) in enumerate(zip(wanted, cycle(projects), strict=False)):
+    for number, ((one, phase), project) in enumerate(zip(contents, cycle(projects), strict=False)):
         begin = clock.now() - timedelta(hours=6, seconds=number)
         is_over = phase == Phase.ENDED
         row = Allocation(

@@ -29,9 +29,9 @@ def _mark(card: Geometry, profile: str) -> str:
 
 TABLE: dict[str, Callable[[], str]] = {
     "products": products,
-    "one-card": fragmentation.on_one_card,
-    "at-once": fragmentation.all_at_once,
-    "after-a-while": fragmentation.after_a_while,
+    "one-card": fragmentation.table_of_one_card,
+    "at-once": fragmentation.table_of_full_fleet,
+    "after-a-while": fragmentation.table_of_churn,
 }
 
 

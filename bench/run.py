@@ -41,37 +41,39 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     server = ApiServer(home)
     paths = {}
     for name, offering in PATHS.items():
-        body, asked = {"project": project.slug, "offering": offering}, _request(member, project, offering)
+        body, request = {"project": project.slug, "offering": offering}, _request(member, project, offering)
         for _ in range(WARM_UP):
-            _bare(bare, asked)
+            _bare(bare, request)
             _portal(web, body)
         paths[name] = {
             "offering": offering,
-            "noise": _noise(bare, asked, rounds),
-            "post_to_active": _beside(web, body, bare, asked, rounds),
+            "noise": _noise(bare, request, rounds),
+            "post_to_active": _compare_with_bare(web, body, bare, request, rounds),
             "writes": _writes(server, web, body),
         }
     return {"paths": paths, "queries": _queries(member, project)}
 
 
-def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
+def _noise(bare: Bare, request: ResolvedSpec, rounds: int) -> dict[str, float]:
     """Compare the bare client with itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
         for side in (0, 1) if n % 2 else (1, 0):
-            series[side].append(_bare(bare, asked))
+            series[side].append(_bare(bare, request))
     return compare(*series).document()
 
 
-def _beside(web: Web, body: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
-    ours, beside = [], []
+def _compare_with_bare(
+    web: Web, body: Mapping[str, object], bare: Bare, request: ResolvedSpec, rounds: int
+) -> dict[str, float]:
+    portal, bare_client = [], []
     for n in range(rounds):
         if n % 2:
-            beside.append(_bare(bare, asked))
-        ours.append(_portal(web, body))
+            bare_client.append(_bare(bare, request))
+        portal.append(_portal(web, body))
         if not n % 2:
-            beside.append(_bare(bare, asked))
-    return compare(ours, beside).document()
+            bare_client.append(_bare(bare, request))
+    return compare(portal, bare_client).document()
 
 
 def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str, int]:
@@ -93,9 +95,9 @@ def _portal(web: Web, body: Mapping[str, object]) -> float:
     return seconds
 
 
-def _bare(bare: Bare, asked: ResolvedSpec) -> float:
-    """Return a function that measures one hold of the bare client, each time of another allocation."""
-    another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
+def _bare(bare: Bare, request: ResolvedSpec) -> float:
+    """Return the seconds of one hold by the bare client, each time of another allocation."""
+    another = replace(request, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
     bare.release(another)
     return seconds
@@ -103,32 +105,32 @@ def _bare(bare: Bare, asked: ResolvedSpec) -> float:
 
 def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
     """Return the request that the portal would make, in the bare client's namespace and team."""
-    seen = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
-    asked = spec_of_row.resolved_spec(services.draft(member, seen))
+    preview = services.preview(member, AllocationRequest(project=project.slug, offering=offering))
+    request = spec_of_row.resolved_spec(services.draft(member, preview))
     team = Team.objects.select_related("department").get(slug="language")
-    return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
+    return replace(request, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 
 
 def _bare_project() -> ProjectFacts:
     """Create a project in team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.facts(project, Snapshot(), ())
+    facts = reconciled.facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
-    return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
+    return replace(facts, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 
 
 def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
     """Return queries per route with few and with many allocations; these start tomorrow, so they cost no slices."""
     person = User.objects.get(username="operator")
     rows: list[Allocation] = []
-    found = []
-    for wanted in (FEW, MANY):
-        while len(rows) < wanted:
+    counts = []
+    for number in (FEW, MANY):
+        while len(rows) < number:
             spec = AllocationRequest(
                 project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
             )
             rows.append(services.request(member, spec))
-        found.append(routes.counted(person))
+        counts.append(routes.counted(person))
     for row in rows:
         services.release(member, row)
-    return {route: {str(FEW): found[0][route], str(MANY): found[1][route]} for route in found[0]}
+    return {route: {str(FEW): counts[0][route], str(MANY): counts[1][route]} for route in counts[0]}

@@ -32,7 +32,7 @@ KIND = "ResourceClaim"
 NAMESPACE = "bench-watched"
 
 
-def measured(local: Local) -> dict[str, Any]:
+def measure(local: Local) -> dict[str, Any]:
     """Return the part ``watcher`` of ``bench.json``: seconds and bytes."""
     api = Api(local.home, as_admin=True)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -98,17 +98,17 @@ def claim(name: str) -> dict[str, Any]:
 @contextmanager
 def _received(api: Api, path: str) -> Iterator[dict[str, float]]:
     """Return the time at which a bare watch received each object, by name."""
-    seen: dict[str, float] = {}
+    times: dict[str, float] = {}
     watch = api.watch(path, api.call("GET", path, limit="1")["metadata"]["resourceVersion"], WITHIN_S)
 
     def follow() -> None:
         with suppress(HTTPError):  # how a connection that is shut down from here ends
             for event in events(watch):
-                seen.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
+                times.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    yield seen
+    yield times
     watch.shutdown()
     thread.join()
 
@@ -142,9 +142,9 @@ def _resident(pid: int, which: str = "VmRSS") -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{which}:"))
 
 
-def _remove(api: Api, path: str, made: list[str]) -> None:
+def _remove(api: Api, path: str, names: list[str]) -> None:
     with ThreadPoolExecutor(THREADS) as threads:
-        list(threads.map(lambda name: api.call("DELETE", f"{path}/{name}"), made))
+        list(threads.map(lambda name: api.call("DELETE", f"{path}/{name}"), names))
 
 
 def _until(holds: Callable[[], bool], every_s: float) -> None:

@@ -69,7 +69,8 @@ def _wheel(module: str) -> Path:
 def _bound(*, privileges: bool = False) -> tuple[str, ...]:
     """Return a command prefix that ends the command with this process, however that ends.
 
-    Without `privileges` it also drops root's privileges except passing folders, since PostgreSQL refuses to run as root.
+    Without `privileges` it also drops root's privileges except passing folders, since PostgreSQL refuses to run as
+    root.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
