@@ -80,7 +80,7 @@ def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str
     """Return the portal's writes at the API server for one allocation: from request to held, and from then to
     deleted.
     """
-    with server.telling_own():
+    with server.counting_own():
         start = server.own(OWN_WRITES)
         id_, _ = web.hold(body)
         quiet()

@@ -15,7 +15,7 @@ from deploy.local.runner import Local
 from portal.audit import grants
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ended, held
+from tests.support.cluster.allocations import ended, held
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 

@@ -10,10 +10,10 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
-from tests.support.cluster.asking import ended, intervals, wait_for
+from tests.support.cluster.allocations import ended, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -199,7 +199,7 @@ def test_a_tenants_pod_may_pick_one_request_by_its_number(asking: Asking, kubect
     row = asking.held({"name": "big", "device": "gpu"}, {"name": "small", "device": "mig", "profile": "1g.10gb"})
     pod = asking.api.get(f"/api/v1/allocations/{row.pk}/connect").json()["pod_yaml"]
     picked = pod.replace("metadata:\n", "metadata:\n  annotations: {gpu-portal.io/slices: '1'}\n", 1)
-    let_in(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
+    retry_refused(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
     query = ("get", "pod", f"{row.name}-pod", "-n", row.project.namespace, "-o")
     claims = kubectl(*query, "jsonpath={.spec.containers[0].resources.claims}")
     assert json.loads(claims) == [{"name": "gpu-portal", "request": "small"}]

@@ -14,7 +14,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Node, Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import held
+from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command, Read, ready
 from tests.support.cluster.waiting import eventually

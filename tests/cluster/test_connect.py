@@ -14,10 +14,10 @@ from allocations.models import Allocation
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, held
+from tests.support.cluster.allocations import held, request_slices
 from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -44,7 +44,7 @@ def test_the_pod_runs_as_it_is_on_the_very_devices(
     given = connect(api, row)
     assert given["label"] == {"key": "gpu-portal.io/allocation", "value": row.name}
     use = tenant(given)
-    let_in(apply_pod, use, given["pod_yaml"])
+    retry_refused(apply_pod, use, given["pod_yaml"])
     pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
     devices = api.get(f"/api/v1/allocations/{row.pk}").json()["devices"]
     claim = json.loads(use("get", "resourceclaim", row.name, "-o", "json").stdout)
@@ -60,7 +60,7 @@ def test_the_pod_runs_as_it_is_by_device_plugin(
     row = held(member, project, "l40s/whole")
     given = connect(api, row)
     use = tenant(given)
-    let_in(apply_pod, use, given["pod_yaml"])
+    retry_refused(apply_pod, use, given["pod_yaml"])
     pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert pod["spec"]["nodeName"].startswith("l40s-")
@@ -121,7 +121,10 @@ def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, proj
         if row["id"] == "a100/mig-3g.40gb"
     )
     held(member, project, "a100/mig-3g.40gb", limit)
-    waiting = [ask(member, project, "a100/mig-3g.40gb", limit, priority=priority) for priority in ("batch", "normal")]
+    waiting = [
+        request_slices(member, project, "a100/mig-3g.40gb", limit, priority=priority)
+        for priority in ("batch", "normal")
+    ]
 
     def places() -> list[object]:
         return [api.get(f"/api/v1/allocations/{row.pk}").json()["queue"] for row in waiting]

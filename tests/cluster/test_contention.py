@@ -16,7 +16,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import phase, wait_for
+from tests.support.cluster.allocations import phase, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 

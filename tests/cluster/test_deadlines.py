@@ -11,7 +11,7 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, held, intervals, wait_for
+from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
@@ -38,7 +38,7 @@ def test_an_extension_moves_the_end(project: Project, member: User) -> None:
 
 
 def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: User) -> None:
-    row = ask(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
+    row = request_slices(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
     assert (row.phase, row.phase_until) == (Phase.SCHEDULED, row.starts_at)
     wait_for(row, Phase.ACTIVE)
     assert row.held_at is not None

@@ -19,12 +19,12 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
-from tests.support.cluster.asking import ended, wait_for
+from tests.support.cluster.allocations import ended, wait_for
 from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.guide import Told, write_table
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.guide import Observation, write_table
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -32,9 +32,9 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest) -> Iterator[list[Told]]:
+def told(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
     """Gathers the rows; at the end they go into the guide, where the command line names it."""
-    found: list[Told] = []
+    found: list[Observation] = []
     yield found
     if path := request.config.getoption("--slices-table"):
         write_table(Path(path), sorted(found, key=lambda one: slices.ROWS.index(one.row)))
@@ -48,7 +48,7 @@ def test_a_slice_is_held_used_and_given_back(
     project: Project,
     kubectl: Kubectl,
     tenant: Callable[[dict[str, Any]], Tenant],
-    told: list[Told],
+    told: list[Observation],
 ) -> None:
     api = client(member)
     body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
@@ -69,7 +69,7 @@ def test_a_slice_is_held_used_and_given_back(
     given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
     use = tenant(given)
     pod = yaml.safe_load(given["pod_yaml"])
-    let_in(apply_pod, use, given["pod_yaml"])
+    retry_refused(apply_pod, use, given["pod_yaml"])
     node = running(use, pod["metadata"]["name"])["spec"]["nodeName"]
     assert node.startswith(f"{row.nodes}-")
     if row.named:
@@ -80,7 +80,7 @@ def test_a_slice_is_held_used_and_given_back(
     assert "gpu-portal.io/allocation" in refused.stderr
     ended(member, allocation)
     eventually(lambda: not left(kubectl, project, allocation.name))
-    told.append(Told(row, body, objects, device(shown), seconds, node))
+    told.append(Observation(row, body, objects, device(shown), seconds, node))
 
 
 def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:

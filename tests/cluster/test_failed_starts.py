@@ -15,7 +15,7 @@ from allocations.requests import services
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, intervals, wait_for
+from tests.support.cluster.allocations import intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
@@ -134,7 +134,7 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
 ) -> None:
     """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = ask(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
+    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None
     half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
     then = {**row.claim, "built": {**row.claim["built"], "units": half}}

@@ -21,7 +21,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import ended, phase, release_all, wait_for
+from tests.support.cluster.allocations import ended, phase, release_all, wait_for
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -23,9 +23,9 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.cluster.attacks.stage import Person
-from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, person_of
+from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -96,7 +96,7 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
-    let_in(create, tenant, "greedy-0", small, 1)
+    retry_refused(create, tenant, "greedy-0", small, 1)
     said = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
     assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in said)
     eventually(lambda: running_gpus(kubectl, project) == 1)
@@ -112,7 +112,7 @@ def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_go
     quota is zero long before, as soon as another pod goes and Kubernetes adds up the quotas anew."""
     where = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
-    let_in(create, tenant, "slow", first, 1, stop_after="120s")
+    retry_refused(create, tenant, "slow", first, 1, stop_after="120s")
     eventually(lambda: running_gpus(kubectl, project) == 1)
     tenant.do("delete", "pod/slow", "--wait=false", "--grace-period=1")
     services.release(member, first)
@@ -127,10 +127,10 @@ def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_go
     eventually(lambda: used_anew() == "0")
     assert phase(first) == Phase.RELEASING
     assert open_counts(project) == [1]
-    assert ask(member, project, "t4/shared").number != first.number
+    assert request_slices(member, project, "t4/shared").number != first.number
     kubectl("delete", "pod/slow", *where, "--force", "--grace-period=0")
     wait_for(first, Phase.ENDED, within_s=60)
-    assert ask(member, project, "t4/shared").number == first.number
+    assert request_slices(member, project, "t4/shared").number == first.number
 
 
 def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
@@ -170,7 +170,7 @@ def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
     project: Project, member: User, tenant: Person, kubectl: Kubectl, one_card_of_the_only_node: Any
 ) -> None:
-    row = ask(
+    row = request_slices(
         member, project, "h100/whole", 8, constraints={"spread": True}, starts_at=clock.now() + timedelta(seconds=12)
     )
     one_card_of_the_only_node()
@@ -192,7 +192,7 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     row = held(member, project, "h100/whole", 3, constraints={"spread": True})
-    let_in(create, tenant, "before", row, slices="2")
+    retry_refused(create, tenant, "before", row, slices="2")
     before = guard(kubectl, row)["metadata"]["resourceVersion"]
     kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
     assert attempt(tenant, "other", row, slices="0") == ""

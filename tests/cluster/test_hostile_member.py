@@ -37,8 +37,8 @@ from tests.cluster.hostile_member.etcd import MIB, Etcd, Size
 from tests.cluster.hostile_member.neighbour import Login, Neighbour
 from tests.cluster.hostile_member.process import AttackProcess
 from tests.cluster.hostile_member.sender import Given
+from tests.support.cluster.allocations import release_all
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.asking import release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 from tests.support.cluster.preflight import preflight

@@ -14,7 +14,7 @@ from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held
+from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.jobs import GPU, Submit, assert_charged_once, become
 from tests.support.cluster.waiting import eventually

@@ -27,7 +27,7 @@ from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
 from quotas.limits import services as limits
-from tests.support.cluster.asking import ask, ended, held, phase, reason, release_all, wait_for
+from tests.support.cluster.allocations import ended, held, phase, reason, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import write_lines
 from tests.support.cluster.waiting import eventually
@@ -135,11 +135,11 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
     assert story.loans() == {"lidar": loan(0, 3), "radar": loan(2, 0), "sonar": loan(1, 0)}
     story.tell("Sonar asks 2 and 1 more; lidar has lent all that it lends")
 
-    waits = ask(sonar.user, sonar.project, OFFERING, 1)
+    waits = request_slices(sonar.user, sonar.project, OFFERING, 1)
     eventually(lambda: phase(waits) == Phase.QUEUED and reason(waits) == "WaitingForQuota")
     story.tell("Sonar asks one more and waits: the fourth of lidar's stays at home")
 
-    back = ask(lidar.user, lidar.project, OFFERING, 4)
+    back = request_slices(lidar.user, lidar.project, OFFERING, 4)
     victims = [*first, own, borrowed]
     notices = Transition.objects.filter(allocation__in=victims, to_phase=Phase.LEAVING).select_related("allocation")
     leaving = eventually(lambda: list(notices.all()))

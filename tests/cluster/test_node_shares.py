@@ -21,9 +21,9 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.cluster.attacks.stage import Person
-from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in, own_projects, person_of, queued_job
+from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -92,10 +92,10 @@ def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
     most, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
     share = share_of(most)
     for number in range(every_l40s - 1):
-        let_in(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
+        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
     for number in range(every_l40s - 1):
         eventually(partial(is_running, kubectl, most, f"p-{number}"))
-    let_in(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
+    retry_refused(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
     eventually(partial(is_running, kubectl, last, "late"))
 
 
@@ -104,7 +104,7 @@ def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
 ) -> None:
     row = held(member, project, "h100/mig-1g.10gb")
     share = share_of(row)
-    let_in(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
     eventually(partial(is_running, kubectl, row, "first"))
     said = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
     assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in said
@@ -117,7 +117,7 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
     offering: str, count: int, project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     row = held(member, project, offering, count)
-    let_in(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
     resources = seen(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
     slices = 1 if offering == "t4/shared" else count
     share = share_of(row).times(slices)
@@ -130,10 +130,10 @@ def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
 ) -> None:
     row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
-        let_in(tenant.do, "create", "-f", "-", stdin=pod(name, row, amounts(share_of(row), 100), slices=number))
+        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(name, row, amounts(share_of(row), 100), slices=number))
         eventually(partial(is_running, kubectl, row, name))
     tenant.do("delete", "pod/other")
-    let_in(tenant.do, "create", "-f", "-", stdin=pod("second", row, amounts(share_of(row), 100), slices="0"))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("second", row, amounts(share_of(row), 100), slices="0"))
     eventually(lambda: "anti-affinity" in scheduling(kubectl, row, "second"))
     tenant.do("delete", "pod/first")
     eventually(partial(is_running, kubectl, row, "second"))

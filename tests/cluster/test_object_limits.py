@@ -14,7 +14,7 @@ from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import person_of, queued_job
 from tests.support.cluster.waiting import eventually

@@ -18,9 +18,9 @@ from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held, phase
+from tests.support.cluster.allocations import held, phase
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -78,7 +78,7 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 ) -> None:
     row = held(member, project, "l40s/whole", 1)
     labels = {names.ALLOCATION: row.name}
-    let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
+    retry_refused(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
     eventually(lambda: pods(kubectl, project).get("mine") == "Running")
     # A holder's label keeps the policies from giving it the class, so no quota counts it.
     smuggle("more", labels={**labels, names.HOLDER: "true"})

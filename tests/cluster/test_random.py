@@ -13,7 +13,7 @@ from allocations.models import Allocation
 from allocations.requests import selectors, services
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
-from tests.support.cluster.asking import ended, phase, wait_for
+from tests.support.cluster.allocations import ended, phase, wait_for
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated

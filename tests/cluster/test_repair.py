@@ -17,7 +17,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
-from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
@@ -199,7 +199,7 @@ def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
     foreign = ("resourceclaim/taken", "-n", project.namespace)
     kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(claim("taken", "mig.nvidia.com")))
     before = uid(kubectl, *foreign)
-    row = ask(member, project, "h100/whole", name="taken")
+    row = request_slices(member, project, "h100/whole", name="taken")
     wait_for(row, Phase.SUSPENDED, within_s=60)
     assert row.reason == "start_refused"
     assert f"A ResourceClaim named taken in {project.namespace} is in the way" in row.message
@@ -227,5 +227,5 @@ def due_now(*targets: str) -> bool:
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:
     """Asked in the moment in which the namespace is going: it is held once the namespace is there again."""
     kubectl("delete", "namespace", project.namespace, "--wait=false")
-    row = ask(member, project, "l40s/whole")
+    row = request_slices(member, project, "l40s/whole")
     wait_for(row, Phase.ACTIVE, within_s=60)

@@ -24,7 +24,7 @@ from quotas.catalog.models import Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
-from tests.support.cluster.asking import ask, ended, held, release_all, wait_for
+from tests.support.cluster.allocations import ended, held, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -40,7 +40,7 @@ OURS = {kind.plural for kind in KINDS.values() if kind.name not in INVENTORY}
 
 @pytest.fixture(scope="module")
 def apiserver(local: Local) -> Iterator[ApiServer]:
-    with ApiServer(local.home).telling_own() as server:
+    with ApiServer(local.home).counting_own() as server:
         yield server
 
 
@@ -52,7 +52,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
         crowd = [stack.enter_context(_reconcilers()) for _ in range(PROCESSES)]
         assert all(process.stdout and process.stdout.readline() == "ready\n" for process in crowd)
         before = apiserver.counts()
-        row = ask(member, project, offering)
+        row = request_slices(member, project, offering)
         ends = [process.communicate(f"{row.pk}\n", timeout=60) for process in crowd]
         assert [process.returncode for process in crowd] == [0] * PROCESSES, ends
     wait_for(row, Phase.ACTIVE)
@@ -116,7 +116,7 @@ def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]
     limits.set_limit("test", vision, pool, nominal + MANY)
     projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
     workqueue.enqueue(targets.platform(LOCAL), *(targets.project(LOCAL, p.slug) for p in projects))
-    rows = [ask(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
+    rows = [request_slices(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=300, every_s=1)
     until_nothing_is_due(within_s=60)
     yield rows

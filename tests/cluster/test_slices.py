@@ -23,9 +23,9 @@ from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Offering
-from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -73,7 +73,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     project: Project, member: User, kubectl: Kubectl, foreign: str
 ) -> None:
     starts_at = clock.now() + timedelta(seconds=2)
-    row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
+    row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
         eventually(lambda: clock.now() > starts_at)
         reconcile_allocation(str(row.pk), connect(LOCAL))
@@ -146,7 +146,7 @@ def test_a_constraint_that_never_holds_is_refused_with_what_would(
     offering: str, count: int, constraint: str, most: int, project: Project, member: User
 ) -> None:
     with pytest.raises(Refused) as caught:
-        ask(member, project, offering, count, constraints={constraint: True})
+        request_slices(member, project, offering, count, constraints={constraint: True})
     found = next(d for d in caught.value.violations if d.dimension == f"node:{offering}")
     assert (found.reason, found.limit) == ("never_fits", most)
     assert f"constraints.{constraint}" in found.hint + found.detail
@@ -167,7 +167,7 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     assert selectors.isolated(row).level == "none"
     for name in ("one", "two"):
         pod = json.dumps(labelled(name, row.name))
-        let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
+        retry_refused(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
     assert {running(kubectl, project, name)["spec"]["nodeName"] for name in ("one", "two")} == {devices(row)[0].node}
 
 

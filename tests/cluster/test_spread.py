@@ -20,9 +20,9 @@ from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -49,7 +49,7 @@ def row(quota: None, project: Project, member: User) -> Allocation:
 
 def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, project: Project, member: User) -> None:
     with pytest.raises(Refused) as caught:
-        ask(member, project, "h100/whole", COUNT)
+        request_slices(member, project, "h100/whole", COUNT)
     assert [violation.dimension for violation in caught.value.violations] == ["node:h100/whole"]
     assert "constraints.spread" in caught.value.hint
 
@@ -69,7 +69,7 @@ def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) ->
     where = ("-n", row.project.namespace)
     for index in (0, COUNT - 1):
         pod = tenant_pod(row, str(index))
-        let_in(kubectl, "create", *where, "-f", "-", stdin=json.dumps(pod))
+        retry_refused(kubectl, "create", *where, "-f", "-", stdin=json.dumps(pod))
         seen = running(kubectl, pod["metadata"]["name"], *where)
         claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *where, "-o", "json"))
         (device,) = claim["status"]["allocation"]["devices"]["results"]

@@ -20,10 +20,10 @@ from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
-from tests.support.cluster.asking import ended as end
-from tests.support.cluster.asking import held, intervals, release_all, wait_for
+from tests.support.cluster.allocations import ended as end
+from tests.support.cluster.allocations import held, intervals, release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, own_namespace, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.people import client
@@ -250,7 +250,7 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
     for part in ("tolerations", "nodeSelector"):
         del pod["spec"][part]
     del pod["spec"]["containers"][0]["resources"]
-    let_in(tenant.do, "create", "-f", "-", stdin=json.dumps(pod))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=json.dumps(pod))
     eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
 
 

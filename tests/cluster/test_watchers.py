@@ -12,7 +12,7 @@ from allocations.models import WatchEpoch
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ended, held, intervals
+from tests.support.cluster.allocations import ended, held, intervals
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster

@@ -14,7 +14,7 @@ from allocations.models import Allocation, MirrorObject
 from allocations.requests import custom_claims, selectors, services
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Node, Offering
-from tests.support.claim_rows import h100_node, take
+from tests.support.claim_rows import h100_node, hold_devices
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -99,7 +99,7 @@ def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, projec
 
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
-    take(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
+    hold_devices(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
     assert services.preview(member, claim_request({"count": 1})).fits == "now"
     assert services.preview(member, claim_request({"count": 2})).fits == "queue"
     assert services.preview(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
@@ -108,7 +108,7 @@ def test_devices_that_others_have_make_it_wait(fleet, member, project):
 def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
     """Of eight cards, pods that are not the portal's leave the share of two and a half; one is in use."""
     Node.objects.update(blocked_gpus=Decimal("5.5"))
-    take("gpu-0")
+    hold_devices("gpu-0")
 
     def fits(*requests) -> str:
         return services.preview(member, claim_request(*requests)).fits

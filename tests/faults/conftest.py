@@ -14,7 +14,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.asking import release_all
+from tests.support.cluster.allocations import release_all
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -63,14 +63,14 @@ def under_fault(
     """Yield ``under_fault()``, whose block is the fault, with IN_FLIGHT requests made just before it.
 
     Half of the allocations left from an earlier fault are released just before, too. At the block's end everything must
-    be correct within ``within_s``, and as many seconds billed as were held. ``requested`` is the number of requests,
+    be correct within ``within_s``, and as many seconds billed as were held. ``requests`` is their number,
     less if the block makes requests itself; ``hidden_s`` is how long after the block no watch may work.
     """
 
     @contextmanager
-    def fault(*, asked: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
+    def fault(*, requests: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
         crowd.release(crowd.live()[::2])
-        crowd.ask(asked)
+        crowd.request_slices(requests)
         waiting = crowd.in_flight()
         began = time.monotonic()
         yield

@@ -32,7 +32,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.asking import intervals, wait_for
+from tests.support.cluster.allocations import intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -75,7 +75,7 @@ def test_etcd_is_restored_from_a_backup(
         copied = etcd.copy(local, tmp_path / "etcd")
         archiving.archive(User.objects.get(username="operator"), archived_since)
         crowd.release([row for row in crowd.live() if row not in kept])
-        crowd.ask(SINCE)
+        crowd.request_slices(SINCE)
         made = [
             row
             for path in registry.BACKENDS
@@ -84,7 +84,7 @@ def test_etcd_is_restored_from_a_backup(
         for row in released:
             wait_for(row, Phase.ENDED, within_s=60)
         eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=60)
-        with control_plane.away(local, kubectl, crowd.projects[0].namespace, "etcd"):
+        with control_plane.outage(local, kubectl, crowd.projects[0].namespace, "etcd"):
             away_at = clock.now()
             etcd.restore(local, copied)
     assert _epoch() == epoch + 1
@@ -170,7 +170,7 @@ def test_etcd_is_full_until_its_operator_makes_room(
             eventually(partial(_finds_no_space, kubectl))
             assert [alarm for _, alarm in Etcd(local.home).alarms()] == [etcd.NOSPACE]
             crowd.release(list(released))
-            asked = crowd.ask(SINCE)
+            asked = crowd.request_slices(SINCE)
             eventually(lambda: etcd_monitor.refused_writes() >= SINCE)
             eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=60)
             assert _phases(asked) == {Phase.QUEUED}

@@ -48,7 +48,7 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
         body = {"project": project.slug, "offering": offering}
         return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=60)
 
-    with under_fault(asked=0), ThreadPoolExecutor(AT_ONCE) as pool:
+    with under_fault(requests=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()
         asked = [pool.submit(ask, one) for one in planned]
         asked[len(asked) // 4].result()

@@ -27,7 +27,7 @@ AWAY_S = 20.0
 def test_the_api_server_is_away_for_twenty_seconds(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault
 ) -> None:
-    with under_fault(), control_plane.away(local, kubectl, crowd.projects[0].namespace):
+    with under_fault(), control_plane.outage(local, kubectl, crowd.projects[0].namespace):
         away(crowd)
 
 

@@ -78,7 +78,7 @@ class ApiServer:
         )
 
     @contextmanager
-    def telling_own(self) -> Iterator["ApiServer"]:
+    def counting_own(self) -> Iterator["ApiServer"]:
         """Count the portal's own requests separately (``own``) until the block ends."""
         paths = [f"{FLOWS}/{schema['metadata']['name']}" for schema in OWN]
         for path, schema in zip(paths, OWN, strict=True):

@@ -38,9 +38,9 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     prices.price()
 
 
-def take(*devices: str) -> None:
+def hold_devices(*devices: str) -> None:
     """Create a claim of another user that has these devices of the node."""
-    had = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
+    results = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
     MirrorObject.objects.create(
         cluster_id=LOCAL,
         kind="ResourceClaim",
@@ -48,6 +48,6 @@ def take(*devices: str) -> None:
         name="-".join(devices)[:200],
         uid="c",
         resource_version=2,
-        facts={"devices": had},
+        facts={"devices": results},
         seen_at=clock.now(),
     )

@@ -19,16 +19,16 @@ from quotas.catalog.mig_tables import TABLES
 def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
     """Return the mirrored ResourceSlices of this many nodes of a kind in deploy/local/fleet.yaml."""
     fleet = spec.load(spec.FLEET_FILE)
-    (found,) = [each for each in fleet.kinds if each.name == kind]
-    pools = [slices.pool(fleet, found, f"{kind}-{index}", {}) for index in range(nodes)]
+    (node_kind,) = [each for each in fleet.kinds if each.name == kind]
+    pools = [slices.pool(fleet, node_kind, f"{kind}-{index}", {}) for index in range(nodes)]
     specs = [one | {"pool": one["pool"] | {"generation": 1}} for pool in pools for one in pool.values()]
     return tuple(kinds.KINDS["ResourceSlice"].project({"spec": one}) for one in specs)
 
 
 @functools.cache
-def fleet(kind: str = "h100", *taken: str) -> Fleet:
+def fleet(kind: str = "h100", *held: str) -> Fleet:
     """Return the published devices; those in ``taken`` (node/device) are held by claims."""
-    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in taken]
+    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in held]
     return published.fleet(facts(kind), [{"devices": devices}])
 
 
@@ -52,11 +52,11 @@ def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
 
 def demands() -> DeviceDemands:
     """Return what an H100 with dynamic MIG takes of its pool, as the catalog has it."""
-    cut = TABLES["H100-80GB"]
-    whole = Slices(cut.compute, cut.memory)
+    geometry = TABLES["H100-80GB"]
+    whole = Slices(geometry.compute, geometry.memory)
     return DeviceDemands(
         whole=_demand(whole, whole),
-        profiles={p.name: _demand(Slices(p.compute, p.size), whole) for p in cut.profiles},
+        profiles={p.name: _demand(Slices(p.compute, p.size), whole) for p in geometry.profiles},
     )
 
 

@@ -29,7 +29,9 @@ def text(response: Any) -> str:
     return str(response.content.decode())
 
 
-def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
+def requested(
+    user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object
+) -> Allocation:
     spec = AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **values})
     return services.request(user, spec)
 

@@ -20,7 +20,7 @@ WITHIN_S = 30.0
 def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
     """All that does not hold at this moment."""
     nodes, pods = admin.items("/api/v1/nodes"), admin.items("/api/v1/pods")
-    seen = usage.look(admin, namespaces, time.time)
+    seen = usage.take_snapshot(admin, namespaces, time.time)
     charged = ledger.open_counts(namespaces)
     by_holder = usage.read(seen)
     return [
@@ -104,7 +104,7 @@ def _is_blind(container: Object) -> bool:
 
 def leftovers(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
     """What is there although everything was deleted and given back."""
-    seen = usage.look(admin, namespaces, time.time)
+    seen = usage.take_snapshot(admin, namespaces, time.time)
     objects = {"claim": seen.claims, "workload": seen.workloads}
     for kind, path in NAMESPACED.items():
         objects[kind] = [one for namespace in namespaces for one in admin.items(path.format(namespace))]

@@ -30,10 +30,10 @@ def kubectl(local: Local) -> Kubectl:
     """Return kubectl as the local administrator; it returns standard output, and raises with the error output."""
     program = str(local.binaries / "kubectl")
 
-    def run(*words: str, stdin: str | None = None) -> str:
-        command = [program, f"--kubeconfig={local.kubeconfig}", *words]
+    def run(*arguments: str, stdin: str | None = None) -> str:
+        command = [program, f"--kubeconfig={local.kubeconfig}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
     return run

@@ -17,7 +17,7 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Told:
+class Observation:
     """Observations of one row: the request's body, objects by kind, devices or count, seconds, the pod's node."""
 
     row: slices.Row
@@ -28,12 +28,12 @@ class Told:
     node: str
 
 
-def write_table(guide: Path, told: Sequence[Told]) -> None:
+def write_table(guide: Path, observations: Sequence[Observation]) -> None:
     """Write the table of slices between its marks."""
     rows = [
         f"| {one.row.title} | {one.row.path} | `{json.dumps(one.body)}` | {', '.join(one.objects)} | {one.device} "
         f"| {one.seconds:.1f} s | {one.node} |\n"
-        for one in told
+        for one in observations
     ]
     write_lines(guide, "slices", [HEAD, *rows])
 

@@ -71,22 +71,22 @@ def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
     """
     before, _ = state.read(Api(kubeconfig))
     built_in = {kind.name: kind.nodes for kind in spec.load(spec.FLEET_FILE).kinds}
-    added: dict[str, int] = {}
-    made: set[str] = set()
+    extra: dict[str, int] = {}
+    added: set[str] = set()
 
     def one_more(*kinds: str) -> dict[str, str]:
         counts = {kind: before.extra.get(kind, 0) + 1 for kind in kinds}
-        added.update(counts)
+        extra.update(counts)
         fleet(*(f"--extra={kind}={count}" for kind, count in counts.items()))
         names = {kind: f"{kind}-{built_in[kind] + count - 1}" for kind, count in counts.items()}
-        made.update(names.values())
-        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
+        added.update(names.values())
+        eventually(lambda: added <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
         return names
 
     yield one_more
-    if added:
-        fleet(*(f"--extra={kind}={count - 1}" for kind, count in added.items()))
-        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
+    if extra:
+        fleet(*(f"--extra={kind}={count - 1}" for kind, count in extra.items()))
+        eventually(lambda: not added & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
 
 
 def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:

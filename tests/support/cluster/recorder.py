@@ -22,7 +22,7 @@ from tests.support.cluster.usage import Holder, Usage
 from tests.support.cluster.waiting import eventually
 
 EVERY_S = 1.0
-LONGEST_S = 5.0
+MAX_GAP_S = 5.0
 """The maximum distance of two samples: that much of each interval is not measured."""
 
 
@@ -30,7 +30,7 @@ LONGEST_S = 5.0
 class Sample:
     """``used`` by pods and ``due`` to be charged, by holder, at a moment between request and answer."""
 
-    asked_at: float
+    requested_at: float
     answered_at: float
     used: dict[Holder, int]
     due: dict[Holder, int]
@@ -49,13 +49,15 @@ class Recorder(threading.Thread):
         while not self._is_over.wait(max(0.0, next_at - time.time())):
             next_at = max(next_at + EVERY_S, time.time())
             try:
-                seen = usage.look(self._admin, self._namespaces, time.time)
+                snapshot = usage.take_snapshot(self._admin, self._namespaces, time.time)
             except (HTTPError, AssertionError):
                 continue
-            found = usage.read(seen)
-            due = {holder: self._due(holder, one) for holder, one in found.items()}
-            used = {holder: one.used.total() for holder, one in found.items()}
-            self.samples.append(Sample(seen.asked_at, seen.answered_at, _without_zero(used), _without_zero(due)))
+            usages = usage.read(snapshot)
+            due = {holder: self._charge_due(holder, one) for holder, one in usages.items()}
+            used = {holder: one.used.total() for holder, one in usages.items()}
+            self.samples.append(
+                Sample(snapshot.requested_at, snapshot.answered_at, _without_zero(used), _without_zero(due))
+            )
 
     def stop(self) -> None:
         self._is_over.set()
@@ -66,16 +68,16 @@ class Recorder(threading.Thread):
         before = len(self.samples)
         eventually(lambda: len(self.samples) >= before + times, within_s=30.0 + times)
 
-    def _due(self, holder: Holder, found: Usage) -> int:
+    def _charge_due(self, holder: Holder, holder_usage: Usage) -> int:
         if holder.kind == "job":
-            return (found.reserved | found.used).total()
-        if found.held:
+            return (holder_usage.reserved | holder_usage.used).total()
+        if holder_usage.held:
             self._was_held.add(holder)
-        elif not found.occupied:
+        elif not holder_usage.occupied:
             self._was_held.discard(holder)
-        is_allocated = bool(found.counted) and holder in self._was_held
+        is_allocated = bool(holder_usage.counted) and holder in self._was_held
         # Of slices by device plugin pods may have more than the quota, for as long as that is not found out.
-        return max(found.occupied, found.used.total()) if found.held or is_allocated else 0
+        return max(holder_usage.occupied, holder_usage.used.total()) if holder_usage.held or is_allocated else 0
 
 
 def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
@@ -104,7 +106,7 @@ class Comparison:
 
 def longest_gap(samples: list[Sample]) -> float:
     """Return the most seconds from the request of a sample until the next one was answered."""
-    return max(after.answered_at - before.asked_at for before, after in pairwise(samples))
+    return max(second.answered_at - first.requested_at for first, second in pairwise(samples))
 
 
 def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
@@ -113,20 +115,20 @@ def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, 
     A slice's part of a GPU is not visible from outside: it is taken from the holder's own intervals.
     """
     rows = ledger.intervals(namespaces)
-    begin, end = samples[0].asked_at, samples[-1].asked_at
-    longest = longest_gap(samples)
-    found: dict[Holder, Comparison] = defaultdict(Comparison)
+    begin, end = samples[0].requested_at, samples[-1].requested_at
+    max_gap = longest_gap(samples)
+    comparisons: dict[Holder, Comparison] = defaultdict(Comparison)
     shares = {holder: sum(row.gpus for row in part) / sum(row.count for row in part) for holder, part in rows.items()}
     for before, after in pairwise(samples):
         for holder, slices in before.due.items():
             gpus = float(slices * shares.get(holder, 1))
-            found[holder].recorded += gpus * (after.asked_at - before.asked_at)
+            comparisons[holder].recorded += gpus * (after.requested_at - before.requested_at)
     for holder, intervals in rows.items():
         for row in intervals:
             gpus = float(row.count * shares[holder])
             charged = gpus * _seconds_within(row, begin, end)
-            found[holder].add(Comparison(charged=charged, tolerance=gpus * longest, intervals=1))
-    return dict(found)
+            comparisons[holder].add(Comparison(charged=charged, tolerance=gpus * max_gap, intervals=1))
+    return dict(comparisons)
 
 
 def differences(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
@@ -152,12 +154,12 @@ def uncharged(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
     rows = ledger.intervals(namespaces)
     missing: dict[Holder, list[str]] = defaultdict(list)
     for before, now, after in zip(samples, samples[1:], samples[2:], strict=False):
-        moments = (before.asked_at, now.asked_at, now.answered_at, after.answered_at)
+        moments = (before.requested_at, now.requested_at, now.answered_at, after.answered_at)
         for holder, amount in now.used.items():
             charged = max(ledger.count_at(rows.get(holder, ()), moment) for moment in moments)
             if amount > charged:
                 missing[holder].append(
-                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.asked_at, UTC):%T}"
+                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.requested_at, UTC):%T}"
                 )
     found = [
         f"{holder.kind} {holder.name} has GPUs that are not charged: {', '.join(seconds)}"

@@ -44,20 +44,20 @@ def token_of(user: User) -> Callable[[], str]:
 
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
     """Create projects of the team; return them once their namespaces are ready for its members."""
-    found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in found))
-    for project in found:
+    projects = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
+    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in projects))
+    for project in projects:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)
-    return found
+    return projects
 
 
-def let_in(create: Callable[..., object], *words: Any, **given: Any) -> None:
+def retry_refused(create: Callable[..., object], *arguments: Any, **options: Any) -> None:
     """Call ``create`` until it succeeds; it raises AssertionError if the pod is refused.
 
     The API server's policies and quotas learn a moment later that slices are held, or free again.
     """
-    eventually(lambda: create(*words, **given) or True, AssertionError)
+    eventually(lambda: create(*arguments, **options) or True, AssertionError)
 
 
 def own_namespace(kubectl: Kubectl, **labels: str) -> str:

@@ -55,7 +55,7 @@ class Usage:
 class Snapshot:
     """All objects of the namespaces that show usage, read between two moments in seconds since the epoch."""
 
-    asked_at: float
+    requested_at: float
     answered_at: float
     pods: list[Object]
     claims: list[Object]
@@ -71,14 +71,14 @@ LISTS = {
 }
 
 
-def look(admin: ApiClient, namespaces: Iterable[str], now: Any) -> Snapshot:
+def take_snapshot(admin: ApiClient, namespaces: Iterable[str], now: Any) -> Snapshot:
     """Read a snapshot of the namespaces. ``now`` is the clock, for example time.time."""
-    ours, asked_at = set(namespaces), now()
-    found = {
-        name: [item for item in admin.items(path) if item["metadata"]["namespace"] in ours]
+    names, requested_at = set(namespaces), now()
+    lists = {
+        name: [item for item in admin.items(path) if item["metadata"]["namespace"] in names]
         for name, path in LISTS.items()
     }
-    return Snapshot(asked_at, now(), **found)
+    return Snapshot(requested_at, now(), **lists)
 
 
 def read(seen: Snapshot) -> dict[Holder, Usage]:
@@ -94,7 +94,7 @@ def read(seen: Snapshot) -> dict[Holder, Usage]:
             amounts = _in_units_of(holder, gpus)
             found[holder].used.update(amounts)
             found[holder].job = pod["metadata"].get("labels", {}).get("job-name", "")
-            if not _is_within_grace(pod, seen.asked_at):
+            if not _is_within_grace(pod, seen.requested_at):
                 found[holder].counted.update(amounts)
     _read_claims(seen, found)
     _read_hold_quotas(seen, found)

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], *errors: type[BaseException], within_s: float = 30.0, every_s: float = 0.1) -> T:
+def eventually(check: Callable[[], T], *errors: type[BaseException], within_s: float = 30.0, every_s: float = 0.1) -> T:
     """Return the first true value of ``check``; exceptions in ``errors`` count as not yet true.
 
     Raises AssertionError with the last value or error when the deadline passes.
@@ -15,7 +15,7 @@ def eventually(look: Callable[[], T], *errors: type[BaseException], within_s: fl
     deadline = time.monotonic() + within_s
     while True:
         try:
-            last: object = (value := look())
+            last: object = (value := check())
             if value:
                 return value
         except errors as error:

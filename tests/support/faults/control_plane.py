@@ -23,7 +23,7 @@ POD = {
         ],
     },
 }
-OTHERS = ("kube-controller-manager", "kube-scheduler", "kueue", "kwok")
+SLOW_CLIENTS = ("kube-controller-manager", "kube-scheduler", "kueue", "kwok")
 """Clients of the API server that wait up to half a minute before a retry (client-go's back-off), and that watch on
 silently after etcd's revisions went back. They are restarted, as leader election restarts the first three after an
 outage, and an operator restarts all of them after a restore, so that only the portal is measured.
@@ -31,13 +31,13 @@ outage, and an operator restarts all of them after a restore, so that only the p
 
 
 @contextmanager
-def away(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterator[None]:
+def outage(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterator[None]:
     """Run the block during an outage: the API server, ``OTHERS`` and ``stores`` get SIGKILL, and start after it.
 
     The API server is back when it admits pods into ``namespace``: for up to half a minute it reports that it cannot
     find the parameters of its policies.
     """
-    processes = (*stores, "kube-apiserver", *OTHERS)
+    processes = (*stores, "kube-apiserver", *SLOW_CLIENTS)
     for process in reversed(processes):
         local.hold(process)
     try:

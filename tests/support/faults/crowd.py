@@ -7,7 +7,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask
+from tests.support.cluster.allocations import request_slices
 
 MIX = (
     "t4/shared",
@@ -38,8 +38,8 @@ class Crowd:
         """Return person and offering of the next ``number`` requests."""
         return [(user, project, offering) for (user, project), offering in islice(self._turns, number)]
 
-    def ask(self, number: int) -> list[Allocation]:
-        return [ask(user, project, offering) for user, project, offering in self.requests(number)]
+    def request_slices(self, number: int) -> list[Allocation]:
+        return [request_slices(user, project, offering) for user, project, offering in self.requests(number)]
 
     def live(self) -> list[Allocation]:
         """Return the allocations that nobody released, oldest first."""

@@ -32,8 +32,8 @@ with delays of their own.
 def findings(projects: list[Project], kubectl: Kubectl) -> list[str]:
     """Return everything that is wrong at this moment."""
     rows = list(spec_of_row.rows().filter(project__in=projects))
-    seen = Cluster(kubectl, projects)
-    return [*_phases(rows), *_objects(rows, seen), *_strangers(rows, seen), *_ledger(rows, seen)]
+    observed = Cluster(kubectl, projects)
+    return [*_phases(rows), *_objects(rows, observed), *_orphans(rows, observed), *_ledger(rows, observed)]
 
 
 class Cluster:
@@ -84,30 +84,30 @@ def _phases(rows: list[Allocation]) -> Iterator[str]:
             yield f"{row.name} ({row.offering.key}) is {row.phase} ({row.reason})"
 
 
-def _objects(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+def _objects(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
     """Check each live allocation's objects: a lease, and once active a claim and a holder, or its hold quota."""
     for row in rows:
         if row.desired == Allocation.Desired.RELEASED:
             continue
         active = row.phase == Phase.ACTIVE
-        if seen.get("Workload", row, f"{row.name}-lease") is None:
+        if observed.get("Workload", row, f"{row.name}-lease") is None:
             yield f"{row.name} has no lease"
         if row.offering.flavor.path == "dra":
-            holder = seen.get("Pod", row, f"{row.name}-holder") or {}
-            if active and len(seen.devices(row)) != row.count:
-                yield f"{row.name} has {len(seen.devices(row))} devices instead of {row.count}"
+            holder = observed.get("Pod", row, f"{row.name}-holder") or {}
+            if active and len(observed.devices(row)) != row.count:
+                yield f"{row.name} has {len(observed.devices(row))} devices instead of {row.count}"
             if active and holder.get("status", {}).get("phase") != "Running":
                 yield f"{row.name} is active and its holder does not run"
-        elif seen.entry(row) != (row.count if active else 0):
-            yield f"{row.name} is {row.phase} and has {seen.entry(row)} slices in its hold quota"
+        elif observed.entry(row) != (row.count if active else 0):
+            yield f"{row.name} is {row.phase} and has {observed.entry(row)} slices in its hold quota"
 
 
-def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+def _orphans(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
     """Find objects of the portal without a live allocation, and such entries of shared ones."""
     live = {(row.project.namespace, row.name): row for row in rows if row.ended_at is None}
-    active = {place for place, row in live.items() if row.phase == Phase.ACTIVE}
-    for (kind, namespace, name), found in seen.objects.items():
-        metadata = found["metadata"]
+    active = {key for key, row in live.items() if row.phase == Phase.ACTIVE}
+    for (kind, namespace, name), manifest in observed.objects.items():
+        metadata = manifest["metadata"]
         allocation = metadata.get("labels", {}).get("gpu-portal.io/allocation", "")
         if allocation and (namespace, allocation) not in (live if kind == "Workload" else active):
             yield f"{kind} {namespace}/{name} belongs to nobody"
@@ -116,34 +116,34 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
     expected: dict[str, set[str]] = defaultdict(set)
     for namespace, name in active:
         expected[namespace].add(name)
-    for guard in seen.of_kind("GpuProject"):
+    for guard in observed.of_kind("GpuProject"):
         namespace = guard["metadata"]["namespace"]
         listed = set(guard["spec"].get("allocations", {}))
         if listed != expected[namespace]:
             yield f"the guard of {namespace} differs by {sorted(listed ^ expected[namespace])}"
-    for quota in seen.of_kind("ResourceQuota"):
+    for quota in observed.of_kind("ResourceQuota"):
         namespace = quota["metadata"]["namespace"]
         entries = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
-        if strangers := set(entries) - expected[namespace]:
-            yield f"the quota {namespace}/{quota['metadata']['name']} lists {sorted(strangers)}"
+        if orphans := set(entries) - expected[namespace]:
+            yield f"the quota {namespace}/{quota['metadata']['name']} lists {sorted(orphans)}"
 
 
-def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
+def _ledger(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
     """Check the ledger: open intervals equal the holds, no slot is held twice, and no hold is missing."""
     intervals = list(UsageInterval.objects.filter(holder_id__in=[row.pk for row in rows]))
     by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
     for interval in intervals:
         by_allocation[interval.holder_id].append(interval)
     for row in rows:
-        mine = by_allocation[row.pk]
-        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in mine if i.end is None)
+        own_intervals = by_allocation[row.pk]
+        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in own_intervals if i.end is None)
         held: set[str] = set()
         if row.phase == Phase.ACTIVE and row.ended_at is None:
-            held = seen.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
+            held = observed.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
         if is_open != Counter(held):
             yield f"{row.name} ({row.phase}) holds {sorted(held)} and is charged for {sorted(is_open)}"
-        if (row.held_at is not None) != bool(mine):
-            yield f"{row.name} was held: {row.held_at is not None}, and has {len(mine)} intervals"
+        if (row.held_at is not None) != bool(own_intervals):
+            yield f"{row.name} was held: {row.held_at is not None}, and has {len(own_intervals)} intervals"
     for slot in {interval.slot for interval in intervals}:
         yield from _overlaps(UsageInterval.objects.filter(slot=slot).order_by("start", "end"))
 
@@ -203,6 +203,6 @@ def _units_held(rows: list[Allocation]) -> Counter[tuple[int, int]]:
 
 
 def _is_full(row: Allocation, used: Counter[tuple[int, int]]) -> bool:
-    place = (row.project.team_id, row.offering.pool_id)
-    nominal = Limit.objects.get(team_id=place[0], pool_id=place[1]).nominal
-    return used[place] + row.count > nominal
+    team_and_pool = (row.project.team_id, row.offering.pool_id)
+    nominal = Limit.objects.get(team_id=team_and_pool[0], pool_id=team_and_pool[1]).nominal
+    return used[team_and_pool] + row.count > nominal

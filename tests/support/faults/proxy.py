@@ -32,11 +32,11 @@ class Proxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                near = self._server.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self._target), timeout=5)
-                far.settimeout(None)
+                client = self._server.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self._target), timeout=5)
+                server.settimeout(None)
                 dead = threading.Event()
-                for one, other in ((near, far), (far, near)):
+                for one, other in ((client, server), (server, client)):
                     self._open.append((one, dead))
                     threading.Thread(target=self._forward, args=(one, other, dead), daemon=True).start()
 

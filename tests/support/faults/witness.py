@@ -50,7 +50,7 @@ class Witness(threading.Thread):
         super().__init__(name="witness", daemon=True)
         self.holds: dict[Slot, list[Hold]] = defaultdict(list)
         self._appeared: dict[Slot, float] = {}
-        self._home, self._over, self._before = home, threading.Event(), time.time()
+        self._home, self._is_stopped, self._last_request_at = home, threading.Event(), time.time()
         certs = home.certs
         self._pool = urllib3.PoolManager(
             ca_certs=str(certs / "ca.crt"),
@@ -61,17 +61,17 @@ class Witness(threading.Thread):
         )
 
     def run(self) -> None:
-        while not self._over.wait(EVERY_S):
-            asked = time.time()
+        while not self._is_stopped.wait(EVERY_S):
+            requested_at = time.time()
             try:
-                held, occupied = self._look()
+                held, occupied = self._read()
             except (HTTPError, ValueError, KeyError):
                 continue  # the API server is away: nothing changes until it is back
-            self._record(held, occupied, self._before, time.time())
-            self._before = asked
+            self._record(held, occupied, self._last_request_at, time.time())
+            self._last_request_at = requested_at
 
     def stop(self) -> None:
-        self._over.set()
+        self._is_stopped.set()
         self.join()
 
     def _record(self, held: set[Slot], occupied: set[Slot], before: float, now: float) -> None:
@@ -85,7 +85,7 @@ class Witness(threading.Thread):
             if holds and not holds[-1].ended and slot not in occupied:
                 holds[-1].ended = (before, now)
 
-    def _look(self) -> tuple[set[Slot], set[Slot]]:
+    def _read(self) -> tuple[set[Slot], set[Slot]]:
         """Read what is held, and what is still occupied, by whichever pod."""
         running = {
             (m["namespace"], m.get("labels", {}).get(ALLOCATION))
