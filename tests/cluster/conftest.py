@@ -1,4 +1,4 @@
-"""What every test on the real control plane may use. The stack itself is up before pytest starts: tests/stack.py."""
+"""Fixtures of tests on the real control plane. The stack runs before pytest starts: tests/stack.py."""
 
 import os
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def kubeconfig(local: Local) -> Path:
-    """The local administrator's."""
+    """Return the local administrator's kubeconfig."""
     return local.kubeconfig
 
 
@@ -52,7 +52,7 @@ def member() -> User:
 
 @pytest.fixture
 def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
-    """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
+    """Yield a project of team vision for one test, with its namespace ready; release its allocations at the end."""
     slug = f"t-{uuid4().hex[:10]}"
     made = tenants.create_project(vision, slug, "A test's own")
     workqueue.enqueue(targets.project(LOCAL, slug))

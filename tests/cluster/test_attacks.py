@@ -1,7 +1,7 @@
-"""Tries, with a tenant's token on the real API server, to get around the portal; and does what honest people do.
+"""Attacks on the portal with a tenant's token on the real API server, and permitted actions.
 
-Each row of attacks/attacks.yaml names the file below deploy/cluster that must refuse it and a piece of what the person
-is told. A guard that is missing, or that no longer says what to do, fails its row.
+Each row of attacks/attacks.yaml names the file below deploy/cluster that must refuse it, and a part of the message. A
+policy that is missing, or whose message no longer says what to do, fails its row.
 """
 
 import json
@@ -40,7 +40,7 @@ def test_refuses_when(row: Entry, stage: Stage) -> None:
 
 
 def attempt(row: Entry, person: Person) -> str:
-    """Tries it for real once a dry run of it is refused; answers what the person was told, in one line."""
+    """Attempt it for real once a dry run of it is refused; return the message in one line."""
     if "kubectl" in row:
         stdin = json.dumps(row["stdin"]) if "stdin" in row else None
         done = person.run(*shlex.split(row["kubectl"]), stdin=stdin)
@@ -53,7 +53,9 @@ def attempt(row: Entry, person: Person) -> str:
 
 
 def refuser(guard: str) -> str:
-    """How the API server names a file's guard; what is no file (Pod Security, a quota) is known by its sentence."""
+    """Return how the API server names a file's policy; others (Pod Security, a quota) are recognized by their
+    message.
+    """
     if guard.startswith("policies/"):
         return f"ValidatingAdmissionPolicy 'gpu-portal-{Path(guard).stem}'"
     return "is forbidden: " if guard.startswith("roles/") else ""
@@ -93,7 +95,7 @@ def test_the_policies_type_check(stage: Stage) -> None:
 
 
 def running(stage: Stage, name: str) -> dict[str, Any]:
-    """The pod once it runs."""
+    """Return the pod once it runs."""
     eventually(lambda: stage.tenant.get("pod", name)["status"].get("phase") == "Running")
     return stage.tenant.get("pod", name)
 

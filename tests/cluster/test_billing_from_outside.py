@@ -1,7 +1,6 @@
-"""The ledger against a recorder that reads the API server each second, over random requests and Jobs.
+"""The ledger compared with a recorder that reads the API server each second, during random requests and Jobs.
 
-The recorder knows neither the portal's tables nor its code: `tests/support/cluster/recorder.py` says by which rules it
-counts.
+The recorder uses neither the portal's tables nor its code: `tests/support/cluster/recorder.py` has its rules.
 """
 
 import sys
@@ -27,7 +26,7 @@ STEPS = 24
 
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Two projects of one team, so that what one holds the other waits for."""
+    """Two projects of one team, so that each waits for what the other holds."""
     return own_projects(vision, 2, kubectl)
 
 

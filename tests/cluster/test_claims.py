@@ -1,4 +1,6 @@
-"""Claims of one's own on the real control plane: asked over REST, given by the scheduler, used by a tenant's pod."""
+"""Custom claims on the real control plane: requested over REST, allocated by the scheduler, used by a tenant's
+pod.
+"""
 
 import json
 import random
@@ -29,7 +31,7 @@ def operator() -> User:
 
 
 class Asking:
-    """A person who asks for claims in a project."""
+    """A person who requests claims in a project."""
 
     def __init__(self, user: User, project: Project, kubectl: Kubectl) -> None:
         self.api, self.project, self.kubectl = client(user), project, kubectl
@@ -56,7 +58,9 @@ class Asking:
         return found
 
     def devices(self, row: Allocation) -> list[dict[str, Any]]:
-        """What the scheduler gave: the claim's results, each with the attributes that its slice publishes."""
+        """Return the devices that the scheduler allocated: the claim's results, each with its published
+        attributes.
+        """
         claim = json.loads(self.kubectl("get", "resourceclaim", row.name, "-n", self.project.namespace, "-o", "json"))
         slices = json.loads(self.kubectl("get", "resourceslices", "-o", "json"))["items"]
         published = {(s["spec"].get("nodeName"), d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
@@ -237,7 +241,7 @@ def test_admin_access_costs_nothing_and_needs_a_marked_project(
 
 
 def random_claim(chance: random.Random) -> dict[str, Any]:
-    """Up to two requests for a few devices, some of them bound to each other."""
+    """Return a claim of up to two requests for a few devices, some of them with a common constraint."""
 
     def choice() -> dict[str, Any]:
         if chance.random() < 0.4:
@@ -258,7 +262,7 @@ def random_claim(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_fits_now_is_held_by_the_scheduler(asking: Asking, member: User, seed: int) -> None:
-    """Claim after claim beside those that are held already: our own search and the scheduler's agree."""
+    """One claim after another, in addition to those held: the portal's search and the scheduler's agree."""
     chance = random.Random(seed)
     rows: list[Allocation] = []
     held = 0

@@ -1,4 +1,4 @@
-"""Slices of several nodes that one NVLink clique connects: held together, or not at all."""
+"""Slices on several nodes of one NVLink clique: held together, or not at all."""
 
 import json
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 CLIQUE = "nvidia.com/gpu.clique"
 COUNT = 10
-"""A node has eight."""
+"""The cards of a node."""
 
 
 @pytest.fixture(scope="module")
 def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
-    """Whole GPUs of H200 nodes, of which two and two are a clique."""
+    """Add H200 nodes, of which each pair is a clique; return the offering of whole GPUs."""
     before = state.read(Api(kubeconfig))[0].extra.get("h200", 0)
     names = {f"h200-{number}" for number in range(before + 2)}
     fleet(f"--extra=h200={before + 2}")

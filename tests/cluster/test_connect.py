@@ -1,4 +1,4 @@
-"""What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
+"""Answers of `connect`: a personal kubeconfig valid for an hour, and a pod that runs on the slices unchanged."""
 
 import json
 from collections.abc import Callable, Iterator

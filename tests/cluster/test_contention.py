@@ -1,4 +1,6 @@
-"""Many ask at once under one member's limit: the database grants as many as it has, and Kueue never has more."""
+"""Concurrent requests under one member's limit: the database grants as many as it allows, and Kueue never has
+more.
+"""
 
 import json
 from collections.abc import Iterator
@@ -64,7 +66,7 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
 
 
 def reserved(kubectl: Kubectl, project: Project) -> int:
-    """Slices that Kueue has given to leases of the project."""
+    """Return the slices that Kueue has reserved for leases of the project."""
     leases = json.loads(kubectl("get", "workloads", "-n", project.namespace, "-o", "json"))["items"]
     given = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
     return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in given)

@@ -1,4 +1,4 @@
-"""What time alone decides: start, expiry, a start that finds no device, and the notice of an eviction."""
+"""Transitions by time alone: start, expiry, a start without a device, and the notice of an eviction."""
 
 import json
 from datetime import timedelta
@@ -49,7 +49,7 @@ def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: Us
 def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """Every h100 card is made to look unhealthy after the request was accepted, so the scheduler finds none."""
+    """Every h100 card becomes unhealthy after the request was accepted, so the scheduler finds none."""
     taint_h100(kubectl, "NoSchedule")
     try:
         row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
@@ -66,7 +66,7 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_a
 
 
 def taint_h100(kubectl: Kubectl, effect: str) -> None:
-    """A rule of the cluster's administrator over all devices of the h100 pools, or its end."""
+    """Create or delete an administrator's rule that taints all devices of the h100 pools."""
     for node in ("h100-0", "h100-1"):
         rule = {
             "apiVersion": "resource.k8s.io/v1beta2",

@@ -1,8 +1,8 @@
-"""Every slice kind, by every path: requested over REST, held, used by a tenant's pod, released without a trace.
+"""Every kind of slice on every backend: requested over REST, held, used by a tenant's pod, released without a trace.
 
     python -m tests.stack tests/cluster/test_every_slice.py --slices-table docs/guide/slices.md
 
-writes what was seen into the guide.
+writes the observations into the guide.
 """
 
 import json
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def told(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
-    """Gathers the rows; at the end they go into the guide, where the command line names it."""
+    """Collect the rows; write them into the guide at the end if the command line names it."""
     found: list[Observation] = []
     yield found
     if path := request.config.getoption("--slices-table"):
@@ -84,7 +84,7 @@ def test_a_slice_is_held_used_and_given_back(
 
 
 def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
-    """The same pod as the policies dressed it, less the label, under another name."""
+    """Return the same pod as the policies changed it, without the label and with another name."""
     pod: dict[str, Any] = yaml.safe_load(pod_yaml)
     dressed = json.loads(kubectl("get", "pod", pod["metadata"]["name"], "-n", namespace, "-o", "json"))["spec"]
     spec = pod["spec"]
@@ -97,7 +97,7 @@ def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, 
 
 
 def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
-    """The hold quota that counts the allocation's slices, where the device plugin gives them."""
+    """Return the hold quota that counts the allocation's slices; only with the device plugin."""
     resource = allocation.offering.resource
     if not resource:
         return []
@@ -108,13 +108,13 @@ def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
 
 
 def left(kubectl: Kubectl, project: Project, name: str) -> list[str]:
-    """Objects of the allocation that are still there, tenants' pods included."""
+    """Return objects of the allocation that still exist, including tenants' pods."""
     mine = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
     return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *mine).split()
 
 
 def device(shown: dict[str, Any]) -> str:
-    """The devices' names with placement, or the count on the flavor."""
+    """Return the devices' names with placement, or the count on the flavor."""
     if not shown["devices"]:
         return f"{shown['count']} on the flavor; none is named"
     return ", ".join(f"{d['node']}/{d['device']}" for d in shown["devices"])

@@ -1,4 +1,4 @@
-"""An allocation that Kueue admits and that cannot start: it gives its place back, says why, and asks its owner."""
+"""Allocations that Kueue admits and that cannot start: they release their quota, show why, and notify their owner."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ WORDS = "Claims of this namespace want a cost centre."
 
 @pytest.fixture
 def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
-    """A policy of the cluster's administrator that refuses every claim of the project. Yields its name."""
+    """Add an administrator's policy that refuses every claim of the project; yield its name."""
     name = f"test-{project.namespace}"
     deny(kubectl, project, name, WORDS, {"validations": [{"expression": "false", "message": WORDS}]})
     yield name
@@ -35,7 +35,7 @@ def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 def unread_policy(project: Project, kubectl: Kubectl) -> Iterator[str]:
-    """A policy named as the portal's own that reads what the API server does not find, as just after its start."""
+    """Add a policy with a portal's name whose parameters the API server does not find, as just after its start."""
     name = f"gpu-portal-test-{project.namespace}"
     unknown = {"apiVersion": "gpu-portal.io/v1", "kind": "Unknown"}
     rule = {"paramKind": unknown, "validations": [{"expression": "true"}]}
@@ -53,7 +53,7 @@ def deny(
     rule: dict[str, Any],
     bound: dict[str, Any] | None = None,
 ) -> None:
-    """Have claims of the project refused with the words."""
+    """Have claims of the project refused with the message."""
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -132,7 +132,7 @@ def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_
 def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
+    """The resources are those of a fleet whose nodes had four cards at the request; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
     row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None

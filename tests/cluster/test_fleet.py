@@ -1,4 +1,4 @@
-"""The simulated hardware in a real control plane: Kubernetes schedules on it, and it heals itself."""
+"""The simulated hardware in a real control plane: Kubernetes schedules on it, and it repairs itself."""
 
 import json
 import time
@@ -195,7 +195,7 @@ def test_extra_nodes_come_and_go(fleet, read):
 
 @pytest.fixture(scope="module")
 def nodes_of(one_more) -> dict[str, str]:
-    """One node more of each kind that the demo does without, by kind."""
+    """Add one node of each kind that is off in the demo, by kind."""
     return one_more(*SWITCHED_ON)
 
 

@@ -1,4 +1,6 @@
-"""Pods that are not the portal's and ask for the CPU of GPUs: those GPUs are not said to fit now, until the pods go."""
+"""Pods outside the portal that request the CPU of GPUs: those GPUs are not offered as free until the pods are
+gone.
+"""
 
 import json
 from collections.abc import Iterator
@@ -21,8 +23,9 @@ BIG = "asks-for-all-cpu"
 def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
     offering: str, node: str, kubectl: Kubectl, apply: Apply, namespace: str
 ) -> None:
-    """All but four CPU of one node are asked for by a pod that tolerates its taint: less than one GPU's share is left.
-    Its memory and its pod slots are free, and so are all of its GPUs."""
+    """A pod that tolerates the node's taint requests all but four CPU: less than one GPU's share is left. Memory, pod
+    slots and all of the node's GPUs are free.
+    """
     before, of_node = free(offering), free_on(offering, node)
     assert of_node > 0
     apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
@@ -39,7 +42,7 @@ def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
 
 @pytest.fixture(autouse=True)
 def unblocked() -> Iterator[None]:
-    """No node is left blocked to the tests after this."""
+    """Wait at the end until no node is blocked."""
     yield
     eventually(lambda: not Node.objects.filter(blocked_gpus__gt=0).exists())
 
@@ -49,7 +52,7 @@ def free(key: str) -> int:
 
 
 def free_on(key: str, node: str) -> int:
-    """Slices of the offering that nobody holds on a node: by device plugin all of them, since no pod runs there."""
+    """Return the free slices of the offering on a node: by device plugin all of them, since no pod runs there."""
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
         there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
@@ -58,7 +61,7 @@ def free_on(key: str, node: str) -> int:
 
 
 def cpu_left(kubectl: Kubectl, node: str) -> int:
-    """Whole CPU of a node that no pod has asked for."""
+    """Return the whole CPUs of a node that no pod has requested."""
     allocatable = json.loads(kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]["cpu"]
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json"))["items"]
     asked = sum(

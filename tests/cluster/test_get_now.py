@@ -1,8 +1,8 @@
-"""What the portal says can be had now is held when it is asked for; one more is not.
+"""The number shown as available now is held when requested; one more is not.
 
     python -m tests.stack tests/cluster/test_get_now.py --answers 500
 
-asks that many times at random states of the fleet.
+makes that many requests at random states of the fleet.
 """
 
 import random
@@ -29,10 +29,10 @@ DEFAULT_ANSWERS = 12
 HELD_WITHIN_S = 10.0
 NEW_STATE_EVERY = 4
 MOST = 24
-"""Of an answer that is tried: each slice by DRA has a claim and a holder of its own, which take their time to start."""
+"""The maximum count of a request: each slice by DRA has a claim and a holder, which take time to start."""
 NOT_NOW = frozenset({"WaitingForQuota", "WaitingForPreemptedWorkloads", "ExceedsMaxQuota", "no_fitting_device"})
 STANDS_BY_IT_S = 1.0
-"""What was given back a moment ago is admitted within that."""
+"""The time in which slices released a moment ago are admitted again."""
 KINDS = (
     *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
     *("h100/mig-1g.10gb", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb", "h100/mig-7g.80gb"),
@@ -41,7 +41,7 @@ KINDS = (
 
 @pytest.fixture
 def lending(vision: Team) -> Iterator[None]:
-    """Both teams of the demo may borrow what the other leaves, of every pool."""
+    """Let both teams of the demo borrow from each other, of every pool."""
     rows = list(Limit.objects.filter(team__isnull=False, user=None, pool__isnull=False).select_related("team", "pool"))
     for row in rows:
         limits.set_limit("test", *limits.holder_and_scope(row), row.nominal, borrowing=None)
@@ -78,12 +78,14 @@ def test_what_can_be_had_now_is_held_and_one_more_is_not(
 
 
 def is_at_rest(*projects: Project) -> bool:
-    """Whether nobody comes or goes: who asked for one more may have had Kueue take back what the neighbour borrowed."""
+    """Return whether no allocation changes: the last request may have made Kueue reclaim what the neighbour
+    borrowed.
+    """
     return not Allocation.objects.filter(project__in=projects, ended_at=None).exclude(phase=Phase.ACTIVE).exists()
 
 
 def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
-    """An offering with what can be had of it, if that is not too many to try."""
+    """Return a random offering with its number available now, if that is not too large to try."""
     while True:
         offering = Offering.objects.select_related("pool", "flavor").get(key=dice.choice(KINDS))
         if (now := can_get_now(project, user, offering)) <= MOST:
@@ -91,12 +93,12 @@ def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, 
 
 
 def can_get_now(project: Project, user: User, offering: Offering) -> int:
-    """As the catalogue says."""
+    """Return the catalog's number."""
     return Availability([project.team], user=user, project=project).headroom(project.team, offering).can_get_now
 
 
 def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
-    """All on one node where there is room, else on several."""
+    """Request slices on one node if they fit there, else on several."""
     spec = AllocationRequest(
         project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
     )
@@ -104,8 +106,9 @@ def ask(user: User, project: Project, offering: Offering, count: int) -> Allocat
 
 
 def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:
-    """Whether so many were held: not when it is refused, when Kueue has none of it or has to take it back from others
-    first, and stays with that, or when the scheduler finds no device."""
+    """Return whether the slices were held: not if the request is refused, if Kueue has no quota or would reclaim it, or
+    if the scheduler finds no device.
+    """
     try:
         row = ask(user, project, offering, count)
     except Refused:
@@ -119,7 +122,7 @@ def is_held(user: User, project: Project, offering: Offering, count: int) -> boo
 
 
 def crowd(dice: random.Random, who: list[tuple[User, Project]]) -> None:
-    """A random state: some of both teams hold some of each flavor."""
+    """Create a random state: both teams hold some of each flavor."""
     for user, project in who:
         for _ in range(dice.randint(0, 4)):
             offering, now = drawn(dice, project, user)

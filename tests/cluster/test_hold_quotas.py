@@ -1,4 +1,4 @@
-"""One allocation's pods use its own slices and no others', and none before they are charged; on the real API server."""
+"""An allocation's pods use only its own slices, and none before they are charged; on the real API server."""
 
 import json
 from datetime import timedelta
@@ -41,7 +41,9 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 
 def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> str:
-    """Create a pod, of the allocation or of none, as the tenant: what the API server says against it, or nothing."""
+    """Create a pod, with or without an allocation, as the tenant; return the API server's refusal, or an empty
+    text.
+    """
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
@@ -84,8 +86,7 @@ def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
 
 
 def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
-    """Whether it was after each write of the guard since a resourceVersion: a watch from there tells all, however late
-    it begins."""
+    """Return whether it was listed after each write of the guard since a resourceVersion."""
     guards = f"/apis/gpu-portal.io/v1/namespaces/{row.project.namespace}/gpuprojects"
     told = kubectl("get", "--raw", f"{guards}?watch=true&resourceVersion={since}&timeoutSeconds=1")
     written = map(json.loads, told.splitlines())
@@ -108,8 +109,9 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
 def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    """Its deletion is told to take a second, and it stays until an operator ends it by force: ``status.used`` of the
-    quota is zero long before, as soon as another pod goes and Kubernetes adds up the quotas anew."""
+    """Its deletion is recorded after a second, and it stays until an operator forces it: ``status.used`` of the quota
+    is zero long before, as soon as another pod goes and Kubernetes recomputes the quotas.
+    """
     where = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
     retry_refused(create, tenant, "slow", first, 1, stop_after="120s")
@@ -146,8 +148,9 @@ def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: 
 
 @pytest.fixture
 def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
-    """A rule that takes one card of h100-0 from new claims, and h100-1 shut: seven cards are left. Yields how to do it,
-    since what is asked then would be refused at once."""
+    """A rule taints one card of h100-0, and h100-1 is cordoned: seven cards are left. Yields the function that does it,
+    since a later request would be refused at once.
+    """
     rule = {
         "apiVersion": "resource.k8s.io/v1beta2",
         "kind": "DeviceTaintRule",
@@ -210,7 +213,7 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
 def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """As after an upgrade: a pod that was let in when all allocations on a flavor shared one quota."""
+    """As after an upgrade: a pod from when all allocations on a flavor shared one quota."""
     row = held(member, project, "l40s/whole", 2)
     former, where = names.former_hold("l40s"), ("-n", project.namespace)
     hold_class = {

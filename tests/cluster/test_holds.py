@@ -1,4 +1,4 @@
-"""The main job: slices by both paths, asked, admitted, held, used, given back."""
+"""The main path: slices on both backends, requested, admitted, held, used, released."""
 
 import json
 from typing import Any

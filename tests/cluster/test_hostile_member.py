@@ -1,12 +1,12 @@
-"""A member attacks for minutes with his ordinary rights, and another team works on as if he were not there.
+"""A member attacks for minutes with ordinary permissions, and another team works as if there were no attack.
 
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --seed 3
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 2 --attacks "full objects,lists"
 
-First the other team works without him, then with him: its medians stay within twice the calm ones and a quarter of a
-second. All he sends comes from the seed, each kind of attack from threads of its own, as fast as it is answered. He is
-a process of low priority: what his requests cost the servers counts, what they cost his client does not, since a remote
-member brings a machine of his own. His requests to the portal come from an address of his own.
+The other team works first without the attack, then with it: its medians stay within twice the former ones and a quarter
+of a second. All requests come from the seed, each kind of attack from threads of its own, as fast as it is answered.
+The attacker's process has low priority: what its requests cost the servers counts, the client's own work does not,
+since a remote member has a machine of its own. Its requests to the portal come from an address of its own.
 """
 
 import secrets
@@ -48,13 +48,13 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 CALM_S = 75.0
 HELD = ("own-1", "own-2")
-"""His allocations: many small labels take few devices."""
+"""The attacker's allocations: many small requests with few devices."""
 PORTAL_LOGS = ("worker", "beat", "watcher")
 
 
 @dataclass(frozen=True)
 class Attacker:
-    """``tenant`` has the token of a kubeconfig of his."""
+    """``tenant`` has the token of the attacker's kubeconfig."""
 
     user: User
     project: Project
@@ -62,7 +62,7 @@ class Attacker:
     tenant: ApiClient
 
     def names(self) -> tuple[str, ...]:
-        """All that is his is called by one of these, in logs too."""
+        """Return the names by which all of the attacker's objects can be recognized, in logs too."""
         rows = Allocation.objects.filter(project=self.project).values_list("pk", flat=True)
         return (self.project.slug, self.user.username, *map(str, rows))
 
@@ -82,7 +82,7 @@ def web_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(local: Local, web_log: Path) -> Iterator[str]:
-    """Of a web process with the limits of production."""
+    """Yield the URL of a web process with production limits."""
     with web.serving(local, web_log) as address:
         yield address
 
@@ -99,7 +99,7 @@ def operator() -> User:
 
 @pytest.fixture
 def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
-    """Leads of team language, with a project of their own."""
+    """Create leads of team language with a project; yield their work."""
     team = Team.objects.get(slug="language")
     with _people(team, Role.LEAD, 3) as people:
         [project] = own_projects(team, 1, kubectl)
@@ -116,7 +116,7 @@ def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
 def attacker(
     local: Local, url: str, vision: Team, operator: User, admin: ApiClient, kubectl: Kubectl
 ) -> Iterator[Attacker]:
-    """A member of team vision, with a project, two allocations, and the kubeconfig that he gets by REST."""
+    """Create a member of team vision with a project, two allocations, and the kubeconfig from REST."""
     with _people(vision, Role.MEMBER, 1) as people:
         [(user, password)] = people.items()
         [project] = own_projects(vision, 1, kubectl)
@@ -133,7 +133,7 @@ def attacker(
 
 @contextmanager
 def _people(team: Team, role: str, number: int) -> Iterator[dict[User, str]]:
-    """New people with their passwords, in the team until the block ends."""
+    """Create people with passwords in the team until the block ends."""
     people: dict[User, str] = {}
     for _ in range(number):
         password = secrets.token_urlsafe(12)
@@ -150,7 +150,7 @@ def _token(user: User) -> str:
 
 
 def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
-    """As `connect` hands it out, once the person's account on the cluster is there."""
+    """Return the kubeconfig from `connect`, once the person's service account exists."""
 
     def ask() -> str:
         headers = {"Authorization": f"Bearer {token}"}
@@ -163,7 +163,7 @@ def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
 
 @pytest.fixture
 def unmanaged(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace that is no project's."""
+    """Create a namespace that is no project."""
     name = own_namespace(kubectl)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
@@ -186,7 +186,7 @@ def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Tas
 
 
 def say(*lines: str) -> None:
-    """To standard output, which pytest shows of a test that failed, and of others with -rP."""
+    """Print to standard output, which pytest shows for failed tests, and for others with -rP."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
@@ -243,7 +243,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
 
 
 def _readiness(local: Local) -> dict[str, str]:
-    """What preflight finds, by its checks: amounts that it tells may differ."""
+    """Return preflight's findings by check; amounts in them may differ."""
     _, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
     return {check: finding["status"] for check, finding in found.items()}
 

@@ -1,4 +1,6 @@
-"""Tenants' own Jobs with the queue label, on the real Kueue and by a tenant's kubeconfig: queued, billed, explained."""
+"""Tenants' own Jobs with the queue label, on the real Kueue and with a tenant's kubeconfig: queued, billed,
+explained.
+"""
 
 import re
 from datetime import timedelta

@@ -1,6 +1,6 @@
-"""Every way in which a card can be cut: asked largest first it is admitted by Kueue and placed by the scheduler.
+"""Every layout of a card: requested largest first, it is admitted by Kueue and placed by the scheduler.
 
-The portal is not in the way here: plain Workloads, each in a queue of one card, and plain claims, one card each.
+The portal takes no part: plain Workloads, each in a queue of one card, and plain claims, one card each.
 """
 
 import json
@@ -44,7 +44,7 @@ def largest_first(layout: Mapping[str, int]) -> list[str]:
 
 @pytest.fixture
 def place(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace beside the portal, whose name all that is made for one test has as its label."""
+    """Create a namespace without the portal; its name is the label of everything created for one test."""
     name = f"layouts-{uuid4().hex[:6]}"
     kubectl("create", "namespace", name)
     yield name
@@ -55,7 +55,7 @@ def place(kubectl: Kubectl) -> Iterator[str]:
 
 
 def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, place: str) -> None:
-    """The maximal ones: every other asks for a part of what one of these does."""
+    """Maximal layouts: every other layout is a part of one of them."""
     wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(layouts.maximal_layouts(H100))}
     made = [
         part
@@ -74,7 +74,7 @@ def test_kueue_admits_none_with_a_slice_more(kubectl: Kubectl, place: str) -> No
 
 
 def quota_reserved(kubectl: Kubectl, place: str) -> dict[str, str | None]:
-    """What Kueue says of each workload; None while it says nothing."""
+    """Return Kueue's QuotaReserved status of each workload; None if it has none yet."""
     rows = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", place, "-o", "json"))["items"]
     conditions = {row["metadata"]["name"]: row.get("status", {}).get("conditions", ()) for row in rows}
     return {
@@ -113,7 +113,7 @@ def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, place: st
 
 
 def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(kubectl: Kubectl, place: str) -> None:
-    """``layouts.first_fit``, on which the steering and all measures of it rest: one card, filled and emptied."""
+    """``layouts.first_fit``, on which the portal's choice of cards is based: one card, filled and emptied."""
     dice = random.Random(20261121)
     card = uuid_of(kubectl, "h100-0", "gpu-0")
     there: dict[str, Placement] = {}
@@ -146,7 +146,7 @@ def uuid_of(kubectl: Kubectl, node: str, card: str) -> str:
 
 
 def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
-    """What each claim was given, once all of them were."""
+    """Return the device allocated to each claim, once all of them have one."""
 
     def look() -> dict[str, list[dict[str, str]]]:
         rows = json.loads(kubectl("get", "resourceclaims", "-n", place, "-o", "json"))["items"]
@@ -204,7 +204,7 @@ def pod_set(profile: str, count: int) -> Manifest:
 
 
 def claimed(place: str, name: str, profiles: Sequence[str], card: str = "") -> list[Manifest]:
-    """A claim of all the slices on one card, by its UUID or whichever, and a pod that uses it."""
+    """Return a claim of all the slices on one card, by UUID or any card, and a pod that uses it."""
     steered = [{"cel": {"expression": in_card(card)}}] if card else []
     requests = [
         {

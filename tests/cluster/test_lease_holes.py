@@ -1,7 +1,7 @@
-"""Ways to use more GPUs than a queued Job reserved, each tried by a member with kubectl on the running portal.
+"""Attempts of a member with kubectl to use more GPUs than a queued Job reserved, on the running portal.
 
-What is tried is told to the member as refused, and whatever came of it: the GPUs of bound pods, ending ones included,
-are at no time more than Kueue has reserved.
+The attempt is refused with a message, and in any case the GPUs of bound pods, including terminating ones, never exceed
+Kueue's reservation.
 """
 
 import json
@@ -31,7 +31,7 @@ def person(local: Local, member: User, project: Project, tmp_path: Path) -> Pers
 
 @pytest.fixture
 def used(kubectl: Kubectl, project: Project) -> Look:
-    """() → GPUs that pods bound to nodes ask for, whether they run or are ending."""
+    """Return a function that counts the GPUs of pods bound to nodes, running or terminating."""
 
     def look() -> int:
         pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
@@ -42,7 +42,7 @@ def used(kubectl: Kubectl, project: Project) -> Look:
 
 @pytest.fixture
 def reserved(kubectl: Kubectl, project: Project) -> Look:
-    """() → GPUs that Kueue has reserved for what has not finished."""
+    """Return a function that counts the GPUs that Kueue has reserved for unfinished work."""
 
     def look() -> int:
         items = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", project.namespace, "-o", "json"))["items"]
@@ -63,22 +63,22 @@ def gpus(pod: dict[str, Any]) -> int:
 
 
 def job(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> str:
-    """A queued Job of one pod with one GPU; ``spec`` and ``metadata`` are laid over it."""
+    """Return a queued Job of one pod with one GPU; ``spec`` and ``metadata`` are merged over it."""
     return json.dumps(merge(json.loads(queued_job(name)), {"metadata": metadata or {}, "spec": spec}))
 
 
 def submit(person: Person, body: str) -> str:
-    """Nothing, or why it was refused."""
+    """Return an empty text, or the refusal."""
     return person.run("create", "-f", "-", stdin=body).stderr
 
 
 def patch(person: Person, name: str, body: dict[str, Any]) -> str:
-    """Nothing, or why it was refused."""
+    """Return an empty text, or the refusal."""
     return person.run("patch", "job", name, "--type=merge", "-p", json.dumps(body)).stderr
 
 
 def running(person: Person, name: str, count: int = 1) -> set[str]:
-    """Names of the Job's pods, once ``count`` of them run."""
+    """Return the names of the Job's pods, once ``count`` of them run."""
 
     def look() -> set[str]:
         pods = person.items("pods", f"job-name={name}")

@@ -1,8 +1,8 @@
-"""Three teams lend to each other on the real Kueue, told as a timeline with numbers.
+"""Three teams lend to each other on the real Kueue, written as a timeline with numbers.
 
     python -m tests.stack tests/cluster/test_lending.py --lending-story docs/guide/lending.md
 
-writes what was seen into the guide.
+writes the observations into the guide.
 """
 
 from collections.abc import Iterator
@@ -36,12 +36,12 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 OFFERING, POOL = "l40s/whole", "l40s/gpu"
 NOMINAL = {"lidar": 4, "radar": 2, "sonar": 2}
-"""Of the eight cards of the fleet; lidar keeps one of its four at home."""
+"""Of the eight cards of the fleet; lidar does not lend one of its four."""
 
 
 @dataclass
 class Crew:
-    """A team with its person and project, and a story of what was seen of it."""
+    """A team with its person and project."""
 
     team: Team
     user: User
@@ -64,7 +64,7 @@ class Story:
         }
 
     def loans(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Borrowed and lent of each."""
+        """Return what each team borrowed and lent."""
         found = {}
         for name, crew in self.crews.items():
             [side] = [s for s in lending.of_team(crew.team) if s.pool == POOL] or [
@@ -86,7 +86,7 @@ def _with(borrowed: Fraction, lent: Fraction) -> str:
 
 @pytest.fixture
 def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
-    """A department of its own; the demo's teams have nothing of the pool meanwhile."""
+    """Create a department; the demo's teams have no quota of the pool meanwhile."""
     pool = Pool.objects.get(key=POOL)
     theirs = pool.limits.filter(user=None).select_related("team")
     before = {limit.team: limit.nominal for limit in theirs if limit.team}
@@ -168,7 +168,7 @@ def loan(borrowed: int, lent: int) -> tuple[Fraction, Fraction]:
 
 
 def is_evicted_for_its_cohort(row: Allocation, kubectl: Kubectl) -> bool:
-    """Whether Kueue itself says that the lease is evicted, for the lender's sake."""
+    """Return whether Kueue reports that the lease is evicted so that the lender can reclaim."""
     wanted = (
         "get",
         "workload",

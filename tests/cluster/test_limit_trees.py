@@ -1,4 +1,4 @@
-"""Random trees of limits become objects that the API server and Kueue's webhooks accept, stay so, and are repaired."""
+"""Random trees of limits as Kueue objects: accepted by the API server and Kueue's webhooks, stable, and repaired."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,8 +37,9 @@ NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @dataclass(frozen=True)
 class Shape:
-    """``departments``: which earlier one each stands in, or none; ``teams``: in which department each is; quotas and
-    weights go round the holders and pools in their order."""
+    """``departments``: the parent of each, an earlier one or none; ``teams``: the department of each; quotas and
+    weights are assigned to holders and pools in turn.
+    """
 
     departments: list[int]
     teams: list[int]
@@ -73,7 +74,7 @@ SHAPES = st.builds(
 
 @pytest.fixture
 def forget() -> Iterator[Callable[[Department | Team], None]]:
-    """Takes departments and teams away again, with their limits; Kueue's objects follow."""
+    """Delete departments and teams with their limits; Kueue's objects follow."""
     made: list[Department | Team] = []
     yield made.append
     for holder in reversed(made):
@@ -114,7 +115,7 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
 @settings(max_examples=25, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
 @given(pools=POOLS, quotas=st.lists(QUOTAS, min_size=3, max_size=3))
 def test_whatever_the_flavors_share_kueue_takes_the_groups(pools: list[PoolShape], quotas: list[Quota]) -> None:
-    """As it would, by dry run: of a department alone, of one within another, and of a team."""
+    """By dry run: of a department alone, of one within another, and of a team."""
     client = connect(LOCAL)
     alone = {pool.key: Quota(quotas[0].nominal, None, None) for pool in pools[1:]}
     within = {pool.key: quotas[1] for pool in pools[1:]}
@@ -145,7 +146,7 @@ def read(kubectl: Kubectl, name: str) -> object:
 
 
 def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str]:
-    """Departments, teams and limits of that shape; returns the names of Kueue's objects for them."""
+    """Create departments, teams and limits of that shape; return the names of their Kueue objects."""
     tail = uuid4().hex[:6]
     departments: list[Department] = []
     for number, parent in enumerate(shape.departments):

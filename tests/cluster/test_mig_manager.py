@@ -1,4 +1,4 @@
-"""An administrator changes a node's MIG layout by its label, and what the node offers follows."""
+"""An administrator changes a node's MIG layout by its label, and the node's offerings follow."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def a30(added) -> str:
 
 @pytest.fixture
 def cut(kubectl, read) -> Cut:
-    """Ask for a layout, and return the states that the manager went through; none when it is the layout already."""
+    """Request a layout; return the states of the MIG manager until it is done; none if it is the current layout."""
 
     def cut(node: str, config: str) -> list[str]:
         before = read("node", node)["metadata"]
@@ -75,7 +75,7 @@ def gpus_of(node: dict[str, Any], part: str = "allocatable") -> dict[str, str]:
 
 
 def total(pool: str) -> int:
-    """Units that the portal's catalogue has of a pool."""
+    """Return the units of a pool in the portal's catalog."""
     return PoolUse.objects.get(pool__key=pool).total
 
 

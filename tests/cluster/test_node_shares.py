@@ -1,4 +1,4 @@
-"""A slice has its share of its node's CPU and memory, so whoever holds one can use it; on the real scheduler."""
+"""A slice has its share of its node's CPU and memory, so its holder can always use it; on the real scheduler."""
 
 import json
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def neighbour(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]
 
 @pytest.fixture
 def every_l40s(vision: Team) -> Iterator[int]:
-    """The team may hold all of them for one test; yields how many are free."""
+    """Let the team hold all of them for one test; yield how many are free."""
     offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
     limits.set_limit("test", vision, offering.pool, 8)
@@ -74,7 +74,7 @@ def amounts(share: NodeShare, percent: int) -> dict[str, str]:
 
 
 def read(amounts: dict[str, str]) -> dict[str, Fraction]:
-    """CPU and memory, however Kubernetes writes them."""
+    """Return CPU and memory as numbers, however Kubernetes writes them."""
     return {name: quantities.value(amounts[name]) for name in ("cpu", "memory")}
 
 

@@ -1,4 +1,6 @@
-"""What an operator sets of a project's objects, as its members meet it; and what the API server tells of etcd."""
+"""A project's object limits, set by an operator, as its members meet them; and the API server's report of etcd's
+size.
+"""
 
 import json
 from collections.abc import Callable
@@ -27,14 +29,14 @@ Run = Callable[..., CompletedProcess[str]]
 
 @pytest.fixture
 def run(project: Project, member: User, local: Local, tmp_path: Path) -> Run:
-    """kubectl as a member of the project, who may already enter it."""
+    """Return kubectl as a member of the project, once the member has access."""
     person = person_of(local, tmp_path, member, project.namespace)
     eventually(lambda: person.run("get", "configmaps").returncode == 0)
     return person.run
 
 
 def hard(kubectl: Kubectl, namespace: str, name: str = "gpu-portal-objects") -> dict[str, str]:
-    """The limits that the quota controller has taken up."""
+    """Return the limits that the quota controller enforces."""
     quota = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))
     return dict(quota.get("status", {}).get("hard") or {})
 
@@ -81,7 +83,7 @@ def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not
 
 
 def pod(name: str, **labels: str) -> str:
-    """As restricted Pod Security takes it."""
+    """Return a pod that satisfies Pod Security `restricted`."""
     safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     spec = {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},

@@ -1,7 +1,7 @@
-"""What uses more than its lease is ended, however it came about: on the real cluster, by what no guard looks at.
+"""Use beyond a lease is ended, whatever its cause: on the real cluster, in ways that no guard prevents.
 
-The portal's own account and Kubernetes' controllers are excepted from the guards, so what an administrator does in
-their name stands for a hole that nobody knows.
+The portal's own account and Kubernetes' controllers are exempt from the guards, so what an administrator does in their
+name represents an unknown gap.
 """
 
 import json
@@ -32,7 +32,7 @@ Smuggle = Callable[..., None]
 
 @pytest.fixture
 def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
-    """Make a pod with a GPU past the guards, and wait until it runs."""
+    """Create a pod with a GPU past the guards, and wait until it runs."""
 
     def make(name: str, **metadata: Any) -> None:
         kubectl("create", PORTAL, "-n", project.namespace, "-f", "-", stdin=gpu_pod(name, **metadata))
@@ -42,7 +42,7 @@ def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
 
 
 def pods(kubectl: Kubectl, project: Project) -> dict[str, str]:
-    """Phase of each pod of the project that is not ending."""
+    """Return the phase of each pod of the project that is not terminating."""
     found = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
     there = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
     return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in there}
@@ -115,7 +115,7 @@ def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
 
 
 def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
-    """It runs where ``like`` does, the spec of a pod."""
+    """Create a pod that runs where ``like``, the spec of a pod, runs."""
     container = {"name": "main", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
     spec = {
         **{key: like[key] for key in ("nodeSelector", "tolerations", "securityContext")},
@@ -135,7 +135,7 @@ def plain_pod(name: str, row: Allocation) -> str:
 def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """A finalizer keeps the Job, and with it its pods, when it is deleted; Kueue takes its Workload for an orphan's."""
+    """A finalizer keeps the Job, and so its pods, when it is deleted; Kueue treats its Workload as orphaned."""
     where = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
     tenant.do("create", "-f", "-", stdin=queued_job("train"))
@@ -153,7 +153,7 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
 
 
 def of_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Metadata by which a pod counts as the Job's, with the portal and with the Job controller."""
+    """Return metadata by which a pod counts as the Job's, for the portal and for the Job controller."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
     return {"labels": job["spec"]["selector"]["matchLabels"], "ownerReferences": [{**owner, "controller": True}]}
 
@@ -161,8 +161,9 @@ def of_job(job: dict[str, Any]) -> dict[str, Any]:
 def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
     local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
 ) -> None:
-    """Without completions, the Job controller leaves all that run alone once a pod has succeeded. Kueue takes the quota
-    of that one back, so that one of two stays reserved."""
+    """Without completions, the Job controller leaves all running pods alone once one has succeeded. Kueue releases the
+    quota of that one, so that one of two stays reserved.
+    """
     where = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
@@ -186,7 +187,7 @@ def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
 def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
     local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
 ) -> None:
-    """The Job controller no longer looks at a Job that has finished, and its Workload cannot be deactivated."""
+    """The Job controller no longer handles a finished Job, and its Workload cannot be deactivated."""
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": "1s"}}
@@ -220,7 +221,7 @@ def test_what_was_tried_while_the_portal_was_down_is_ended_when_it_is_back(
 def test_pods_that_end_within_their_grace_are_no_excess(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """Kueue gives the quota of a deleted Job back before its pods have ended, and these take their time."""
+    """Kueue releases the quota of a deleted Job before its pods have ended, which takes a while."""
     job = json.loads(queued_job("slow"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 25
@@ -240,7 +241,7 @@ def test_pods_that_end_within_their_grace_are_no_excess(
 def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """As on a lost node: Kueue takes the quota back, while nobody can say that the pod has ended."""
+    """As on a lost node: Kueue releases the quota, while it is unknown whether the pod has ended."""
     job = json.loads(queued_job("stuck"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/stop-after": "30s"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1

@@ -1,4 +1,4 @@
-"""Random requests and releases of all kinds: nothing is given out twice, no hold is lost, and "now" means now."""
+"""Random requests and releases of all kinds: nothing is allocated twice, no hold is lost, and "now" means now."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def asked(
     count: int,
     constraints: tuple[str, ...],
 ) -> Allocation | None:
-    """Held when the preview said so; what would have to wait is taken back, what never fits is not asked."""
+    """Request slices that the preview says can be held; withdraw requests that would wait; skip what never fits."""
     if "claim" in kind.body:
         count, constraints = 1, ()
     if not kind.named:

@@ -1,8 +1,8 @@
-"""A member with a kubeconfig tries everything at random, and lease, use and bill agree all the same.
+"""A member with a kubeconfig makes random operations, and lease, use and bill agree.
 
     python -m tests.stack tests/cluster/test_random_tenant.py --operations 5000 --seed 3
 
-The operations are printed when it fails; the same seed tries the same again.
+The operations are printed if it fails; the same seed repeats them.
 """
 
 import sys
@@ -31,13 +31,13 @@ def admin(local: Local) -> ApiClient:
 
 @pytest.fixture
 def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
-    """With the token of the member's kubeconfig."""
+    """Return a client with the token of the member's kubeconfig."""
     return ApiClient(local.home, token_of(member))
 
 
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Two projects of the member's team: the one that is mostly used, and another one."""
+    """Create two projects of the member's team: the one that is mostly used, and another one."""
     return own_projects(vision, 2, kubectl)
 
 
@@ -50,7 +50,7 @@ def record(admin: ApiClient, projects: list[Project]) -> Iterator[recorder.Recor
 
 
 def say(line: str) -> None:
-    """To standard output, which pytest shows of a test that failed."""
+    """Print to standard output, which pytest shows for a failed test."""
     sys.stdout.write(f"{line}\n")
 
 

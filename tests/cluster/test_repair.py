@@ -1,4 +1,4 @@
-"""Whatever is done to our objects by hand is made good, and the ledger tells the truth about it."""
+"""Manual changes of the portal's objects are reverted, and the ledger records the truth about them."""
 
 import json
 
@@ -103,7 +103,7 @@ def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: K
 def test_a_quota_that_the_portal_changed_and_does_not_remember_is_put_right(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """As after the restore of a backup: who owns the fields is no different, only what stands in them."""
+    """As after the restore of a backup: the owner of the fields is the same, only their content differs."""
     row = ended(member, held(member, project, "l40s/whole"))
     quota = (f"resourcequota/{hold_slot(row.number)}", "-n", project.namespace)
     live = json.loads(kubectl("get", *quota, "-o", "json"))
@@ -175,7 +175,7 @@ def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_on
 
 
 def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User) -> None:
-    """Its limit, too, counts it again: this database is as of before it was asked for."""
+    """Its limit counts it again, too: the restored database is older than the request."""
     row = held(member, project, "h100/whole")
     id_, name = row.pk, row.name
     opened = intervals(row)[0].key
@@ -225,7 +225,7 @@ def due_now(*targets: str) -> bool:
 
 
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:
-    """Asked in the moment in which the namespace is going: it is held once the namespace is there again."""
+    """Requested while the namespace is being deleted: it is held once the namespace exists again."""
     kubectl("delete", "namespace", project.namespace, "--wait=false")
     row = request_slices(member, project, "l40s/whole")
     wait_for(row, Phase.ACTIVE, within_s=60)

@@ -1,4 +1,4 @@
-"""Many at once: each object is made once, and what is as it should be costs the API server nothing."""
+"""Many allocations at once: each object is created once, and an unchanged state costs the API server nothing."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ PROCESSES, THREADS = 4, 25
 MANY, PROJECTS = 500, 5
 NODES = 40  # of t4, each with 16 shared slices
 OURS = {kind.plural for kind in KINDS.values() if kind.name not in INVENTORY}
-"""What the portal reads and writes. The inventory's kinds it only reads, by list and watch; KWOK writes nodes."""
+"""The kinds that the portal reads and writes. It only lists and watches the inventory's kinds; KWOK writes nodes."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_an_allocation_costs_one_write_per_object_and_status_step(
 
 @pytest.fixture(scope="module")
 def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]:
-    """MANY held allocations over PROJECTS projects, on nodes of their own."""
+    """Hold MANY allocations in PROJECTS projects, on nodes of their own."""
     pool = Pool.objects.get(key="t4/gpu.shared")
     nominal = Limit.objects.get(team=vision, pool=pool).nominal
     _fleet(local, "t4", NODES)
@@ -141,13 +141,13 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 
 
 def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> None:
-    """They share a GpuProject per project, which is written anew each time another is added."""
+    """They share a GpuProject per project, which is written each time another is added."""
     actives = Transition.objects.filter(allocation__in=[row.pk for row in many], type="phase", to_phase=Phase.ACTIVE)
     assert actives.count() == len(many)
 
 
 def until_nothing_is_due(within_s: float = 30.0) -> None:
-    """All that was marked has been looked at; what is due later waits for a time of its own, such as an end."""
+    """Wait until all enqueued targets are reconciled; later ones wait for their own time, such as an end."""
     soon = clock.now() + timedelta(hours=1)
     eventually(lambda: not WorkItem.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
 

@@ -1,4 +1,4 @@
-"""MIG slices by DRA: which card they get, what binds them together, and how pods share what they get."""
+"""MIG slices by DRA: their card, their constraints, and sharing between pods."""
 
 import json
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, membe
 
 
 def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
-    """A slice on each of two cards: half a card is in use, and two whole GPUs are gone."""
+    """With a slice on each of two cards, half a card is in use, and two whole GPUs are unavailable."""
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     before = CapacitySnapshot().capacity(offering).free
     held(member, project, "h100/mig-1g.10gb", 2, constraints={"distinct_gpus": True})
@@ -184,7 +184,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
 
 
 def labelled(name: str, allocation: str) -> dict[str, Any]:
-    """A pod with nothing but the label."""
+    """Return a pod with only the label."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -207,7 +207,7 @@ def labelled(name: str, allocation: str) -> dict[str, Any]:
 
 
 def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any]:
-    """The pod, once it runs."""
+    """Return the pod, once it runs."""
 
     def look() -> dict[str, Any]:
         seen: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", project.namespace, "-o", "json"))
@@ -218,7 +218,7 @@ def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
-    """UUID of a whole h100 that a claim beside the portal has, for one test."""
+    """Hold a whole h100 by a claim without the portal for one test; yield its UUID."""
     name = f"foreign-{uuid4().hex[:6]}"
     kubectl("create", "namespace", name)
     claim = {

@@ -1,4 +1,4 @@
-"""More slices by DRA than a node has: one claim and one holder each, wherever they fit."""
+"""More slices by DRA than a node has: one claim and one holder each, on any nodes."""
 
 import json
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 
 COUNT = 10
-"""A node of the local fleet has eight."""
+"""The cards of a node of the local fleet."""
 
 
 @pytest.fixture
 def quota(vision: Team) -> Iterator[None]:
-    """The team may hold so many for one test."""
+    """Return a function that lets the team hold this many for one test."""
     pool = Offering.objects.get(key="h100/whole").pool
     before = Limit.objects.get(team=vision, pool=pool).nominal
     limits.set_limit("test", vision, pool, COUNT)
@@ -130,7 +130,7 @@ def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kub
 
 
 def tenant_pod(row: Allocation, index: str) -> dict[str, Any]:
-    """The pod that /connect gives, for slice ``index``; for none when it is empty."""
+    """Return the pod from /connect, for slice ``index``; without a slice if it is empty."""
     pod: dict[str, Any] = yaml.safe_load(connection.pod_yaml(spec_of_row.rows().get(pk=row.pk)))
     assert pod["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
     pod["metadata"] |= {"name": f"on-{index}", "annotations": {"gpu-portal.io/slices": index} if index else {}}
@@ -146,6 +146,6 @@ def running(kubectl: Kubectl, name: str, *where: str) -> dict[str, Any]:
 
 
 def uids(kubectl: Kubectl, *where: str) -> dict[str, str]:
-    """Claims and holders, as kind and name, each with its uid."""
+    """Return uids of claims and holders, by kind and name."""
     found = json.loads(kubectl("get", "resourceclaims,pods", *where, "-o", "json"))["items"]
     return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["uid"] for item in found}

@@ -1,4 +1,4 @@
-"""Projects that move, end and adopt, seen on the cluster: who may enter, by which queue, and what is left behind."""
+"""Projects that are moved, archived and adopted, on the cluster: access, queue, and what is left."""
 
 import json
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
 
 
 def over_http(local: Local, user: User, project: Project, body: str | Iterator[bytes]) -> dict[str, Any]:
-    """What the running web process answers to a request to archive; an iterator is sent in chunks."""
+    """Return the running web process' answer to a request to archive; an iterator is sent in chunks."""
     _, secret = tenants.issue_token(user, "test", Scope.values, timedelta(days=1))
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     url = f"{local.home.url}/api/v1/projects/{project.slug}/archive"
@@ -199,7 +199,9 @@ def test_a_project_taken_into_use_again_has_its_namespace_back(
 
 @pytest.fixture
 def old_namespace(kubectl: Kubectl) -> Iterator[str]:
-    """One with a pod that asks a GPU by itself, which an admin has opened to the portal."""
+    """Create a namespace with a pod that requests a GPU without the portal, opened to the portal by an
+    administrator.
+    """
     name = own_namespace(kubectl, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
     kubectl("create", "-n", name, "-f", "-", stdin=gpu_pod("before"))
     yield name

@@ -1,4 +1,4 @@
-"""Two watchers, as in a rolling update: one writes, the other stands by until the first is gone."""
+"""Two watchers, as in a rolling update: one writes, the other is on standby until the first is gone."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def second(tmp_path: Path) -> Iterator[Path]:
-    """The log of a second watcher."""
+    """Run a second watcher; yield its log."""
     log = tmp_path / "watcher.log"
     before = _epoch()
     with log.open("w") as out:

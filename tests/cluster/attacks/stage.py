@@ -1,6 +1,6 @@
-"""The people and objects that the attacks meet, on the real control plane.
+"""The people and objects of the attack tests, on the real control plane.
 
-Everything of the portal's is written with the portal's own token, so that its cluster role is proven to suffice.
+All objects of the portal are written with the portal's own token, which shows that its cluster role is sufficient.
 """
 
 import json
@@ -27,14 +27,14 @@ VOLUME = {
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
 TEXTS = {"large": "x" * 40_000, "larger": "x" * 140_000}
-"""More than an object of a tenant may have: of most kinds, and of ConfigMaps and Secrets."""
+"""Sizes above the limit of one object: of most kinds, and of ConfigMaps and Secrets."""
 HUGE = 300_000
-"""Bytes that annotations of one object may not have together."""
+"""Total bytes that the annotations of one object may not have."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a token, at work in one namespace."""
+    """A person with a token, working in one namespace."""
 
     kubectl: str
     kubeconfig: Path
@@ -48,7 +48,7 @@ class Person:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
     def do(self, *arguments: str, stdin: str | None = None) -> str:
-        """Standard output; fails the test with what kubectl said."""
+        """Return standard output; fail the test with kubectl's error output."""
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {shlex.join(arguments)}: {done.stderr}"
         return done.stdout
@@ -74,13 +74,15 @@ class Stage:
     names: Mapping[str, str]
 
     def person(self, role: str, where: str) -> Person:
-        """``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
+        """Return a person. ``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
         person: Person = getattr(self, role)
         return replace(person, namespace=self.names[where])
 
 
 def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:
-    """A person with a token of ten minutes of service account ``account`` in ``home``; CA and server are admin's."""
+    """Return a person with a ten-minute token of service account ``account`` in ``home``; CA and server are
+    admin's.
+    """
     token = Person(kubectl, admin, home).do("create", "token", account, "--duration=10m").strip()
     config = yaml.safe_load(admin.read_text())
     config["users"] = [{"name": account, "user": {"token": token}}]
@@ -94,7 +96,9 @@ def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, na
 
 @contextmanager
 def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
-    """A project with three holds, a neighbour, and an open namespace; what honest people made; gone afterwards."""
+    """Create a project with three holds, a neighbour, an open namespace and permitted objects; delete all
+    afterwards.
+    """
     ns = f"attacks-{secrets.token_hex(3)}"
     names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign", "bare")} | {
         "ns": ns,
@@ -133,7 +137,7 @@ def _write_projects(portal: Person, names: Mapping[str, str]) -> None:
 
 
 def _see_the_guards_act(portal: Person, tenant: Person) -> None:
-    """Policies and quotas act a moment after they are written; nothing is tried before."""
+    """Wait until policies and quotas are in force, which is a moment after they are written."""
     bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
     good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
     dry = ("create", "--dry-run=server", "-f", "-")
@@ -143,7 +147,7 @@ def _see_the_guards_act(portal: Person, tenant: Person) -> None:
 
 
 def _make_honest_things(tenant: Person) -> dict[str, str]:
-    """Makes all of honest.yaml; answers the uid of the Job that waits, and the pod of the one that runs."""
+    """Create all of honest.yaml; return the uid of the waiting Job and the pod of the running one."""
     for entry in table("honest"):
         tenant.do("create", "-f", "-", stdin=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")

@@ -1,9 +1,9 @@
-"""The hostile member's own process: reads what he was given as JSON, attacks, writes the tallies as JSON.
+"""The hostile member's own process: reads its task as JSON, attacks, writes the tallies as JSON.
 
     python -m tests.cluster.hostile_member < task.json
 
-It has a low priority, so that on one machine with the control plane the client's work does not take the processor from
-the servers': a remote member's client would not. What his requests cost the servers counts in full.
+It has a low priority: on one machine with the control plane the client's own work must not take CPU from the servers,
+as a remote client's would not. What its requests cost the servers counts in full.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from tests.cluster.hostile_member.tally import Tally
 
 NICENESS = 15
 BEGUN = "attacking"
-"""The first line that the process writes, when he has signed in."""
+"""The first line that the process writes, after signing in."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the process reads. ``attacks`` are names with commas between them; all for an empty text."""
+    """The input of the process. ``attacks`` are names separated by commas; all for an empty text."""
 
     seed: int
     seconds: float
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def run(task: Task, kinds: tuple[Attack, ...], sender: Sender) -> dict[str, Tally]:
-    """Attack for ``task.seconds``, each thread of each kind by itself."""
+    """Attack for ``task.seconds``, each thread of each kind independently."""
     until = time.monotonic() + task.seconds
     found: dict[str, list[Tally]] = {attack.name: [Tally() for _ in range(attack.threads)] for attack in kinds}
 
@@ -88,7 +88,9 @@ def run(task: Task, kinds: tuple[Attack, ...], sender: Sender) -> dict[str, Tall
 
 
 def yield_to_others() -> None:
-    """Lower the priority of this process, and of its session where the kernel weighs sessions against each other."""
+    """Lower the priority of this process, and of its session where the kernel schedules sessions against each
+    other.
+    """
     os.nice(NICENESS)
     with contextlib.suppress(OSError):  # a kernel without autogroups
         Path("/proc/self/autogroup").write_text(str(NICENESS), encoding="ascii")

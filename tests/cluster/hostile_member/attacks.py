@@ -1,4 +1,4 @@
-"""The kinds of attack, one line each. Pure."""
+"""The kinds of attack, one entry each. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tests.cluster.hostile_member.calls import Call, Place
 
 @dataclass(frozen=True)
 class Attack:
-    """``least``: how often a minute it has to be tried, at least, to count as an attack. ``threads``: at once."""
+    """``least``: the minimum number of calls a minute that counts as an attack. ``threads``: concurrent ones."""
 
     name: str
     calls: Callable[[Random, Place], Iterator[Call]]
@@ -20,7 +20,7 @@ class Attack:
 
     @property
     def does(self) -> str:
-        """The sentence that says what it tries."""
+        """Return the sentence that describes it."""
         return str(self.calls.__doc__)
 
 
@@ -52,7 +52,7 @@ ATTACKS = (
 
 
 def chosen(names: str) -> tuple[Attack, ...]:
-    """Those named, with commas between them; all for an empty text. Raises ValueError for a name that is none."""
+    """Return the named attacks, separated by commas; all for an empty text. Raises ValueError for an unknown name."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     known = {attack.name: attack for attack in ATTACKS}
     if unknown := sorted(set(wanted) - set(known)):
@@ -61,5 +61,5 @@ def chosen(names: str) -> tuple[Attack, ...]:
 
 
 def draw(attack: Attack, seed: int, thread: int, place: Place) -> Iterator[Call]:
-    """The calls of one thread of an attack: the same for the same seed."""
+    """Return the calls of one thread of an attack: the same for the same seed."""
     return attack.calls(Random(f"{seed}/{attack.name}/{thread}"), place)

@@ -1,6 +1,6 @@
-"""What the hostile member sends to the API server: endless requests of each kind, drawn from a generator. Pure.
+"""Requests of the hostile member to the API server: endless ones of each kind, from a random generator. Pure.
 
-Names come from small ranges, so that requests meet what earlier ones made without asking what is there.
+Names come from small ranges, so that requests meet objects of earlier ones without reading them.
 """
 
 from collections.abc import Iterator
@@ -24,17 +24,19 @@ COUNTS = {
     "Job": 505,
     "Pod": 2005,
 }
-"""A little more of each kind than a project may have (docs/guide/guards.md)."""
+"""Slightly more of each kind than a project may have (docs/guide/guards.md)."""
 FULL_TEXT = 24_000
 FULL_DATA = 100_000
-"""Characters that make an object almost as large as object-sizes.yaml allows; of ConfigMaps and Secrets the second."""
+"""Characters that make an object almost as large as object-sizes.yaml allows; the second for ConfigMaps and
+Secrets.
+"""
 TOO_LARGE = 1_000_000
 KEEP = ("example.com/stay", "orphan", "foregroundDeletion")
 CLUSTER_LISTS = ("/api/v1/pods", "/api/v1/secrets", "/api/v1/nodes", "/apis/apps/v1/deployments")
 
 
 def cpu_and_memory(rng: Random, place: Place) -> Iterator[Call]:
-    """More CPU or memory than a slice's share: beside the label, and in queued Jobs."""
+    """More CPU or memory than a slice's share, with the allocation's label and in queued Jobs."""
     number = 0
     while True:
         number += 1
@@ -60,7 +62,7 @@ def cpu_and_memory(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def many_pods(rng: Random, place: Place) -> Iterator[Call]:
-    """Tiny pods, most of them with an allocation's label, made and deleted again."""
+    """Tiny pods, most of them with an allocation's label, created and deleted repeatedly."""
     while True:
         name = f"many-{rng.randrange(COUNTS['Pod'])}"
         if rng.random() < 0.7:
@@ -73,7 +75,7 @@ def many_pods(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def many_replicas(rng: Random, place: Place) -> Iterator[Call]:
-    """Deployments and StatefulSets of far more replicas than a project may have pods, scaled up and down."""
+    """Deployments and StatefulSets with far more replicas than a project may have pods, scaled up and down."""
     while True:
         kind, number = rng.choice(["Deployment", "Deployment", "StatefulSet"]), rng.randrange(12)
         name, replicas = f"wide-{number}", rng.choice([0, 1, 50, 520, 2000, 100_000])
@@ -103,7 +105,7 @@ def too_large_objects(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def full_objects(rng: Random, place: Place) -> Iterator[Call]:
-    """Objects just below the size that is allowed, as many as there may be, each written again and again."""
+    """Objects just below the maximum size, as many as allowed, each written repeatedly."""
     while True:
         # Those of which most bytes may be stored come most often.
         kind = rng.choices(list(COUNTS), [30, 30, 6, 4, 8, 5, 10, 12])[0]
@@ -129,7 +131,7 @@ def revisions(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def finalizers(rng: Random, place: Place) -> Iterator[Call]:
-    """Finalizers of his own on every kind, at creation and later."""
+    """The member's own finalizers on every kind, at creation and later."""
     number = 0
     while True:
         number += 1
@@ -142,7 +144,7 @@ def finalizers(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def force_deletion(rng: Random, place: Place) -> Iterator[Call]:
-    """Pods with slices, deleted with a grace period of 0; one that is on no node yet may be."""
+    """Pods with slices, deleted with a grace period of 0; allowed for a pod without a node."""
     while True:
         name = f"forced-{rng.randrange(8)}"
         if rng.random() < 0.3:
@@ -155,7 +157,7 @@ def force_deletion(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def services(rng: Random, place: Place) -> Iterator[Call]:
-    """Services of every type: open to the outside, with addresses of others, and plain ones made and deleted."""
+    """Services of every type: exposed ones, ones with addresses of others, and plain ones created and deleted."""
     number = 0
     while True:
         number += 1
@@ -191,7 +193,7 @@ def token_secrets(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def later_tolerations(rng: Random, place: Place) -> Iterator[Call]:
-    """Tolerations added to pods that are there."""
+    """Tolerations added to existing pods."""
     while True:
         name = f"tolerant-{rng.randrange(6)}"
         if rng.random() < 0.1:
@@ -203,7 +205,7 @@ def later_tolerations(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def odd_jobs(rng: Random, place: Place) -> Iterator[Call]:
-    """Queued Jobs with odd settings, changed and deleted in odd ways."""
+    """Queued Jobs with unusual settings, changed and deleted in unusual ways."""
     while True:
         name, chosen = f"odd-{rng.randrange(COUNTS['Job'])}", rng.random()
         if chosen < 0.6:
@@ -231,7 +233,7 @@ ODD_SETTINGS: list[Object] = [
 
 
 def lists(rng: Random, place: Place) -> Iterator[Call]:
-    """Lists of all that is there, of what he may not see, and the API server's own large documents."""
+    """Lists of all objects, of objects without permission, and the API server's own large documents."""
     plurals = [path.format(place.namespace) for path in objects.PATHS.values()]
     plurals += [f"/api/v1/namespaces/{place.namespace}/{plural}" for plural in READABLE]
     while True:

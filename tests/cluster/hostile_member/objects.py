@@ -1,4 +1,4 @@
-"""Objects that the hostile member writes, and the calls that write them. Pure."""
+"""The objects that the hostile member writes, and the calls that write them. Pure."""
 
 import base64
 from random import Random
@@ -26,7 +26,7 @@ def label(rng: Random, place: Place) -> dict[str, str]:
 
 
 def spec(resources: Object, text: str = "") -> Object:
-    """A pod's spec that fits Pod Security `restricted`."""
+    """Return a pod's spec that satisfies Pod Security `restricted`."""
     container: Object = {"name": "main", "image": PAUSE, "securityContext": SAFE, "resources": resources}
     if text:
         container["env"] = [{"name": "TEXT", "value": text}]
@@ -34,7 +34,7 @@ def spec(resources: Object, text: str = "") -> Object:
 
 
 def tiny(text: str = "") -> Object:
-    """A pod's spec that asks for almost nothing."""
+    """Return a pod's spec with minimal requests."""
     return spec({"requests": TINY}, text)
 
 
@@ -44,7 +44,7 @@ def replicated(name: str, replicas: int, spec: Object, labels: Object | None = N
 
 
 def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
-    """A pod, a suspended Job, or a Deployment or StatefulSet."""
+    """Return a pod, a suspended Job, or a Deployment or StatefulSet."""
     if kind == "Pod":
         return {"spec": spec}
     if kind == "Job":
@@ -53,14 +53,14 @@ def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
 
 
 def data(kind: str, amount: int, mark: str = "x") -> Object:
-    """A ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
+    """Return a ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
     if kind == "ConfigMap":
         return {"data": {"text": mark * amount}}
     return {"data": {"text": base64.b64encode(mark.encode() * (amount * 3 // 4)).decode()}}
 
 
 def plain(kind: str, name: str) -> Object:
-    """A Service or a PersistentVolumeClaim."""
+    """Return a Service or a PersistentVolumeClaim."""
     if kind == "Service":
         return {"spec": {"selector": {"app": name or "none"}, "ports": [{"port": 80}]}}
     return {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
@@ -71,7 +71,7 @@ def annotated(kind: str, name: str, text: str) -> Object:
 
 
 def small(kind: str, name: str) -> Object:
-    """The least that the kind needs to be valid."""
+    """Return the smallest valid object of the kind."""
     if kind in ("ConfigMap", "Secret"):
         return data(kind, 4)
     if kind in ("Service", "PersistentVolumeClaim"):
@@ -101,7 +101,7 @@ def create(
 
 
 def apply(kind: str, place: Place, name: str, body: Object) -> Call:
-    """Server-side apply: makes the object, or writes it anew."""
+    """Return a server-side apply, which creates or changes the object."""
     query = {"fieldManager": "hostile", "force": "true"}
     thing = _object(kind, place, name, body)
     return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, place, name), thing, query, APPLY_PATCH)

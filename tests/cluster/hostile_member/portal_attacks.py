@@ -1,4 +1,4 @@
-"""What the hostile member sends to the portal: endless requests of each kind, drawn from a generator. Pure."""
+"""Requests of the hostile member to the portal: endless ones of each kind, from a random generator. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -8,15 +8,16 @@ from urllib.parse import urlencode
 from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, Call, Credentials, Object, Place
 
 OFFERINGS = (("t4/shared", 6), ("l40s/whole", 2), ("a100/mig-1g.10gb", 4), ("h100/whole", 2))
-"""With the most slices that he asks for at once. None of them is one of several on a card by DRA: those that he may
-choose the cards of could keep whole cards from others, which is a matter of packing and not of the control plane."""
+"""Offerings with the maximum count. None is a part of a card by DRA: a member who may choose cards could keep whole
+cards from others, which is a matter of packing and not of the control plane.
+"""
 FORM = "application/x-www-form-urlencoded"
 ALLOCATIONS = "/api/v1/allocations"
 RELEASE = f"{ALLOCATIONS}/{{id}}/release"
 
 
 def wrong_passwords(rng: Random, place: Place) -> Iterator[Call]:
-    """Sign-in by many names, most of which nobody has."""
+    """Sign-in with many names, most of which do not exist."""
     while True:
         name = rng.choice([*place.others, "operator", f"guest-{rng.randrange(10**6)}", f"guest-{rng.randrange(10**6)}"])
         body = urlencode({"username": name, "password": f"wrong-{rng.randrange(10**9)}"}).encode()
@@ -24,7 +25,7 @@ def wrong_passwords(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def wrong_tokens(rng: Random, place: Place) -> Iterator[Call]:
-    """Bearer tokens that nobody was given, of the right form and of none, for REST and for metrics."""
+    """Invalid bearer tokens, well-formed and malformed, for REST and for metrics."""
     while True:
         token = rng.choice([f"gpup_{rng.getrandbits(48):012x}_{'x' * 43}", f"{rng.getrandbits(64):x}", "x" * 4000])
         path = rng.choice(["/api/v1/me", ALLOCATIONS, "/metrics"])
@@ -33,7 +34,7 @@ def wrong_tokens(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def scheduled_requests(rng: Random, place: Place) -> Iterator[Call]:
-    """Requests that begin tomorrow and cost nothing until then."""
+    """Requests that start tomorrow and cost nothing until then."""
     while True:
         if rng.random() < 0.15:
             yield Call(Credentials.TOKEN, "POST", RELEASE, {})
@@ -43,7 +44,7 @@ def scheduled_requests(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def requests_and_releases(rng: Random, place: Place) -> Iterator[Call]:
-    """Requests of every path that begin now, released again at once or left in the queue."""
+    """Requests on both backends that start now, released at once or left in the queue."""
     while True:
         if rng.random() < 0.45:
             yield Call(Credentials.TOKEN, "POST", RELEASE, {"reason": "r" * rng.choice([0, 500])})
@@ -52,20 +53,20 @@ def requests_and_releases(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def previews(rng: Random, place: Place) -> Iterator[Call]:
-    """What requests would come to, which reads the whole fleet and writes nothing."""
+    """Previews of requests, which read the whole fleet and write nothing."""
     while True:
         yield Call(Credentials.TOKEN, "POST", f"{ALLOCATIONS}/preview", _wish(rng, place))
 
 
 def reads(rng: Random, place: Place) -> Iterator[Call]:
-    """The longest lists, and the description of the REST API."""
+    """The longest lists, and the OpenAPI schema."""
     lists = ("/api/v1/offerings", f"{ALLOCATIONS}?limit=100", f"/api/v1/queues/{place.team}", "/api/v1/costs")
     while True:
         yield Call(Credentials.TOKEN, "GET", rng.choice([*lists, "/api/v1/jobs", "/api/v1/schema"]))
 
 
 def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
-    """Bodies that are no JSON, or say what cannot be."""
+    """Bodies that are not JSON, or are invalid."""
     while True:
         wrong: list[Object] = [
             {"count": 10**30},
@@ -94,7 +95,7 @@ def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
 
 
 def lookups(rng: Random, place: Place) -> Iterator[Call]:
-    """Who is there: members of other teams, invitations and roles that are not his to give, allocations by id."""
+    """Look-ups: members of other teams, invitations and roles without permission, allocations by id."""
     while True:
         name = rng.choice([*place.others, "operator", f"guest-{rng.randrange(10**6)}"])
         invitation = {"team": rng.choice([place.team, place.other_team]), "invitee": name, "role": "lead"}

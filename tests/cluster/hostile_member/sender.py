@@ -1,4 +1,4 @@
-"""Sends the hostile member's requests with what he was given: a kubeconfig, a token and a password."""
+"""Sends the hostile member's requests with a kubeconfig, a token and a password."""
 
 import base64
 import json
@@ -20,16 +20,16 @@ from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, Call, Creden
 from tests.cluster.hostile_member.tally import NO_ANSWER
 
 ADDRESS = "127.0.0.2"
-"""His own, so that limits per address are his and not his neighbours', who come from 127.0.0.1."""
+"""The member's own client address, so that limits per address do not affect others, who come from 127.0.0.1."""
 READ_AT_MOST = 65_536
-"""Bytes of an answer; he hangs up on the rest."""
+"""The bytes read of an answer; the connection is closed before the rest."""
 STREAMS = 100
 TIMEOUT_S = 30
 
 
 @dataclass(frozen=True)
 class Given:
-    """``kubeconfig`` is the text of the file that the portal hands out."""
+    """The member's credentials. ``kubeconfig`` is the text of the file from `connect`."""
 
     kubeconfig: str
     portal: str
@@ -39,7 +39,7 @@ class Given:
 
 
 class Sender:
-    """Threads share it. ``begin`` first signs in to the pages."""
+    """Sends requests; safe to share between threads. ``begin`` signs in to the pages first."""
 
     def __init__(self, given: Given, connections: int) -> None:
         config = yaml.safe_load(given.kubeconfig)
@@ -56,7 +56,7 @@ class Sender:
         self._csrf = self._session = ""
 
     def begin(self) -> None:
-        """Sign in to the pages; RuntimeError when that is refused."""
+        """Sign in to the pages; raise RuntimeError if that is refused."""
         self._csrf = self._cookie(self._portal.request("GET", f"{self._given.portal}{SIGN_IN}"), "csrftoken")
         form = {"username": self._given.username, "password": self._given.password, "csrfmiddlewaretoken": self._csrf}
         answer = self._portal.request(
@@ -66,7 +66,7 @@ class Sender:
         self._session = self._cookie(answer, "sessionid")
 
     def send(self, kind: str, call: Call) -> tuple[int, str]:
-        """The status and what was said of a refusal; NO_ANSWER and the error without one."""
+        """Send a call; return the status and the message of a refusal, or NO_ANSWER and the error."""
         try:
             answer = self._request(kind, call)
             if call.stream and answer.status == 200:
@@ -134,7 +134,7 @@ def _body(call: Call) -> bytes | None:
 
 
 def _words(answer: BaseHTTPResponse) -> str:
-    """The answer's text, or its message where it is a status of Kubernetes; the connection is free again."""
+    """Return the answer's text, or the message of a Kubernetes Status; the connection is free again."""
     text = answer.read(READ_AT_MOST).decode(errors="replace")
     if _is_at_end(answer):
         answer.release_conn()

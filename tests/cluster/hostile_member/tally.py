@@ -1,4 +1,4 @@
-"""What the attacks achieved: answers by kind and status, as a document that crosses a pipe. Pure."""
+"""Counts the answers by kind and status, as a document for a pipe. Pure."""
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
@@ -14,8 +14,11 @@ LAST, LONGEST = 10, 400
 
 @dataclass
 class Tally:
-    """Of one kind of attack. ``accepted``: how many calls were done. ``words``: for each status what was said first.
-    ``let_through``: calls that had to be refused and were not. ``last``: the last calls with their status."""
+    """The answers to one kind of attack.
+
+    ``accepted``: the number of successful calls. ``messages``: the first message of each status. ``let_through``: calls
+    that had to be refused and were not. ``last``: the last calls with their status.
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     accepted: int = 0
@@ -41,7 +44,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Without an answer, or with one that says a server failed."""
+        """Return the number of calls without an answer, or with a server error."""
         return sum(n for status, n in self.statuses.items() if status == NO_ANSWER or (status >= 500 and status != 503))
 
     @property
@@ -54,7 +57,7 @@ class Tally:
 
 
 def read(document: dict[str, Any]) -> Tally:
-    """The tally of a document that went through JSON, whose keys are texts."""
+    """Return the tally of a document from JSON, whose keys are texts."""
     return Tally(
         Counter({int(status): count for status, count in document["statuses"].items()}),
         document["accepted"],
@@ -65,7 +68,7 @@ def read(document: dict[str, Any]) -> Tally:
 
 
 def merged(tallies: Collection[Tally]) -> Tally:
-    """Of several threads of one attack."""
+    """Return the sum of the tallies of one attack's threads."""
     whole = Tally()
     for one in tallies:
         whole.statuses += one.statuses
@@ -77,7 +80,7 @@ def merged(tallies: Collection[Tally]) -> Tally:
 
 
 def findings(attacks: Collection[Attack], tallies: dict[str, Tally], seconds: float) -> Iterator[str]:
-    """Where an attack was none, where one got through that must not, and where the portal failed."""
+    """Return a sentence for each attack that did not take place, that got through, or that made the portal fail."""
     for attack in attacks:
         found = tallies.get(attack.name, Tally())
         least = attack.least * seconds / 60
@@ -100,7 +103,7 @@ def table(attacks: Collection[Attack], tallies: dict[str, Tally]) -> list[str]:
 
 
 def story(attacks: Collection[Attack], tallies: dict[str, Tally]) -> Iterator[str]:
-    """What was said by kind and status, and the last calls of each kind: for a run that failed."""
+    """Return messages by kind and status, and the last calls of each kind: for a failed run."""
     for attack in attacks:
         one = tallies.get(attack.name, Tally())
         yield f"-- {attack.name}"

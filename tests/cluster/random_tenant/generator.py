@@ -1,7 +1,7 @@
-"""Random operations from a seed: the same seed asks for the same, as far as it meets the same objects.
+"""Random operations from a seed: the same seed gives the same operations, as long as it meets the same objects.
 
-Each operation has a generator of its own, seeded by the run's: what one meets does not change what the next one tries.
-Many operations go on with the object of the last one, for it takes several in a row to get around a rule.
+Each operation has a generator of its own, seeded by the run's: what one meets does not change the next ones. Many
+operations continue with the object of the last one, since it takes several in a row to get around a rule.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ OFFERINGS = (
     ("h100/whole", 4, True),
     ("h100/mig-3g.40gb", 3, False),
 )
-"""What is asked of the portal: offering, most slices, whether they may spread over nodes."""
+"""Requests: offering, maximum count, whether the slices may spread over nodes."""
 CROWDED = 24
-"""With so many objects in a namespace, what would make another deletes one."""
+"""With this many objects in a namespace, a creation becomes a deletion."""
 AGAIN = 0.6
-"""How likely an operation goes on with the last one's object."""
+"""The probability that an operation continues with the last one's object."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A namespace at work: ``live`` are names of its allocations that nobody gave back, ``ended`` of the others."""
+    """A namespace: ``live`` are the names of its unreleased allocations, ``ended`` of the others."""
 
     project: str
     namespace: str
@@ -48,16 +48,16 @@ class Place:
 
 class Generator:
     def __init__(self, seed: int, tenant: ApiClient, places: Callable[[], list[Place]]) -> None:
-        """``tenant`` lists what is there; ``places`` answers with the namespaces as they are now, in a fixed order."""
+        """``tenant`` lists objects; ``namespaces`` returns the current state of the namespaces, in a fixed order."""
         self._random, self._tenant, self._places = Random(seed), tenant, places
         self._number, self._last = 0, ""
 
     def burst(self) -> int:
-        """How many operations come before the next judgement."""
+        """Return the number of operations before the next check."""
         return self._random.randint(10, 20)
 
     def next(self) -> Operation:
-        """The next operation, of what is there now."""
+        """Return the next operation, given the current objects."""
         self._number += 1
         rng = Random(self._random.getrandbits(64))
         places = self._places()
@@ -70,7 +70,7 @@ class Generator:
         return action(rng, place, places, there) or self._make(rng, place, places, there)
 
     def _live(self, kind: str, namespace: str) -> list[Object]:
-        """Objects of a kind in an order that does not hang on the random ends of names."""
+        """Return objects of a kind in an order that does not depend on random suffixes of names."""
         api = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
         found = self._tenant.items(NAMESPACED[kind].format(namespace))
         ours = [thing for thing in found if not thing["metadata"]["name"].endswith("-holder")]
@@ -115,7 +115,7 @@ class Generator:
         return delete(rng, thing) if thing else None
 
     def _pick(self, rng: Random, there: list[Object], weights: dict[str, int]) -> Object | None:
-        """An object of one of the kinds: often the last one again, else of a kind chosen by weight."""
+        """Return an object of one of the kinds: often the last one again, else by weighted kind."""
         by_kind = {kind: [thing for thing in there if thing["kind"] == kind] for kind in weights}
         kinds = [kind for kind, things in by_kind.items() if things]
         if not kinds:
@@ -134,7 +134,7 @@ def _order(thing: Object) -> tuple[str, str]:
 
 
 def _label(rng: Random, place: Place, places: list[Place]) -> dict[str, str]:
-    """The label of an allocation: mostly one of the namespace's own, else of another's, an ended one, or none."""
+    """Return an allocation's label: mostly of the same namespace, else another namespace's, an ended one, or none."""
     elsewhere = [name for other in places if other is not place for name in other.live]
     choice = rng.choices([place.live, elsewhere, place.ended, []], [82, 5, 6, 7])[0]
     return {manifests.ALLOCATION: rng.choice(choice)} if choice else {}

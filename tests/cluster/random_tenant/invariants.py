@@ -1,7 +1,7 @@
-"""What must hold within WITHIN_S of whatever was tried, judged by the API server's objects and the ledger alone.
+"""Invariants that must hold within WITHIN_S of any operation, checked on the API server's objects and the ledger only.
 
-1. What is used is at most what is reserved, of each allocation and of each queued Job, and nothing else has a GPU.
-2. What is reserved and held is being charged, exactly; what pods use beyond it is charged until they are gone.
+1. What is used is at most what is reserved, for each allocation and queued Job, and nothing else has a GPU.
+2. What is reserved and held is charged exactly; what pods use beyond it is charged until they are gone.
 
 A finding is one sentence.
 """
@@ -18,7 +18,7 @@ WITHIN_S = 30.0
 
 
 def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
-    """All that does not hold at this moment."""
+    """Return all violations at this moment."""
     nodes, pods = admin.items("/api/v1/nodes"), admin.items("/api/v1/pods")
     seen = usage.take_snapshot(admin, namespaces, time.time)
     charged = ledger.open_counts(namespaces)
@@ -32,14 +32,14 @@ def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
 
 
 def excess(by_holder: dict[Holder, Usage]) -> Iterator[str]:
-    """Who uses more than is reserved; an object that belongs to no lease has nothing reserved."""
+    """Return holders that use more than is reserved; an object without a lease has nothing reserved."""
     for holder, found in by_holder.items():
         if found.counted - found.reserved:
             yield f"{_words(holder, found)} uses {dict(found.counted)} and has {dict(found.reserved)} reserved"
 
 
 def charges(by_holder: dict[Holder, Usage], charged: Counter[Holder]) -> Iterator[str]:
-    """Whose charge differs from what is held, reserved or used."""
+    """Return holders whose charge differs from what is held, reserved or used."""
     for holder in {*by_holder, *charged}:
         found, count = by_holder.get(holder, Usage()), charged[holder]
         used = found.used.total()
@@ -59,7 +59,7 @@ def charges(by_holder: dict[Holder, Usage], charged: Counter[Holder]) -> Iterato
 
 
 def full_nodes(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
-    """Nodes on which bound pods have more GPUs than there are."""
+    """Return nodes on which bound pods have more GPUs than there are."""
     used: dict[str, Counter[str]] = {}
     for pod in pods:
         if usage.is_bound(pod):
@@ -73,7 +73,7 @@ def full_nodes(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]
 
 
 def visible_devices(nodes: Iterable[Object], seen: Snapshot) -> Iterator[str]:
-    """Containers on GPU nodes that were given no GPU and may see every one of the node."""
+    """Return containers on GPU nodes that got no GPU and may access all of the node."""
     with_gpus = {
         node["metadata"]["name"]
         for node in nodes
@@ -103,7 +103,7 @@ def _is_blind(container: Object) -> bool:
 
 
 def leftovers(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
-    """What is there although everything was deleted and given back."""
+    """Return what is left after everything was deleted and released."""
     seen = usage.take_snapshot(admin, namespaces, time.time)
     objects = {"claim": seen.claims, "workload": seen.workloads}
     for kind, path in NAMESPACED.items():

@@ -1,4 +1,4 @@
-"""One run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
+"""A run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ def run(
     judge: Callable[[], list[str]],
     say: Callable[[str], object],
 ) -> None:
-    """Perform so many operations and judge after each burst; AssertionError with the findings that did not go away.
+    """Perform this many operations and check after each burst; raise AssertionError with findings that persist.
 
     An answer of 500 or above fails the run, and so does an unknown token (401).
     """
@@ -40,7 +40,7 @@ def run(
 
 
 def _holds(judge: Callable[[], list[str]]) -> None:
-    """Wait until nothing is found; AssertionError with the findings that are left after WITHIN_S."""
+    """Wait until there is no finding; raise AssertionError with those left after WITHIN_S."""
 
     def is_clean() -> bool:
         found = judge()
@@ -61,7 +61,7 @@ def places_of(projects: Sequence[Project]) -> list[Place]:
 
 
 def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> None:
-    """Give everything back, delete everything, and wait until nothing is left; AssertionError with what is."""
+    """Release and delete everything, and wait until nothing is left; raise AssertionError with what is."""
     for row in Allocation.objects.filter(project__in=projects, ended_at=None).select_related("project__team"):
         services.release(row.requested_by, row)
     namespaces = [project.namespace for project in projects]
@@ -81,7 +81,7 @@ def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> N
 
 
 def _delete_objects(tenant: ApiClient, namespace: str) -> None:
-    """Delete what the tenant made, and take the finalizers off that it set; what is refused is tried again later."""
+    """Delete the tenant's objects and remove its finalizers; a refused deletion is retried later."""
     for kind in reversed(NAMESPACED):
         for thing in tenant.items(NAMESPACED[kind].format(namespace)):
             path = path_of({"kind": kind, **thing})

@@ -1,4 +1,4 @@
-"""Fields and rights without an entry in the tables, and entries without a field or right. Pure."""
+"""Finds fields and permissions without an entry in the tables, and entries without a field or permission. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -10,14 +10,16 @@ WHERE = "tests/cluster/rights"
 
 @dataclass(frozen=True)
 class Place:
-    """A field, reached from a body: its names on the way, and the type that holds each of them."""
+    """A field below a body: the names on its path, and the type that holds each of them."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
 
     @property
     def addresses(self) -> list[str]:
-        """How an entry may name it, the most precise first: ``Job.spec.template``, ``JobSpec.template``."""
+        """Return the addresses by which an entry may name it, the most precise first: ``Job.spec.template``,
+        ``JobSpec.template``.
+        """
         return [f"{kind}.{'.'.join(self.names[at:])}" for at, kind in enumerate(self.types) if kind]
 
     @property
@@ -31,8 +33,11 @@ class Place:
 
 @dataclass
 class Differences:
-    """``missing``: address of a field without an entry → where it was met first. ``vague``: entries of fields that have
-    fields of their own. ``unused``: entries that no field has."""
+    """The result of a comparison.
+
+    ``missing``: address of a field without an entry → where it was first found. ``vague``: entries of fields that have
+    fields of their own. ``unused``: entries that match no field.
+    """
 
     missing: dict[str, str] = field(default_factory=dict)
     vague: dict[str, str] = field(default_factory=dict)
@@ -58,7 +63,7 @@ class Differences:
 
 
 def compare(bodies: Iterable[Body], entries: Mapping[str, bool]) -> Differences:
-    """Lay the entries (address → whether it covers all that is below) over all fields of the bodies.
+    """Compare the entries (address → whether it covers everything below) with all fields of the bodies.
 
     An address with a key, ``ConfigMap.data{key}``, is about one key of a map: the map itself needs an entry.
     """
@@ -96,7 +101,7 @@ def _visit(
 
 
 def compare_rights(granted: Set[Right], entries: Set[str]) -> list[str]:
-    """Sentences about rights of the role without an entry, and entries without a right."""
+    """Return sentences about permissions of the role without an entry, and entries without a permission."""
     held = {str(right) for right in granted}
     return [
         f"Tenants may {right}, and no entry in {WHERE}/role.yaml says so. Read what they could do with it, and with "
