@@ -54,9 +54,9 @@ def member() -> User:
 def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
     """Yield a project of team vision for one test, with its namespace ready; release its allocations at the end."""
     slug = f"t-{uuid4().hex[:10]}"
-    made = tenants.create_project(vision, slug, "A test's own")
+    project = tenants.create_project(vision, slug, "A test's own")
     workqueue.enqueue(targets.project(LOCAL, slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
-    yield made
-    kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")
-    release_all(made)
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
+    yield project
+    kubectl("delete", "jobs", "--all", "-n", project.namespace, "--ignore-not-found")
+    release_all(project)

@@ -27,16 +27,16 @@ ATTACKS = table("attacks")
 
 @pytest.fixture(scope="module")
 def stage(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(str(local.binaries / "kubectl"), local.kubeconfig, tmp_path_factory.mktemp("people")) as made:
-        yield made
+    with staged(str(local.binaries / "kubectl"), local.kubeconfig, tmp_path_factory.mktemp("people")) as stage_:
+        yield stage_
 
 
 @pytest.mark.parametrize("row", ATTACKS, ids=[row["attack"] for row in ATTACKS])
 def test_refuses_when(row: Entry, stage: Stage) -> None:
     row = fill(row, stage.names)
-    said = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "ns")))
-    assert row["told"] in said
-    assert refuser(row["guard"]) in said
+    message = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "ns")))
+    assert row["message"] in message
+    assert refuser(row["guard"]) in message
 
 
 def attempt(row: Entry, person: Person) -> str:
@@ -84,14 +84,14 @@ def test_every_guard_is_applied_by_the_kustomization() -> None:
 
 
 def test_the_policies_type_check(stage: Stage) -> None:
-    seen = json.loads(stage.admin.do("get", "validatingadmissionpolicies", "-o", "json"))["items"]
-    ours = [policy for policy in seen if policy["metadata"]["name"].startswith("gpu-portal-")]
+    policies = json.loads(stage.admin.do("get", "validatingadmissionpolicies", "-o", "json"))["items"]
+    portal_policies = [policy for policy in policies if policy["metadata"]["name"].startswith("gpu-portal-")]
     warnings = {
         policy["metadata"]["name"]: policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")
-        for policy in ours
+        for policy in portal_policies
     }
-    assert ours
-    assert not {name: said for name, said in warnings.items() if said}
+    assert portal_policies
+    assert not {name: message for name, message in warnings.items() if message}
 
 
 def running(stage: Stage, name: str) -> dict[str, Any]:
@@ -196,14 +196,14 @@ def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) 
 )
 def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -> None:
     name = Path(guard).stem
-    made = build({"workload": "Deployment", "pod": patch}, name)
-    stage.tenant.do("create", "-f", "-", stdin=json.dumps(made))
+    manifest = build({"workload": "Deployment", "pod": patch}, name)
+    stage.tenant.do("create", "-f", "-", stdin=json.dumps(manifest))
 
-    def told() -> str:
+    def refusal_message() -> str:
         conditions = stage.tenant.get("deployment", name).get("status", {}).get("conditions", [])
         return " ".join(c["message"] for c in conditions)
 
-    eventually(lambda: refuser(guard) in told())
+    eventually(lambda: refuser(guard) in refusal_message())
 
 
 def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:

@@ -34,15 +34,15 @@ def test_the_portal_connects_as_a_role_that_cannot_change_the_log() -> None:
 
 def test_what_a_person_did_is_noted_in_order_and_sealed_soon(member: User, project: Project) -> None:
     row = held(member, project, "l40s/whole", name="noted")
-    given = client(member).get(f"/api/v1/allocations/{row.pk}/connect")
-    assert given.status_code == 200
+    response = client(member).get(f"/api/v1/allocations/{row.pk}/connect")
+    assert response.status_code == 200
     ended(member, row)
     entries = list(AuditEntry.objects.filter(target=f"{project.slug}/noted").order_by("pk"))
     assert [entry.action for entry in entries] == ["allocation.request", "allocation.connect", "allocation.release"]
     assert {(entry.actor, entry.team, entry.project) for entry in entries} == {
         ("vision-member", "vision", project.slug)
     }
-    assert given.json()["kubeconfig"] not in str([vars(entry) for entry in entries])
+    assert response.json()["kubeconfig"] not in str([vars(entry) for entry in entries])
     eventually(lambda: AuditEntry.objects.filter(pk=entries[-1].pk).exclude(seal=None).exists(), within_s=90)
 
 

@@ -56,13 +56,13 @@ def test_the_ledger_has_the_gpu_seconds_that_a_recorder_outside_the_portal_saw(
     sys.stdout.write(f"seed {seed}: {by_project}\n")
     wrong = [*recorder.uncharged(recording.samples, namespaces), *recorder.differences(recording.samples, namespaces)]
     assert not wrong, "; ".join(wrong)
-    assert {slug: found for slug, found in by_project.items() if found.differs} == {}
-    assert all(found.intervals > 1 for found in by_project.values())
+    assert {slug: comparison for slug, comparison in by_project.items() if comparison.differs} == {}
+    assert all(comparison.intervals > 1 for comparison in by_project.values())
 
 
 def summed_by_project(by_holder: dict[Holder, Comparison], projects: list[Project]) -> dict[str, Comparison]:
     slugs = {project.namespace: project.slug for project in projects}
     total: dict[str, Comparison] = defaultdict(Comparison)
-    for holder, found in by_holder.items():
-        total[slugs[holder.namespace]].add(found)
+    for holder, comparison in by_holder.items():
+        total[slugs[holder.namespace]].add(comparison)
     return dict(total)

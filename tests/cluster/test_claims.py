@@ -224,20 +224,20 @@ def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Ask
 def test_admin_access_costs_nothing_and_needs_a_marked_project(
     asking: Asking, operating: Asking, operator: User, member: User, project: Project, kubectl: Kubectl
 ) -> None:
-    look = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
-    assert asking.refused(look)["reason"] == "role_missing"
-    assert "not marked" in operating.refused(look)["detail"]
+    admin_request = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
+    assert asking.refused(admin_request)["reason"] == "role_missing"
+    assert "not marked" in operating.refused(admin_request)["detail"]
     configure_project(project, admin_access=True, actor="operator")
     label = r"jsonpath={.metadata.labels.resource\.kubernetes\.io/admin-access}"
     eventually(lambda: kubectl("get", "namespace", project.namespace, "-o", label) == "true", AssertionError)
-    mine = asking.held({"count": 1})
-    row = operating.held(look)
+    own_row = asking.held({"count": 1})
+    row = operating.held(admin_request)
     assert len(operating.devices(row)) == 8
     assert operating.lease(row) == {}
     assert intervals(row) == []
     ended(operator, row)
-    assert asking.devices(mine)
-    ended(member, mine)
+    assert asking.devices(own_row)
+    ended(member, own_row)
 
 
 def random_claim(chance: random.Random) -> dict[str, Any]:

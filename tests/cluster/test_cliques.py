@@ -32,10 +32,10 @@ def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
     names = {f"h200-{number}" for number in range(before + 2)}
     fleet(f"--extra=h200={before + 2}")
     eventually(lambda: names <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
-    seen = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
-    eventually(lambda: seen.count() == len(names))
+    nodes = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
+    eventually(lambda: nodes.count() == len(names))
     call_command("accept_flavors", "--all", "--share")
-    flavor = seen[0].flavor
+    flavor = nodes[0].flavor
     assert flavor is not None
     yield f"{flavor.name}/whole"
     fleet(f"--extra=h200={before}")

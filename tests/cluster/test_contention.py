@@ -53,10 +53,12 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
 
     with ThreadPoolExecutor(CLIENTS) as clients:
         asking = [clients.submit(ask, number) for number in range(CLIENTS)]
-        most = max([reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0)
+        max_granted = max(
+            [reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0
+        )
         granted = [row for a in asking for row in a.result()]
     assert len(granted) == LIMIT
-    assert most <= LIMIT
+    assert max_granted <= LIMIT
     for row in granted:
         wait_for(row, Phase.ACTIVE)
     assert reserved(kubectl, project) == LIMIT
@@ -68,5 +70,5 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
 def reserved(kubectl: Kubectl, project: Project) -> int:
     """Return the slices that Kueue has reserved for leases of the project."""
     leases = json.loads(kubectl("get", "workloads", "-n", project.namespace, "-o", "json"))["items"]
-    given = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
-    return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in given)
+    admissions = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
+    return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in admissions)

@@ -57,8 +57,8 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_a
         assert row.reason == "no_fitting_device"
         assert row.start_failures == 3
         assert "allocate all claims" in row.message
-        left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-        eventually(lambda: kubectl(*left) == "")
+        remaining = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+        eventually(lambda: kubectl(*remaining) == "")
     finally:
         taint_h100(kubectl, "")
     services.retry(member, row)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
+def observations(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
     """Collect the rows; write them into the guide at the end if the command line names it."""
     found: list[Observation] = []
     yield found
@@ -48,14 +48,14 @@ def test_a_slice_is_held_used_and_given_back(
     project: Project,
     kubectl: Kubectl,
     tenant: Callable[[dict[str, Any]], Tenant],
-    told: list[Observation],
+    observations: list[Observation],
 ) -> None:
     api = client(member)
     body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
     began = time.monotonic()
-    asked = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
-    assert asked.status_code == 201, asked.json()
-    allocation = wait_for(Allocation.objects.get(pk=asked.json()["id"]), Phase.ACTIVE)
+    response = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
+    assert response.status_code == 201, response.json()
+    allocation = wait_for(Allocation.objects.get(pk=response.json()["id"]), Phase.ACTIVE)
     seconds = time.monotonic() - began
     shown = api.get(f"/api/v1/allocations/{allocation.pk}").json()
     assert shown["isolation"] == row.isolation
@@ -66,21 +66,21 @@ def test_a_slice_is_held_used_and_given_back(
         # One that is cut beforehand has a UUID before it is held; one that is cut on demand gets it on the node.
         assert all(d["uuid"].startswith("MIG-") == row.title.startswith("MIG, static") for d in shown["devices"])
     objects = [o["kind"] for o in shown["objects"]] + shared(kubectl, allocation)
-    given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
-    use = tenant(given)
-    pod = yaml.safe_load(given["pod_yaml"])
-    retry_refused(apply_pod, use, given["pod_yaml"])
+    connection = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
+    use = tenant(connection)
+    pod = yaml.safe_load(connection["pod_yaml"])
+    retry_refused(apply_pod, use, connection["pod_yaml"])
     node = running(use, pod["metadata"]["name"])["spec"]["nodeName"]
     assert node.startswith(f"{row.nodes}-")
     if row.named:
         assert node == shown["devices"][0]["node"]
-    stranger = without_label(given["pod_yaml"], kubectl, project.namespace)
+    stranger = without_label(connection["pod_yaml"], kubectl, project.namespace)
     refused = use("apply", "-f", "-", stdin=yaml.safe_dump(stranger))
     assert refused.returncode != 0
     assert "gpu-portal.io/allocation" in refused.stderr
     ended(member, allocation)
-    eventually(lambda: not left(kubectl, project, allocation.name))
-    told.append(Observation(row, body, objects, device(shown), seconds, node))
+    eventually(lambda: not remaining_objects(kubectl, project, allocation.name))
+    observations.append(Observation(row, body, objects, device(shown), seconds, node))
 
 
 def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
     return ["ResourceQuota"]
 
 
-def left(kubectl: Kubectl, project: Project, name: str) -> list[str]:
+def remaining_objects(kubectl: Kubectl, project: Project, name: str) -> list[str]:
     """Return objects of the allocation that still exist, including tenants' pods."""
-    mine = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
-    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *mine).split()
+    selector = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
+    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *selector).split()
 
 
 def device(shown: dict[str, Any]) -> str:

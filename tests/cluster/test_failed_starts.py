@@ -21,14 +21,14 @@ from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
-WORDS = "Claims of this namespace want a cost centre."
+REFUSAL = "Claims of this namespace want a cost centre."
 
 
 @pytest.fixture
 def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
     """Add an administrator's policy that refuses every claim of the project; yield its name."""
     name = f"test-{project.namespace}"
-    deny(kubectl, project, name, WORDS, {"validations": [{"expression": "false", "message": WORDS}]})
+    deny(kubectl, project, name, REFUSAL, {"validations": [{"expression": "false", "message": REFUSAL}]})
     yield name
     lift(kubectl, name)
 
@@ -105,9 +105,9 @@ def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
     row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.SUSPENDED, within_s=60)
     assert (row.reason, row.start_failures) == ("start_refused", 3)
-    assert WORDS in row.message
-    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    eventually(lambda: kubectl(*left) == "")
+    assert REFUSAL in row.message
+    list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*list_command) == "")
     lift(kubectl, refused_claims)
     services.retry(member, row)
     wait_for(row, Phase.ACTIVE)
@@ -142,6 +142,6 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     wait_for(row, Phase.SUSPENDED, within_s=90)
     assert (row.reason, row.start_failures) == ("more_than_counted", 3)
     assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
-    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    eventually(lambda: kubectl(*left) == "")
+    list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*list_command) == "")
     eventually(lambda: all(interval.end is not None for interval in intervals(row)))

@@ -30,11 +30,11 @@ def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
     assert of_node > 0
     apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
     eventually(lambda: free(offering) == before - of_node)
-    told = Node.objects.get(name=node)
-    assert told.flavor_id is not None
-    assert "pods that are not the portal's ask for" in told.problem
-    assert f"so 0 of {told.capacity[next(iter(told.capacity))]} GPUs have their share of CPU" in told.problem
-    assert f"spec.nodeName={node}" in told.problem
+    row = Node.objects.get(name=node)
+    assert row.flavor_id is not None
+    assert "pods that are not the portal's ask for" in row.problem
+    assert f"so 0 of {row.capacity[next(iter(row.capacity))]} GPUs have their share of CPU" in row.problem
+    assert f"spec.nodeName={node}" in row.problem
     kubectl("delete", "pod", BIG, "-n", namespace)
     eventually(lambda: free(offering) == before)
     eventually(lambda: Node.objects.get(name=node).problem == "")
@@ -55,8 +55,8 @@ def free_on(key: str, node: str) -> int:
     """Return the free slices of the offering on a node: by device plugin all of them, since no pod runs there."""
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
-        there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-        return sum(not card.taken for card in there.cards if card.node == node)
+        devices = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
+        return sum(not card.taken for card in devices.cards if card.node == node)
     return int(Node.objects.get(name=node).capacity["gpu"])
 
 
@@ -64,12 +64,12 @@ def cpu_left(kubectl: Kubectl, node: str) -> int:
     """Return the whole CPUs of a node that no pod has requested."""
     allocatable = json.loads(kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]["cpu"]
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json"))["items"]
-    asked = sum(
+    requested = sum(
         millicores(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
         for one in pods
         for container in one["spec"]["containers"]
     )
-    return (millicores(allocatable) - asked) // 1000
+    return (millicores(allocatable) - requested) // 1000
 
 
 def millicores(amount: str) -> int:

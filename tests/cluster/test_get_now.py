@@ -28,7 +28,7 @@ pytestmark = pytest.mark.cluster
 DEFAULT_ANSWERS = 12
 HELD_WITHIN_S = 10.0
 NEW_STATE_EVERY = 4
-MOST = 24
+MAX_COUNT = 24
 """The maximum count of a request: each slice by DRA has a claim and a holder, which take time to start."""
 NOT_NOW = frozenset({"WaitingForQuota", "WaitingForPreemptedWorkloads", "ExceedsMaxQuota", "no_fitting_device"})
 STANDS_BY_IT_S = 1.0
@@ -59,22 +59,22 @@ def test_what_can_be_had_now_is_held_and_one_more_is_not(
     dice = random.Random(20261121)
     other = Project.objects.select_related("team").get(slug="language-train")
     neighbour = User.objects.get(username="language-member")
-    told = set()
+    tried = set()
     for number in range(answers):
         if number % NEW_STATE_EVERY == 0:
             release_all(project)
             release_all(other)
             crowd(dice, [(member, project), (neighbour, other)])
         eventually(lambda: is_at_rest(project, other), within_s=60)
-        offering, now = drawn(dice, project, member)
-        told.add((offering.key, now))
+        offering, now = random_offering(dice, project, member)
+        tried.add((offering.key, now))
         if now:
             row = ask(member, project, offering, now)
             wait_for(row, Phase.ACTIVE, within_s=HELD_WITHIN_S)
             ended(member, row)
         assert not is_held(member, project, offering, now + 1), f"{now + 1} of {offering.key} were held, not {now}"
     release_all(other)
-    assert len(told) > 1
+    assert len(tried) > 1
 
 
 def is_at_rest(*projects: Project) -> bool:
@@ -84,11 +84,11 @@ def is_at_rest(*projects: Project) -> bool:
     return not Allocation.objects.filter(project__in=projects, ended_at=None).exclude(phase=Phase.ACTIVE).exists()
 
 
-def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
+def random_offering(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
     """Return a random offering with its number available now, if that is not too large to try."""
     while True:
         offering = Offering.objects.select_related("pool", "flavor").get(key=dice.choice(KINDS))
-        if (now := can_get_now(project, user, offering)) <= MOST:
+        if (now := can_get_now(project, user, offering)) <= MAX_COUNT:
             return offering, now
 
 
@@ -121,10 +121,10 @@ def is_held(user: User, project: Project, offering: Offering, count: int) -> boo
     return held
 
 
-def crowd(dice: random.Random, who: list[tuple[User, Project]]) -> None:
+def crowd(dice: random.Random, people: list[tuple[User, Project]]) -> None:
     """Create a random state: both teams hold some of each flavor."""
-    for user, project in who:
+    for user, project in people:
         for _ in range(dice.randint(0, 4)):
-            offering, now = drawn(dice, project, user)
+            offering, now = random_offering(dice, project, user)
             if now:
                 wait_for(ask(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)

@@ -27,6 +27,7 @@ from tests.support.cluster.allocations import ended, held, intervals, phase, req
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
 from tests.support.cluster.waiting import eventually
+from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
@@ -62,8 +63,8 @@ def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int 
 
 
 def create(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> None:
-    said = attempt(tenant, name, allocation, gpus, **annotations)
-    assert said == ""
+    refusal = attempt(tenant, name, allocation, gpus, **annotations)
+    assert refusal == ""
 
 
 def running_gpus(kubectl: Kubectl, project: Project) -> int:
@@ -88,9 +89,8 @@ def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
 def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
     """Return whether it was listed after each write of the guard since a resourceVersion."""
     guards = f"/apis/gpu-portal.io/v1/namespaces/{row.project.namespace}/gpuprojects"
-    told = kubectl("get", "--raw", f"{guards}?watch=true&resourceVersion={since}&timeoutSeconds=1")
-    written = map(json.loads, told.splitlines())
-    return [one["type"] == "MODIFIED" and row.name in one["object"]["spec"]["allocations"] for one in written]
+    events = events_since(kubectl, guards, since)
+    return [one["type"] == "MODIFIED" and row.name in one["object"]["spec"]["allocations"] for one in events]
 
 
 def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
@@ -98,8 +98,8 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
 ) -> None:
     large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
     retry_refused(create, tenant, "greedy-0", small, 1)
-    said = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
-    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in said)
+    messages = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
+    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in messages)
     eventually(lambda: running_gpus(kubectl, project) == 1)
     ended(member, large)
     assert running_gpus(kubectl, project) == 1
@@ -112,7 +112,7 @@ def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_go
     """Its deletion is recorded after a second, and it stays until an operator forces it: ``status.used`` of the quota
     is zero long before, as soon as another pod goes and Kubernetes recomputes the quotas.
     """
-    where = ("-n", project.namespace)
+    in_namespace = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
     retry_refused(create, tenant, "slow", first, 1, stop_after="120s")
     eventually(lambda: running_gpus(kubectl, project) == 1)
@@ -124,23 +124,23 @@ def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_go
         create(tenant, "passing", None)
         tenant.do("delete", "pod/passing")
         shown = ("-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
-        return kubectl("get", "resourcequota", names.hold_slot(first.number), *where, *shown)
+        return kubectl("get", "resourcequota", names.hold_slot(first.number), *in_namespace, *shown)
 
     eventually(lambda: used_anew() == "0")
     assert phase(first) == Phase.RELEASING
     assert open_counts(project) == [1]
     assert request_slices(member, project, "t4/shared").number != first.number
-    kubectl("delete", "pod/slow", *where, "--force", "--grace-period=0")
+    kubectl("delete", "pod/slow", *in_namespace, "--force", "--grace-period=0")
     wait_for(first, Phase.ENDED, within_s=60)
     assert request_slices(member, project, "t4/shared").number == first.number
 
 
 def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
     row = ended(member, held(member, project, "l40s/whole"))
-    where = ("-n", project.namespace, "-o", "json")
+    in_namespace = ("-n", project.namespace, "-o", "json")
 
     def hard() -> dict[str, str]:
-        quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *where))
+        quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *in_namespace))
         return dict(quota["status"]["hard"])
 
     eventually(lambda: set(hard().values()) == {"0"})
@@ -178,11 +178,11 @@ def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_sta
     )
     one_card_of_the_only_node()
 
-    def given() -> int:
+    def slices() -> int:
         claims = json.loads(kubectl("get", "resourceclaims", "-n", project.namespace, "-o", "json"))["items"]
         return sum("allocation" in claim.get("status", {}) for claim in claims)
 
-    eventually(lambda: given() == 7, within_s=60)
+    eventually(lambda: slices() == 7, within_s=60)
     assert "no active allocation named" in attempt(tenant, "early", row, slices="0")
     assert not is_in_guard(kubectl, row)
     assert open_counts(project) == []
@@ -215,7 +215,7 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
 ) -> None:
     """As after an upgrade: a pod from when all allocations on a flavor shared one quota."""
     row = held(member, project, "l40s/whole", 2)
-    former, where = names.former_hold("l40s"), ("-n", project.namespace)
+    former, in_namespace = names.former_hold("l40s"), ("-n", project.namespace)
     hold_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -225,16 +225,16 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     kubectl("apply", PORTAL, "-f", "-", stdin=json.dumps(hold_class))
     pod = json.loads(gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"}))
     pod["spec"]["priorityClassName"] = former
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(pod))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=json.dumps(pod))
 
     def hard(name: str) -> str:
         shown = ("-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}", "--ignore-not-found")
-        return kubectl("get", "resourcequota", name, *where, *shown)
+        return kubectl("get", "resourcequota", name, *in_namespace, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
     workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
-    kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
+    kubectl("delete", PORTAL, "pod/old", *in_namespace, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
     workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: not kubectl("get", "priorityclass", former, "-o", "name", "--ignore-not-found"))

@@ -43,16 +43,16 @@ def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, mem
 
 
 def hold_quota(row: Allocation, kubectl: Kubectl) -> dict[str, Any]:
-    name, where = hold_slot(row.number), ("-n", row.project.namespace)
-    return dict(json.loads(kubectl("get", "resourcequota", name, *where, "-o", "json")))
+    name, in_namespace = hold_slot(row.number), ("-n", row.project.namespace)
+    return dict(json.loads(kubectl("get", "resourcequota", name, *in_namespace, "-o", "json")))
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
 def test_release_leaves_nothing_behind(offering: str, project: Project, member: User, kubectl: Kubectl) -> None:
     row = ended(member, held(member, project, offering))
     assert row.outcome == Outcome.RELEASED
-    left = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    assert left == ""
+    remaining = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    assert remaining == ""
     guard = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json"))
     assert guard["spec"]["allocations"] == {}
     assert set(hold_quota(row, kubectl)["spec"]["hard"].values()) == {"0"}

@@ -32,11 +32,11 @@ from portal.tenants.models import Project, Role, Scope, Team, User
 from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, tally, web
 from tests.cluster.hostile_member.__main__ import Task
 from tests.cluster.hostile_member.activities import measured
-from tests.cluster.hostile_member.calls import Place
+from tests.cluster.hostile_member.calls import AttackContext
 from tests.cluster.hostile_member.etcd import MIB, Etcd, Size
 from tests.cluster.hostile_member.neighbour import Login, Neighbour
 from tests.cluster.hostile_member.process import AttackProcess
-from tests.cluster.hostile_member.sender import Given
+from tests.cluster.hostile_member.sender import MemberAccess
 from tests.support.cluster.allocations import release_all
 from tests.support.cluster.api_client import ApiClient
 from tests.support.cluster.fixtures import Kubectl
@@ -58,7 +58,7 @@ class Attacker:
 
     user: User
     project: Project
-    given: Given
+    access: MemberAccess
     tenant: ApiClient
 
     def names(self) -> tuple[str, ...]:
@@ -69,10 +69,10 @@ class Attacker:
 
 @pytest.fixture(scope="module", autouse=True)
 def minutes(pytestconfig: pytest.Config) -> float:
-    given = float(pytestconfig.getoption("minutes"))
-    if not given:
+    access = float(pytestconfig.getoption("minutes"))
+    if not access:
         pytest.skip("runs by option: --minutes 2")
-    return given
+    return access
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def attacker(
         portal = Web(url, token)
         bodies = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
         first, *_ = [portal.hold(body)[0] for body in bodies]
-        given = Given(_kubeconfig(url, token, first), url, token, user.username, password)
-        yield Attacker(user, project, given, ApiClient(local.home, token_of(user)))
+        access = MemberAccess(_kubeconfig(url, token, first), url, token, user.username, password)
+        yield Attacker(user, project, access, ApiClient(local.home, token_of(user)))
         project.refresh_from_db()
         if project.archived_at is None:
             aftermath.archive(operator, project, admin)
@@ -172,7 +172,7 @@ def unmanaged(kubectl: Kubectl) -> Iterator[str]:
 @pytest.fixture
 def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Task:
     project = attacker.project
-    place = Place(
+    context = AttackContext(
         namespace=project.namespace,
         project=project.slug,
         team=project.team.slug,
@@ -182,10 +182,10 @@ def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Tas
         tomorrow=(clock.now() + timedelta(days=1)).isoformat(),
     )
     options = pytestconfig.getoption
-    return Task(int(options("seed")), 60 * minutes, options("attacks"), attacker.given, place)
+    return Task(int(options("seed")), 60 * minutes, options("attacks"), attacker.access, context)
 
 
-def say(*lines: str) -> None:
+def report(*lines: str) -> None:
     """Print to standard output, which pytest shows for failed tests, and for others with -rP."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
@@ -203,7 +203,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     kubectl: Kubectl,
     tmp_path: Path,
 ) -> None:
-    say(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
+    report(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
     kinds, metrics_token = attacks.chosen(task.attacks), local.home.secret("metrics")
     readiness, gauges = _readiness(local), aftermath.gauges(url, metrics_token)
     marks = aftermath.LogMarks({"web": web_log, **{name: local.home.log(name) for name in PORTAL_LOGS}})
@@ -223,8 +223,8 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
         tallies = attack.tallies()
     finally:
         attack.kill()
-    say(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
-    say(*tally.story(kinds, tallies))
+    report(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
+    report(*tally.details(kinds, tallies))
 
     names = attacker.names()
     aftermath.delete_own(attacker.tenant, attacker.project.namespace)

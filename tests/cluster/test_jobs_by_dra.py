@@ -42,8 +42,8 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
     assert (job.offering, job.gpus) == ("a10/whole", 2)
     rows = eventually(lambda: both(uid))
     claims = read("resourceclaims", "-n", project.namespace)["items"]
-    given = {f"local/{pool}/{device}" for claim in claims for pool, device in devices(claim)}
-    assert {row.slot for row in rows or ()} == given
+    slots = {f"local/{pool}/{device}" for claim in claims for pool, device in devices(claim)}
+    assert {row.slot for row in rows or ()} == slots
     for row in rows or ():
         assert row.device_uuid == Device.objects.get(node__name=node, name=row.device).uuid
         assert (row.node, row.offering, row.count, row.project) == (node, "a10/whole", 1, project.slug)

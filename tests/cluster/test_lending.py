@@ -73,10 +73,10 @@ class Story:
             found[name] = (side.borrowed, side.lent)
         return found
 
-    def tell(self, what: str) -> None:
+    def tell(self, event: str) -> None:
         holds, loans = self.holds(), self.loans()
         cells = [f"{holds[name]}{_with(*loans[name])}" for name in self.crews]
-        self.lines.append(f"| {what} | {' | '.join(cells)} |\n")
+        self.lines.append(f"| {event} | {' | '.join(cells)} |\n")
 
 
 def _with(borrowed: Fraction, lent: Fraction) -> str:
@@ -95,8 +95,8 @@ def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"sensing-{tail}", "Sensing")
     crews = {name: _crew(department, name, tail, pool, kubectl) for name in NOMINAL}
-    told = Story(crews)
-    yield told
+    story_ = Story(crews)
+    yield story_
     for crew in crews.values():
         release_all(crew.project)
     for crew in crews.values():

@@ -38,9 +38,9 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 @pytest.fixture
 def neighbour(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
-    (made,) = own_projects(vision, 1, kubectl)
-    yield made
-    release_all(made)
+    (project,) = own_projects(vision, 1, kubectl)
+    yield project
+    release_all(project)
 
 
 @pytest.fixture
@@ -78,23 +78,23 @@ def read(amounts: dict[str, str]) -> dict[str, Fraction]:
     return {name: quantities.value(amounts[name]) for name in ("cpu", "memory")}
 
 
-def seen(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
+def pod_of(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
     return dict(json.loads(kubectl("get", "pod", name, "-n", row.project.namespace, "-o", "json")))
 
 
 def is_running(kubectl: Kubectl, row: Allocation, name: str) -> bool:
-    return bool(seen(kubectl, row, name)["status"].get("phase") == "Running")
+    return bool(pod_of(kubectl, row, name)["status"].get("phase") == "Running")
 
 
 def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
     every_l40s: int, project: Project, neighbour: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    most, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
-    share = share_of(most)
+    large, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
+    share = share_of(large)
     for number in range(every_l40s - 1):
-        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
+        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", large, amounts(share, 100), slices="1"))
     for number in range(every_l40s - 1):
-        eventually(partial(is_running, kubectl, most, f"p-{number}"))
+        eventually(partial(is_running, kubectl, large, f"p-{number}"))
     retry_refused(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
     eventually(partial(is_running, kubectl, last, "late"))
 
@@ -106,8 +106,8 @@ def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
     share = share_of(row)
     retry_refused(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
     eventually(partial(is_running, kubectl, row, "first"))
-    said = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
-    assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in said
+    message = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
+    assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in message
     tenant.do("create", "-f", "-", stdin=pod("third", row, amounts(share, 40)))
     eventually(partial(is_running, kubectl, row, "third"))
 
@@ -118,7 +118,7 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
 ) -> None:
     row = held(member, project, offering, count)
     retry_refused(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
-    resources = seen(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
+    resources = pod_of(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
     slices = 1 if offering == "t4/shared" else count
     share = share_of(row).times(slices)
     assert read(resources["limits"]) == read(share.amounts)
@@ -140,7 +140,7 @@ def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
 
 
 def scheduling(kubectl: Kubectl, row: Allocation, name: str) -> str:
-    conditions = seen(kubectl, row, name)["status"].get("conditions", ())
+    conditions = pod_of(kubectl, row, name)["status"].get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
 
@@ -150,11 +150,11 @@ def test_a_queued_job_that_asks_for_eight_cpu_and_states_no_limit_runs(
     job = json.loads(queued_job("eight"))
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/gpu": "1", "cpu": "8"}
     tenant.do("create", "-f", "-", stdin=json.dumps(job))
-    where = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
+    selector = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
     found = eventually(
         lambda: [
             each
-            for each in json.loads(kubectl("get", "pods", *where))["items"]
+            for each in json.loads(kubectl("get", "pods", *selector))["items"]
             if each["status"].get("phase") == "Running"
         ]
     )

@@ -44,8 +44,8 @@ def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
 def pods(kubectl: Kubectl, project: Project) -> dict[str, str]:
     """Return the phase of each pod of the project that is not terminating."""
     found = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
-    there = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
-    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in there}
+    remaining = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in remaining}
 
 
 def warnings(kubectl: Kubectl, project: Project, pod: str) -> list[str]:
@@ -63,8 +63,8 @@ def test_a_pod_of_no_lease_ends_with_an_event_and_an_entry_in_the_audit_log(
 ) -> None:
     smuggle("stowaway")
     eventually(lambda: "stowaway" not in pods(kubectl, project), within_s=60)
-    (told,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
-    assert told.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
+    (message,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
+    assert message.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
     entry = eventually(lambda: AuditEntry.objects.filter(project=project.slug, action="pod.over_lease").first())
     assert entry is not None
     assert entry.target == f"{project.slug}/stowaway"
@@ -84,8 +84,8 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
     smuggle("more", labels={**labels, names.HOLDER: "true"})
     eventually(lambda: "more" not in pods(kubectl, project), within_s=60)
     assert pods(kubectl, project) == {"mine": "Running"}
-    told = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
-    (sentence,) = eventually(lambda: list(told.all()))
+    messages = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    (sentence,) = eventually(lambda: list(messages.all()))
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
     charged = UsageInterval.objects.filter(holder_id=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
@@ -94,15 +94,15 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    row, where = held(member, project, "h100/whole"), ("-n", project.namespace)
-    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *where, "-o", "json"))
+    row, in_namespace = held(member, project, "h100/whole"), ("-n", project.namespace)
+    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *in_namespace, "-o", "json"))
     claim = {
         **{key: own[key] for key in ("apiVersion", "kind", "spec")},
         "metadata": {"name": "second", "labels": {names.ALLOCATION: row.name}},
     }
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(claim))
-    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *where, "-o", "json"))
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=json.dumps(claim))
+    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *in_namespace, "-o", "json"))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
     eventually(lambda: pods(kubectl, project).get("sharer") == "Running")
     eventually(lambda: "sharer" not in pods(kubectl, project), within_s=60)
     sentence = "The ResourceClaim second belongs to no allocation, and has 1 devices where 0 are reserved."
@@ -111,7 +111,7 @@ def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
     eventually(lambda: "Deleted: pods sharer." in str([entry.after for entry in ended.all()]))
     assert pods(kubectl, project) == {f"{row.name}-holder": "Running"}
     assert phase(row) == Phase.ACTIVE
-    kubectl("delete", "resourceclaim/second", *where, PORTAL, "--wait=false")
+    kubectl("delete", "resourceclaim/second", *in_namespace, PORTAL, "--wait=false")
 
 
 def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
@@ -127,8 +127,8 @@ def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
 
 def plain_pod(name: str, row: Allocation) -> str:
     pod = json.loads(gpu_pod(name, labels={names.ALLOCATION: row.name}))
-    for given in ("tolerations", "nodeSelector"):
-        del pod["spec"][given]
+    for field in ("tolerations", "nodeSelector"):
+        del pod["spec"][field]
     return json.dumps(pod)
 
 
@@ -136,17 +136,17 @@ def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """A finalizer keeps the Job, and so its pods, when it is deleted; Kueue treats its Workload as orphaned."""
-    where = ("-n", project.namespace)
+    in_namespace = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
     tenant.do("create", "-f", "-", stdin=queued_job("train"))
     eventually(lambda: "Running" in pods(kubectl, project).values())
-    finalizer = ("patch", "job/train", *where, "--type=merge", "-p")
+    finalizer = ("patch", "job/train", *in_namespace, "--type=merge", "-p")
     kubectl(*finalizer, '{"metadata": {"finalizers": ["example.com/mine"]}}', CONTROLLER)
     tenant.do("delete", "job/train", "--cascade=background", "--wait=false")
     try:
         eventually(lambda: not pods(kubectl, project), within_s=60)
         sentence = "The Job train uses 1 nvidia.com/gpu where 0 are reserved."
-        eventually(lambda: any(sentence in message for message in told_of(project)))
+        eventually(lambda: any(sentence in message for message in messages_of(project)))
     finally:
         kubectl(*finalizer, '{"metadata": {"finalizers": null}}', CONTROLLER)
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
@@ -164,22 +164,22 @@ def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
     """Without completions, the Job controller leaves all running pods alone once one has succeeded. Kueue releases the
     quota of that one, so that one of two stays reserved.
     """
-    where = ("-n", project.namespace)
+    in_namespace = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["parallelism"] = 2
     tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: list(pods(kubectl, project).values()) == ["Running", "Running"])
-    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *where, "gpu-portal.io/run-for=1s")
-    workload = kubectl("get", "workloads", *where, "-o", "name").strip()
-    given_back = ("get", workload, *where, "-o", "jsonpath={.status.reclaimablePods[*].count}")
+    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *in_namespace, "gpu-portal.io/run-for=1s")
+    workload = kubectl("get", "workloads", *in_namespace, "-o", "name").strip()
+    given_back = ("get", workload, *in_namespace, "-o", "jsonpath={.status.reclaimablePods[*].count}")
     eventually(lambda: kubectl(*given_back) == "1")
     smuggle("more", **of_job(tenant.get("job", "train")))
-    (told,) = eventually(lambda: told_of(project), within_s=60)
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
     deactivated = f"Deactivated: Workload {workload.partition('/')[2]}, so that Kueue suspends the Job."
-    assert told == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
-    assert kubectl("get", workload, *where, "-o", "jsonpath={.spec.active}") == "false"
-    assert told in eventually(lambda: warnings(kubectl, project, "more"))
+    assert message == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
+    assert kubectl("get", workload, *in_namespace, "-o", "jsonpath={.spec.active}") == "false"
+    assert message in eventually(lambda: warnings(kubectl, project, "more"))
     eventually(lambda: tenant.get("job", "train")["spec"]["suspend"])
     eventually(lambda: "Running" not in pods(kubectl, project).values())
 
@@ -194,12 +194,12 @@ def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
     tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: tenant.get("job", "train")["status"].get("completionTime"))
     smuggle("more", **of_job(tenant.get("job", "train")))
-    (told,) = eventually(lambda: told_of(project), within_s=60)
-    assert told == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
+    assert message == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
     eventually(lambda: kubectl("get", "jobs,pods", "-n", project.namespace, "-o", "name") == "")
 
 
-def told_of(project: Project) -> list[str]:
+def messages_of(project: Project) -> list[str]:
     entries = AuditEntry.objects.filter(project=project.slug, action="job.over_lease")
     return [entry.after["message"] for entry in entries if entry.after]
 
@@ -251,8 +251,8 @@ def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
     kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')
     [pod] = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
-    (told,) = eventually(lambda: told_of(project), within_s=60)
-    assert "ending already" in told
-    assert warnings(kubectl, project, pod["metadata"]["name"]) == [told]
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
+    assert "ending already" in message
+    assert warnings(kubectl, project, pod["metadata"]["name"]) == [message]
     assert tenant.get("job", "stuck")["spec"]["suspend"]
     tenant.do("delete", "job/stuck", "--wait=false")

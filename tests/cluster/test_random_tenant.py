@@ -49,7 +49,7 @@ def record(admin: ApiClient, projects: list[Project]) -> Iterator[recorder.Recor
     recording.stop()
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     """Print to standard output, which pytest shows for a failed test."""
     sys.stdout.write(f"{line}\n")
 
@@ -65,14 +65,14 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
 ) -> None:
     operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
     namespaces = [project.namespace for project in projects]
-    say(f"replay with: --operations {operations} --seed {seed}")
-    generator = Generator(seed, tenant, lambda: trial.places_of(projects))
+    report(f"replay with: --operations {operations} --seed {seed}")
+    generator = Generator(seed, tenant, lambda: trial.namespaces_of(projects))
 
     def judge() -> list[str]:
         return invariants.findings(admin, namespaces) or over_allocated(kubectl)
 
     try:
-        trial.run(generator, Performer(member, tenant), operations, judge, say)
+        trial.run(generator, Performer(member, tenant), operations, judge, report)
     finally:
         trial.clear(tenant, admin, projects)
     record.stop()

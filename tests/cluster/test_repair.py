@@ -43,8 +43,8 @@ PLATFORM = (
 )
 
 
-def uid(kubectl: Kubectl, name: str, *where: str) -> str:
-    return kubectl("get", name, *where, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
+def uid(kubectl: Kubectl, name: str, *namespace_option: str) -> str:
+    return kubectl("get", name, *namespace_option, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
@@ -52,14 +52,14 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
     offering: str, project: Project, member: User, kubectl: Kubectl
 ) -> None:
     row = held(member, project, offering)
-    mine = ("workload,resourceclaim,pod", "-n", project.namespace, "-l", f"gpu-portal.io/allocation={row.name}")
-    uids = kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}")
+    own_objects = ("workload,resourceclaim,pod", "-n", project.namespace, "-l", f"gpu-portal.io/allocation={row.name}")
+    uids = kubectl("get", *own_objects, "-o", "jsonpath={.items[*].metadata.uid}")
     flavors = Flavor.objects.filter(name=row.offering.flavor.name)
     selector = flavors.get().node_selector
     flavors.update(node_selector={**selector, "kubernetes.io/os": "linux"})
     try:
         reconcile_allocation(str(row.pk), connect(LOCAL))
-        assert kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}") == uids
+        assert kubectl("get", *own_objects, "-o", "jsonpath={.items[*].metadata.uid}") == uids
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
@@ -68,27 +68,27 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_deleted_object_of_a_namespace_is_made_again(name: str, project: Project, kubectl: Kubectl) -> None:
-    where = ("-n", project.namespace)
-    before = eventually(lambda: uid(kubectl, name, *where))
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+    namespace_option = ("-n", project.namespace)
+    before = eventually(lambda: uid(kubectl, name, *namespace_option))
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
 
 
 @pytest.mark.parametrize("name", PLATFORM)
 def test_a_deleted_object_of_the_platform_is_made_again(name: str, kubectl: Kubectl) -> None:
-    where = ("-n", "gpu-portal-people") if name.startswith("serviceaccount") else ()
-    before = eventually(lambda: uid(kubectl, name, *where))
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+    namespace_option = ("-n", "gpu-portal-people") if name.startswith("serviceaccount") else ()
+    before = eventually(lambda: uid(kubectl, name, *namespace_option))
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
 
 
 def test_a_hold_quota_that_nobody_uses_is_made_again_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
     name = f"resourcequota/{hold_slot(ended(member, held(member, project, 'l40s/whole')).number)}"
-    where = ("-n", project.namespace)
-    before = uid(kubectl, name, *where)
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
-    assert set(json.loads(kubectl("get", name, *where, "-o", "json"))["spec"]["hard"].values()) == {"0"}
+    namespace_option = ("-n", project.namespace)
+    before = uid(kubectl, name, *namespace_option)
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
+    assert set(json.loads(kubectl("get", name, *namespace_option, "-o", "json"))["spec"]["hard"].values()) == {"0"}
 
 
 def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: Kubectl) -> None:
@@ -147,10 +147,10 @@ def test_a_deleted_holder_is_made_again(project: Project, member: User, kubectl:
 
 def test_a_claim_deleted_in_use_ends_its_pods_and_comes_back(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "h100/whole")
-    where = ("-n", project.namespace)
-    before = uid(kubectl, f"resourceclaim/{row.name}", *where)
-    kubectl("delete", f"resourceclaim/{row.name}", *where, "--wait=false")
-    eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *where) not in ("", before))
+    namespace_option = ("-n", project.namespace)
+    before = uid(kubectl, f"resourceclaim/{row.name}", *namespace_option)
+    kubectl("delete", f"resourceclaim/{row.name}", *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *namespace_option) not in ("", before))
     eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
     eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
     first, second = intervals(row)

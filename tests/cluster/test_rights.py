@@ -81,12 +81,12 @@ def test_what_the_api_server_keeps_for_itself_is_not_taken_from_a_member(project
     }
     pod["metadata"] |= ours
     pod["status"] = {"phase": "Succeeded"}
-    made = tenant.call("POST", f"/api/v1/namespaces/{project.namespace}/pods", pod, {"dryRun": "All"})
-    assert made.status == 201, made.message
-    assert {key for key, value in ours.items() if made.body["metadata"].get(key) == value} == set()
-    assert "deletionTimestamp" not in made.body["metadata"]
-    assert "schedulingGroup" not in made.body["spec"]
-    assert made.body["status"]["phase"] == "Pending"
+    answer = tenant.call("POST", f"/api/v1/namespaces/{project.namespace}/pods", pod, {"dryRun": "All"})
+    assert answer.status == 201, answer.message
+    assert {key for key, value in ours.items() if answer.body["metadata"].get(key) == value} == set()
+    assert "deletionTimestamp" not in answer.body["metadata"]
+    assert "schedulingGroup" not in answer.body["spec"]
+    assert answer.body["status"]["phase"] == "Pending"
 
 
 def test_a_member_cannot_delete_what_the_api_server_cannot_read(

@@ -38,16 +38,16 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     """Return a function that creates homes with a PostgreSQL and a Redis of their own."""
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("REDIS_URL")
-    made: list[Local] = []
+    homes: list[Local] = []
 
     def make(name: str) -> Local:
         local = Local(tmp_path / name)
-        made.append(local)
+        homes.append(local)
         local.up(("stores",))
         return local
 
     yield make
-    for local in made:
+    for local in homes:
         local.down()
 
 

@@ -68,7 +68,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
 
 
 @pytest.mark.parametrize(
-    ("offering", "asked", "released"),
+    ("offering", "requested", "released"),
     [
         pytest.param(
             "l40s/whole",
@@ -86,7 +86,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
 )
 def test_an_allocation_costs_one_write_per_object_and_status_step(
     offering: str,
-    asked: dict[str, int],
+    requested: dict[str, int],
     released: dict[str, int],
     project: Project,
     member: User,
@@ -101,9 +101,9 @@ def test_an_allocation_costs_one_write_per_object_and_status_step(
     ended(member, row)
     until_nothing_is_due()
     assert apiserver.own(OWN_WRITES) - own_in_between == sum(released.values())
-    assert own_in_between - own_at_start == sum(asked.values()) + 1
+    assert own_in_between - own_at_start == sum(requested.values()) + 1
     applied = {r.resource: n for r, n in (middle - start).items() if r.verb == "APPLY" and r.resource in OURS}
-    assert applied == asked
+    assert applied == requested
 
 
 @pytest.fixture(scope="module")

@@ -42,8 +42,8 @@ def language() -> Team:
 
 
 def read(kubectl: Kubectl, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-    where = ("-n", namespace) if namespace else ()
-    return dict(json.loads(kubectl("get", kind, name, *where, "-o", "json", "--ignore-not-found") or "{}"))
+    namespace_option = ("-n", namespace) if namespace else ()
+    return dict(json.loads(kubectl("get", kind, name, *namespace_option, "-o", "json", "--ignore-not-found") or "{}"))
 
 
 def labels(kubectl: Kubectl, namespace: str) -> dict[str, str]:
@@ -87,8 +87,8 @@ def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
     row = end(member, held(member, project, "l40s/whole"))
     transfer.move(operator, project, language)
     eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
-    where = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
-    eventually(lambda: kubectl("get", "localqueue", "gpu", *where) == "team-language")
+    namespace_option = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
+    eventually(lambda: kubectl("get", "localqueue", "gpu", *namespace_option) == "team-language")
     assert labels(kubectl, project.namespace)["gpu-portal.io/team"] == "language"
     new = User.objects.get(username="language-member")
     after = held(new, project, "l40s/whole")
@@ -136,9 +136,9 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
     row = held(member, project, "h100/whole")
     tenant = person_of(local, tmp_path, member, project.namespace)
     tenant.do("create", "-f", "-", stdin=queued_job("own"))
-    said = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
-    assert [found["name"] for found in said["allocations"]] == [row.name]
-    assert (said["jobs"], said["namespace"], said["cost_per_hour"]) == (["own"], "deleted", "3.2000")
+    answer = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
+    assert [found["name"] for found in answer["allocations"]] == [row.name]
+    assert (answer["jobs"], answer["namespace"], answer["cost_per_hour"]) == (["own"], "deleted", "3.2000")
     project.refresh_from_db()
     assert project.archived_at is None
     assert over_http(local, operator, project, json.dumps({"confirm": project.slug}))["jobs"] == ["own"]
@@ -156,16 +156,16 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
     archive.archive(operator, project)
 
-    def told() -> str:
+    def message() -> str:
         return " ".join(over_http(local, operator, project, json.dumps({"dry_run": True}))["remaining"])
 
-    eventually(lambda: "example.com/stay in 1 resource instances" in told(), within_s=60)
+    eventually(lambda: "example.com/stay in 1 resource instances" in message(), within_s=60)
     browser = Client()
     browser.force_login(operator)
     assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    eventually(lambda: told() == "")
+    eventually(lambda: message() == "")
 
 
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
@@ -210,12 +210,12 @@ def old_namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) -> Iterator[Project]:
-    made = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
-    eventually(lambda: people(kubectl, made.namespace))
-    yield made
-    release_all(made)
-    archive.archive(operator, made)
-    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{made.slug}").exists(), within_s=60)
+    project = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
+    eventually(lambda: people(kubectl, project.namespace))
+    yield project
+    release_all(project)
+    archive.archive(operator, project)
+    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{project.slug}").exists(), within_s=60)
 
 
 def test_an_adopted_namespace_warns_first_and_then_refuses(
@@ -265,10 +265,10 @@ def test_an_archived_project_gives_its_adopted_namespace_back(
     archive.archive(operator, adopted)
     wait_for(row, Phase.ENDED)
     eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)
-    left = labels(kubectl, adopted.namespace)
-    assert {key for key in left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
-    assert left["example.com/own"] == "yes"
-    assert left["pod-security.kubernetes.io/enforce"] == "restricted"
+    labels_left = labels(kubectl, adopted.namespace)
+    assert {key for key in labels_left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
+    assert labels_left["example.com/own"] == "yes"
+    assert labels_left["pod-security.kubernetes.io/enforce"] == "restricted"
     ours = "gpuproject,resourcequota,limitrange,localqueue,networkpolicy,rolebinding,job"
     assert kubectl("get", ours, "-n", adopted.namespace, "-o", "name") == ""
     assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
@@ -290,7 +290,7 @@ def test_the_portal_cannot_delete_what_it_adopted(adopted: Project) -> None:
     uid = (connect(LOCAL).get(Ref("Namespace", "", adopted.namespace)) or {})["metadata"]["uid"]
     with pytest.raises(ClusterRefused, match="was adopted"):
         connect(LOCAL).delete(Ref("Namespace", "", adopted.namespace), uid)
-    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
-    mine["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
+    manifest["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
     with pytest.raises(ClusterRefused, match="an admin's to set"):
-        connect(LOCAL).apply(mine)
+        connect(LOCAL).apply(manifest)

@@ -170,17 +170,17 @@ def test_etcd_is_full_until_its_operator_makes_room(
             eventually(partial(_finds_no_space, kubectl))
             assert [alarm for _, alarm in Etcd(local.home).alarms()] == [etcd.NOSPACE]
             crowd.release(list(released))
-            asked = crowd.request_slices(SINCE)
+            rows = crowd.request_slices(SINCE)
             eventually(lambda: etcd_monitor.refused_writes() >= SINCE)
             eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=60)
-            assert _phases(asked) == {Phase.QUEUED}
+            assert _phases(rows) == {Phase.QUEUED}
             assert _phases(held) == {Phase.ACTIVE}
             assert Phase.ENDED not in _phases(released)
             assert all(interval.end is None for row in (*held, *released) for interval in intervals(row)[-1:])
         eventually(partial(_delete_fillers, kubectl), AssertionError)
         Etcd(local.home).make_room()
         assert not Etcd(local.home).alarms()
-    assert Phase.ACTIVE in _phases(asked)
+    assert Phase.ACTIVE in _phases(rows)
     assert _phases(released) == {Phase.ENDED}
     assert _charged(held, released) == charged
     eventually(lambda: _health(local)["checks"]["cluster_store"] == "ok")
@@ -206,9 +206,9 @@ def _delete_fillers(kubectl: Kubectl) -> bool:
 
 def _is_told(local: Local, quota_bytes: int) -> bool:
     """Return whether health page, metrics and preflight report it; preflight gets the quota and reads the size."""
-    told = _health(local)
-    assert told["status"] == "degraded"
-    assert told["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
+    health = _health(local)
+    assert health["status"] == "degraded"
+    assert health["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
     token = {"Authorization": f"Bearer {local.home.secret('metrics')}"}
     metrics = requests.get(f"{local.home.url}/metrics", headers=token, timeout=10).text
     refused = 'gpu_portal_cluster_store_refused_writes{cluster="local"} '

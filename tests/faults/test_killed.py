@@ -42,7 +42,7 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
     planned, url = crowd.requests(IN_FLIGHT), f"{local.home.url}/api/v1/allocations"
     tokens = {user: _token(user) for user in {user for user, _, _ in planned}}
 
-    def ask(one: tuple[User, Project, str]) -> str:
+    def send_request(one: tuple[User, Project, str]) -> str:
         user, project, offering = one
         headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
         body = {"project": project.slug, "offering": offering}
@@ -50,10 +50,10 @@ def test_a_killed_web_process_answers_each_repeated_request_once(
 
     with under_fault(requests=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()
-        asked = [pool.submit(ask, one) for one in planned]
-        asked[len(asked) // 4].result()
+        futures = [pool.submit(send_request, one) for one in planned]
+        futures[len(futures) // 4].result()
         local.kill("web")
-        ids = {future.result() for future in asked}
+        ids = {future.result() for future in futures}
         local.wait_ready("web")
         assert len(ids) == IN_FLIGHT
         assert Allocation.objects.filter(project__in=crowd.projects).count() == before + IN_FLIGHT

@@ -28,18 +28,18 @@ def test_the_api_server_is_away_for_twenty_seconds(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault
 ) -> None:
     with under_fault(), control_plane.outage(local, kubectl, crowd.projects[0].namespace):
-        away(crowd)
+        request_during_outage(crowd)
 
 
 def test_kueue_is_away_for_twenty_seconds(local: Local, crowd: Crowd, under_fault: Fault) -> None:
     with under_fault():
         local.hold("kueue")
-        away(crowd)
+        request_during_outage(crowd)
         local.start("kueue")
         local.wait_ready("kueue")
 
 
-def away(crowd: Crowd) -> None:
+def request_during_outage(crowd: Crowd) -> None:
     back_at = time.monotonic() + AWAY_S
     crowd.release(crowd.live()[:10])
     eventually(lambda: time.monotonic() > back_at, within_s=AWAY_S + 5)

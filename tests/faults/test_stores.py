@@ -92,8 +92,8 @@ def test_the_database_is_restored_to_one_minute_ago(
     assert all(row.recovered for row in adopted)
     after = _uids(kubectl, crowd)
     for row in active:
-        mine = {place: uid for place, uid in before.items() if place[1:3] == (row.project.namespace, row.name)}
-        assert mine.items() <= after.items(), f"objects of {row.name} were made anew"
+        own_uids = {key: uid for key, uid in before.items() if key[1:3] == (row.project.namespace, row.name)}
+        assert own_uids.items() <= after.items(), f"objects of {row.name} were made anew"
         holds = [h for slot, h in witness.holds.items() if slot[:2] == (row.project.namespace, row.name)]
         assert holds
         assert all(hold[-1].ended is None for hold in holds), f"{row.name} lost its slices"

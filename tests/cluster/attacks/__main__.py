@@ -29,7 +29,7 @@ def attacks() -> str:
         "| what is tried | who refuses | in words that have |",
         "|---|---|---|",
     ]
-    lines += [f"| {row['attack']} | {_guard(row)} | {_cell(row['told'])} |" for row in rows]
+    lines += [f"| {row['attack']} | {_guard(row)} | {_cell(row['message'])} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

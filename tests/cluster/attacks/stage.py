@@ -73,10 +73,10 @@ class Stage:
     viewer: Person
     names: Mapping[str, str]
 
-    def person(self, role: str, where: str) -> Person:
+    def person(self, role: str, namespace: str) -> Person:
         """Return a person. ``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
         person: Person = getattr(self, role)
-        return replace(person, namespace=self.names[where])
+        return replace(person, namespace=self.names[namespace])
 
 
 def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:

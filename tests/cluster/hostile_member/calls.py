@@ -51,7 +51,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Place:
+class AttackContext:
     """What the member knows: own namespace, project, team and allocations, names of others, and a time tomorrow."""
 
     namespace: str
@@ -63,8 +63,8 @@ class Place:
     tomorrow: str
 
 
-def _brief(body: object, longest: int = 300) -> str:
+def _brief(body: object, max_length: int = 300) -> str:
     if body is None:
         return ""
-    words = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
-    return words if len(words) <= longest else f"{words[:longest]}… ({len(words)} characters)"
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    return text if len(text) <= max_length else f"{text[:max_length]}… ({len(text)} characters)"

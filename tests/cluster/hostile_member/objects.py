@@ -4,7 +4,7 @@ import base64
 from random import Random
 
 from tests.cluster.attacks.manifests import SAFE, SAFE_POD, merge
-from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, Call, Credentials, Object, Place
+from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, AttackContext, Call, Credentials, Object
 from tests.cluster.random_tenant.manifests import ALLOCATION, PAUSE
 
 PATHS = {
@@ -21,8 +21,8 @@ PATHS = {
 TINY = {"cpu": "1m", "memory": "1Mi"}
 
 
-def label(rng: Random, place: Place) -> dict[str, str]:
-    return {ALLOCATION: rng.choice(place.allocations)}
+def label(rng: Random, context: AttackContext) -> dict[str, str]:
+    return {ALLOCATION: rng.choice(context.allocations)}
 
 
 def spec(resources: Object, text: str = "") -> Object:
@@ -83,39 +83,39 @@ def _api_version(kind: str) -> str:
     return {"Job": "batch/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1"}.get(kind, "v1")
 
 
-def _object(kind: str, place: Place, name: str, body: Object, labels: Object | None = None) -> Object:
-    own = {"name": name, "namespace": place.namespace, **({"labels": labels} if labels else {})}
+def _object(kind: str, context: AttackContext, name: str, body: Object, labels: Object | None = None) -> Object:
+    own = {"name": name, "namespace": context.namespace, **({"labels": labels} if labels else {})}
     return merge({"apiVersion": _api_version(kind), "kind": kind, "metadata": own}, body)
 
 
-def _path(kind: str, place: Place, name: str = "") -> str:
-    path = PATHS[kind].format(place.namespace)
+def _path(kind: str, context: AttackContext, name: str = "") -> str:
+    path = PATHS[kind].format(context.namespace)
     return f"{path}/{name}" if name else path
 
 
 def create(
-    kind: str, place: Place, name: str, body: Object, labels: Object | None = None, *, must_fail: bool = False
+    kind: str, context: AttackContext, name: str, body: Object, labels: Object | None = None, *, must_fail: bool = False
 ) -> Call:
-    thing = _object(kind, place, name, body, labels)
-    return Call(Credentials.KUBECONFIG, "POST", _path(kind, place), thing, must_fail=must_fail)
+    thing = _object(kind, context, name, body, labels)
+    return Call(Credentials.KUBECONFIG, "POST", _path(kind, context), thing, must_fail=must_fail)
 
 
-def apply(kind: str, place: Place, name: str, body: Object) -> Call:
+def apply(kind: str, context: AttackContext, name: str, body: Object) -> Call:
     """Return a server-side apply, which creates or changes the object."""
     query = {"fieldManager": "hostile", "force": "true"}
-    thing = _object(kind, place, name, body)
-    return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, place, name), thing, query, APPLY_PATCH)
+    thing = _object(kind, context, name, body)
+    return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, context, name), thing, query, APPLY_PATCH)
 
 
-def patch(kind: str, place: Place, name: str, body: Object, *, must_fail: bool = False) -> Call:
-    path = _path(kind, place, name)
+def patch(kind: str, context: AttackContext, name: str, body: Object, *, must_fail: bool = False) -> Call:
+    path = _path(kind, context, name)
     return Call(Credentials.KUBECONFIG, "PATCH", path, body, content_type=MERGE_PATCH, must_fail=must_fail)
 
 
-def delete(kind: str, place: Place, name: str, **options: object) -> Call:
-    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place, name), dict(options))
+def delete(kind: str, context: AttackContext, name: str, **options: object) -> Call:
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, context, name), dict(options))
 
 
-def delete_all(kind: str, place: Place, selector: str, **options: object) -> Call:
+def delete_all(kind: str, context: AttackContext, selector: str, **options: object) -> Call:
     query = {"labelSelector": selector}
-    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place), dict(options), query)
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, context), dict(options), query)

@@ -20,14 +20,14 @@ WITHIN_S = 30.0
 def findings(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
     """Return all violations at this moment."""
     nodes, pods = admin.items("/api/v1/nodes"), admin.items("/api/v1/pods")
-    seen = usage.take_snapshot(admin, namespaces, time.time)
+    snapshot = usage.take_snapshot(admin, namespaces, time.time)
     charged = ledger.open_counts(namespaces)
-    by_holder = usage.read(seen)
+    by_holder = usage.read(snapshot)
     return [
         *excess(by_holder),
         *charges(by_holder, charged),
         *full_nodes(nodes, pods),
-        *visible_devices(nodes, seen),
+        *visible_devices(nodes, snapshot),
     ]
 
 
@@ -35,7 +35,7 @@ def excess(by_holder: dict[Holder, Usage]) -> Iterator[str]:
     """Return holders that use more than is reserved; an object without a lease has nothing reserved."""
     for holder, found in by_holder.items():
         if found.counted - found.reserved:
-            yield f"{_words(holder, found)} uses {dict(found.counted)} and has {dict(found.reserved)} reserved"
+            yield f"{_description(holder, found)} uses {dict(found.counted)} and has {dict(found.reserved)} reserved"
 
 
 def charges(by_holder: dict[Holder, Usage], charged: Counter[Holder]) -> Iterator[str]:
@@ -47,15 +47,15 @@ def charges(by_holder: dict[Holder, Usage], charged: Counter[Holder]) -> Iterato
             due = (found.reserved | found.used).total()
             if count != due:
                 yield (
-                    f"{_words(holder, found)} is charged for {count} instead of {due}: it has {dict(found.reserved)} "
-                    f"reserved and its pods have {dict(found.used)}"
+                    f"{_description(holder, found)} is charged for {count} instead of {due}: "
+                    f"it has {dict(found.reserved)} reserved and its pods have {dict(found.used)}"
                 )
         elif count < used:
-            yield f"{_words(holder)} is charged for {count} and its pods have {used}"
+            yield f"{_description(holder)} is charged for {count} and its pods have {used}"
         elif found.held and count != max(found.held, used):
-            yield f"{_words(holder)} is charged for {count}, holds {found.held}, and its pods have {used}"
+            yield f"{_description(holder)} is charged for {count}, holds {found.held}, and its pods have {used}"
         elif not found.occupied and count:
-            yield f"{_words(holder)} is charged for {count} and nothing of it is left"
+            yield f"{_description(holder)} is charged for {count} and nothing of it is left"
 
 
 def full_nodes(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
@@ -72,14 +72,14 @@ def full_nodes(nodes: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]
                 yield f"pods on {name} have {amount} of {resource}, and it has {there[resource]}"
 
 
-def visible_devices(nodes: Iterable[Object], seen: Snapshot) -> Iterator[str]:
+def visible_devices(nodes: Iterable[Object], snapshot: Snapshot) -> Iterator[str]:
     """Return containers on GPU nodes that got no GPU and may access all of the node."""
     with_gpus = {
         node["metadata"]["name"]
         for node in nodes
         if any(taint["key"] == "nvidia.com/gpu" for taint in node["spec"].get("taints", ()))
     }
-    for pod in seen.pods:
+    for pod in snapshot.pods:
         if not usage.is_bound(pod) or pod["spec"]["nodeName"] not in with_gpus or _is_holder(pod):
             continue
         for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
@@ -104,20 +104,20 @@ def _is_blind(container: Object) -> bool:
 
 def leftovers(admin: ApiClient, namespaces: Collection[str]) -> list[str]:
     """Return what is left after everything was deleted and released."""
-    seen = usage.take_snapshot(admin, namespaces, time.time)
-    objects = {"claim": seen.claims, "workload": seen.workloads}
+    snapshot = usage.take_snapshot(admin, namespaces, time.time)
+    objects = {"claim": snapshot.claims, "workload": snapshot.workloads}
     for kind, path in NAMESPACED.items():
         objects[kind] = [one for namespace in namespaces for one in admin.items(path.format(namespace))]
     found = [f"{kind} {one['metadata']['name']} is left" for kind, items in objects.items() for one in items]
-    for quota in seen.quotas:
+    for quota in snapshot.quotas:
         hard = quota.get("status", {}).get("hard", {})
         if "gpu-portal.io/slices-of" in quota["metadata"].get("annotations", {}):
             found += [f"{quota['metadata']['name']} has {hard[name]} of {name}" for name in hard if hard[name] != "0"]
     charged = ledger.open_counts(namespaces)
-    return found + [f"{_words(holder)} is charged for {count}" for holder, count in charged.items()]
+    return found + [f"{_description(holder)} is charged for {count}" for holder, count in charged.items()]
 
 
-def _words(holder: Holder, found: Usage | None = None) -> str:
+def _description(holder: Holder, found: Usage | None = None) -> str:
     if holder.kind in ("pod", "claim"):
         return f"{holder.kind} {holder.name}, which belongs to no allocation and no queued Job,"
     if found and found.job and holder.kind == "job":

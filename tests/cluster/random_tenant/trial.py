@@ -6,7 +6,7 @@ from allocations.models import Allocation
 from allocations.requests import services
 from portal.tenants.models import Project
 from tests.cluster.random_tenant import invariants
-from tests.cluster.random_tenant.generator import Generator, Place
+from tests.cluster.random_tenant.generator import Generator, NamespaceState
 from tests.cluster.random_tenant.operations import Performer, describe, path_of
 from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
 from tests.support.cluster.waiting import eventually
@@ -21,7 +21,7 @@ def run(
     performer: Performer,
     operations: int,
     judge: Callable[[], list[str]],
-    say: Callable[[str], object],
+    report: Callable[[str], object],
 ) -> None:
     """Perform this many operations and check after each burst; raise AssertionError with findings that persist.
 
@@ -33,9 +33,9 @@ def run(
             number += 1
             operation = generator.next()
             status, message = performer.perform(operation)
-            say(f"{number} {describe(operation)} -> {status} {message}".rstrip())
+            report(f"{number} {describe(operation)} -> {status} {message}".rstrip())
             assert status < 500 and status != 401, f"operation {number} was answered by {status}: {message}"
-        say(f"-- after {number} operations")
+        report(f"-- after {number} operations")
         _holds(judge)
 
 
@@ -43,21 +43,21 @@ def _holds(judge: Callable[[], list[str]]) -> None:
     """Wait until there is no finding; raise AssertionError with those left after WITHIN_S."""
 
     def is_clean() -> bool:
-        found = judge()
-        assert not found, "; ".join(found)
+        findings = judge()
+        assert not findings, "; ".join(findings)
         return True
 
     eventually(is_clean, AssertionError, within_s=invariants.WITHIN_S, every_s=0.3)
 
 
-def places_of(projects: Sequence[Project]) -> list[Place]:
-    found = []
+def namespaces_of(projects: Sequence[Project]) -> list[NamespaceState]:
+    states = []
     for project in projects:
         rows = list(Allocation.objects.filter(project=project).order_by("created_at", "id"))
         live = [row.name for row in rows if row.desired == Allocation.Desired.HELD]
         ended = [row.name for row in rows if row.desired == Allocation.Desired.RELEASED][-20:]
-        found.append(Place(project.slug, project.namespace, live, ended))
-    return found
+        states.append(NamespaceState(project.slug, project.namespace, live, ended))
+    return states
 
 
 def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> None:
