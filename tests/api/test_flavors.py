@@ -19,7 +19,7 @@ A_TRY = {"title": "For a first try", "group": "Development", "hidden": False}
 
 @pytest.fixture
 def proposed(team) -> Cluster:
-    """The fleet, and a t4 that nobody has decided about."""
+    """Create the fleet, and a t4 without an operator's decision."""
     cluster = fleet(team)
     nodes = [plugin_node("l40s-0"), plugin_node("l40s-1"), plugin_node("t4-0", "Tesla-T4", memory="15360")]
     catalog.sync(cluster.slug, discover(nodes, []), {})

@@ -1,4 +1,4 @@
-"""The catalogue as it is kept: written once, never forgotten, read in few queries."""
+"""The stored catalog: written once, never deleted, read in few queries."""
 
 from dataclasses import replace
 

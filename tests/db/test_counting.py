@@ -1,4 +1,4 @@
-"""Limits that the portal counts itself: taken by whoever is first, given back once, never beyond."""
+"""Limits that the portal counts: granted first come, first served, released once, never exceeded."""
 
 from fractions import Fraction
 from threading import Barrier, Thread

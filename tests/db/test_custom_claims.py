@@ -1,4 +1,4 @@
-"""Claims of one's own as requests: what they draw, what refuses them, what they cost, and what stays of them."""
+"""Requests of custom claims: their demand, their refusals, their cost, and their record."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -106,7 +106,7 @@ def test_devices_that_others_have_make_it_wait(fleet, member, project):
 
 
 def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
-    """Of eight cards, pods that are not the portal's leave the share of two and a half; one is in use."""
+    """Of eight cards, pods outside the portal leave the share of two and a half; one is in use."""
     Node.objects.update(blocked_gpus=Decimal("5.5"))
     hold_devices("gpu-0")
 

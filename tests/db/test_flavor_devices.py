@@ -1,4 +1,4 @@
-"""How much fits is told by the states that cards are in, without reading each card."""
+"""How much fits is computed from the occupations of cards, without reading each card."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -15,7 +15,7 @@ CUT = ("mig-3g40gb-9-0", "mig-1g10gb-19-4")
 
 @pytest.fixture
 def flavor(team: Team) -> Flavor:
-    """Eight cards: one held whole, two cut alike, one cut otherwise, one ill, three free."""
+    """Create eight cards: one held whole, two divided alike, one divided differently, one unhealthy, three free."""
     h100_node(team)
     hold_devices("gpu-0")
     hold_devices(*(f"gpu-1-{part}" for part in CUT), *(f"gpu-2-{part}" for part in reversed(CUT)))

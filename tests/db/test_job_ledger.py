@@ -1,4 +1,4 @@
-"""Tenants' own queued Jobs in the ledger: charged for what is reserved or used, whichever is more, and counted once."""
+"""Tenants' own queued Jobs in the ledger: charged for the larger of reservation and use, and counted once."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,7 +64,7 @@ def workload(
     since: str = "",
     flavor: str = "l40s",
 ) -> dict[str, Any]:
-    """A Job of so many pods with two GPUs each, of which some are done."""
+    """Return a Job of this many pods with two GPUs each, some of them finished."""
     usage = {GPU: str(2 * pods)}
     assignment = {"name": "main", "count": pods, "flavors": {GPU: flavor}, "resourceUsage": usage}
     reserved = {"type": "QuotaReserved", "status": "True", "lastTransitionTime": since}
@@ -81,7 +81,7 @@ def workload(
 
 
 def nodes() -> list[Observation]:
-    """The two l40s nodes of the fleet, as the watcher would find them."""
+    """Create the two l40s nodes of the fleet, as the watcher would mirror them."""
     return [seen(_node(plugin_node(f"l40s-{number}")), 0) for number in range(2)]
 
 
@@ -107,19 +107,19 @@ def capacity() -> Capacity:
 
 
 def intervals() -> list[tuple[datetime, datetime | None, bool, bool]]:
-    """What pods used."""
+    """Return the intervals of what pods used."""
     rows = UsageInterval.objects.filter(unused=False).order_by("start", "slot")
     return [(row.start, row.end, row.estimated_start, row.estimated_end) for row in rows]
 
 
 def unused() -> list[tuple[datetime, datetime | None, int]]:
-    """What was reserved and used by no pod, without what lasted no time."""
+    """Return the intervals of what was reserved and used by no pod, without those of zero length."""
     rows = UsageInterval.objects.filter(unused=True).order_by("start", "recorded_at")
     return [(row.start, row.end, row.count) for row in rows if row.start != row.end]
 
 
 def bill(seconds: float) -> int:
-    """GPUs charged at a moment."""
+    """Return the GPUs charged at a moment."""
     rows = UsageInterval.objects.filter(start__lte=at(seconds))
     return sum(row.count for row in rows if row.end is None or row.end > at(seconds))
 
@@ -210,7 +210,7 @@ def test_a_pod_that_was_deleted_is_billed_until_it_is_gone() -> None:
 
 
 def test_a_pod_that_is_bound_after_its_jobs_workload_is_gone_is_billed_all_the_same() -> None:
-    """The Job was deleted while the Job controller made its pods, and they take their time to end."""
+    """The Job was deleted while the Job controller created its pods, which take their time to end."""
     record_observations(LOCAL, [seen(workload(), 0), seen(workload(revision=6), 1, gone=True), seen(pod(), 2)])
     record_observations(LOCAL, [seen(pod(revision=20), 30, gone=True)])
     assert (at(2), at(30), False, False) in intervals()
@@ -286,7 +286,9 @@ def test_a_job_that_a_backup_brought_back_is_charged_from_when_it_is_found() -> 
 
 
 def test_a_job_that_a_backup_brought_back_owes_nothing_of_before_though_its_pods_used_all_of_it() -> None:
-    """They were bound in the second of its admission, and ended after its quota went back: nothing was ever unused."""
+    """They were bound in the second of its admission, and ended after its quota was released: nothing was ever
+    unused.
+    """
     reserved = workload(since=BOUND)
     record_list(LOCAL, KINDS["Pod"], [seen(pod(), 0, live=False)], 12, at(0))
     record_list(LOCAL, KINDS["Workload"], [seen(reserved, 0, live=False)], 12, at(0))
@@ -317,7 +319,7 @@ def test_pods_of_a_job_that_a_backup_brought_back_are_charged_for_what_they_use_
 
 
 def test_what_nobody_recorded_is_repaired_from_the_mirror() -> None:
-    """As after an upgrade from a portal that charged pods only, or a restored ledger."""
+    """As after an upgrade from a portal that charged pods only, or after a restore of the ledger."""
     record_observations(LOCAL, [*nodes(), seen(workload(pods=2, since="2026-11-02T11:58:00Z"), 0), seen(pod(), 2)])
     UsageInterval.objects.all().delete()
     reconcile_inventory(LOCAL)
@@ -343,7 +345,7 @@ CLAIM = "train-a-extended-resources-x7"
 
 
 def made_claim(*devices: str, revision: int, pod: str = "train-a", name: str = CLAIM) -> dict[str, Any]:
-    """What the scheduler makes for a pod that asks for nvidia.com/gpu on a node by DRA."""
+    """Return the claim that the scheduler creates for a pod that requests nvidia.com/gpu on a node by DRA."""
     given = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": one} for one in devices]
     allocation = {"devices": {"results": given}, "allocationTimestamp": BOUND} if devices else {}
     owner = {"kind": "Pod", "name": pod, "uid": pod, "controller": True}
@@ -438,7 +440,7 @@ def test_a_job_outside_all_projects_is_billed_to_nobody() -> None:
 
 
 def test_a_pod_on_a_node_that_is_not_known_yet_is_billed_once_it_is() -> None:
-    """A node joins, and its first pod is bound before anybody has looked at what the node gives."""
+    """A node joins, and its first pod is bound before the inventory has read the node."""
     record_observations(LOCAL, [*nodes(), seen(workload(), -90), seen(pod(node="l40s-2"), 2)])
     reconcile_inventory(LOCAL)
     assert (intervals(), unused()) == ([], [(at(-90), None, 2)])

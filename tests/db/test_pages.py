@@ -26,7 +26,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def fleet(team):
-    """Eight l40s, of which the team may hold four."""
+    """Create eight l40s, of which the team may hold four."""
     cluster()
     limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
     prices.price()

@@ -1,4 +1,4 @@
-"""The request form: what it offers, what it says before and after sending, and that it never asks twice."""
+"""The request form: its offerings, its messages before and after sending, and that it never requests twice."""
 
 import pytest
 
@@ -21,7 +21,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def fleet(team):
-    """Four l40s, of which the team may hold two; four t4 in four parts each, of which it may hold none."""
+    """Create four l40s, of which the team may hold two; four t4 in four parts each, of which it may hold none."""
     shared = plugin_node(
         "t4-0",
         "Tesla-T4",
@@ -46,7 +46,7 @@ def browser(member, project):
 
 
 def form(browser, **values) -> dict[str, str]:
-    """What the page's form sends when filled in with ``values``."""
+    """Return the values that the page's form sends when filled in with ``values``."""
     key = browser.get("/request").context["key"]
     filled = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8", "key": key}
     return filled | values
@@ -224,7 +224,7 @@ def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member,
 
 @pytest.fixture
 def cut_on_demand(team, fleet):
-    """Two cards that DRA cuts on demand, all of them the team's."""
+    """Create two cards that DRA divides on demand, all of them for the team."""
     made = Cluster.objects.get()
     slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
     catalog.sync(made.slug, discover([dra_node()], slices), {})

@@ -1,4 +1,4 @@
-"""Few passwords are hashed at once, by whatever way they come."""
+"""The number of concurrent password hashes is bounded, whichever way passwords arrive."""
 
 import time
 from threading import Barrier, Thread

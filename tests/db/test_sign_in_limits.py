@@ -1,4 +1,4 @@
-"""Sign-in by password under attack: limits per address, few passwords at once, and nobody uncounted."""
+"""Sign-in by password under attack: limits per address, few concurrent passwords, and no attempt uncounted."""
 
 from itertools import count
 

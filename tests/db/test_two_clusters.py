@@ -1,4 +1,4 @@
-"""Two clusters with the same node names, namespaces and allocation names: nothing of one is taken for the other's."""
+"""Two clusters with the same node names, namespaces and allocation names: nothing is attributed to the wrong one."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -58,7 +58,7 @@ NAMESPACE = "vision-train"
 
 @dataclass(frozen=True)
 class Twin:
-    """One cluster's fleet, its project in the namespace, and an allocation named train there."""
+    """A cluster's fleet, its project in the namespace, and an allocation named train there."""
 
     project: Project
     row: Allocation
@@ -112,7 +112,7 @@ def mirrored(cluster: str, kind: str, name: str, *, allocation: str = "", deleti
 
 
 def workload(cluster: str, uid: str, flavor: str) -> None:
-    """A tenant's Job named train, with two GPUs of the flavor reserved in the team's queue."""
+    """Return a tenant's Job named train, with two GPUs of the flavor reserved in the team's queue."""
     mirrored(
         cluster,
         "Workload",

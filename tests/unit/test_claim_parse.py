@@ -1,4 +1,4 @@
-"""What a claim may say, and how it is told what is wrong with it."""
+"""Valid claims, and the messages about invalid ones."""
 
 from typing import Any
 

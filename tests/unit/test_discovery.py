@@ -1,4 +1,4 @@
-"""What is found on nodes, case by case."""
+"""Discovery from nodes, case by case."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +16,7 @@ TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 
 def slices_in(found: Discovered) -> list[FoundOffering]:
-    """Offerings but for own claims, which every flavor by DRA has."""
+    """Return the offerings except custom claims, which every flavor by DRA has."""
     return [offering for offering in found.offerings if offering.kind != "claim"]
 
 
@@ -303,7 +303,7 @@ def test_whole_cards_beside_cards_that_were_cut_beforehand_are_offered_too():
 
 
 def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_memory_too():
-    """1g.64gb of a card of 256 GiB is a quarter of it, whatever its one of seven compute slices."""
+    """1g.64gb of a card of 256 GiB is a quarter of it, although it has one of seven compute slices."""
     part = DeviceFact(
         "gpu-0-mig-1g64gb-15-0",
         {"type": "mig", "profile": "1g.64gb", "parentUUID": "GPU-0", "productName": "NVIDIA X900"},

@@ -1,4 +1,4 @@
-"""How the simulated MIG manager carries out what a node's label asks."""
+"""How the simulated MIG manager applies the layout that a node's label requests."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The hostile member's requests come from the seed, his tallies and the measures say when a run fails."""
+"""The hostile member's requests come from the seed; tallies and measures decide when a run fails."""
 
 import json
 from itertools import islice

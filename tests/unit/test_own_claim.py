@@ -1,4 +1,4 @@
-"""The objects of a claim of one's own: as it was built, addressed by its requests, not charged for what it looks at."""
+"""The objects of a custom claim: as built, addressed by its requests, and not charged for admin access."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +23,7 @@ def seen(ref: Ref, **facts: Any) -> ObservedObject:
 
 
 def raw(**result: Any) -> dict[str, Any]:
-    """A claim to which one device was given."""
+    """Return a claim with one allocated device."""
     given = {"request": "big", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-0"} | result
     return {"spec": {"devices": {}}, "status": {"allocation": {"devices": {"results": [given]}}}}
 
