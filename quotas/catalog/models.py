@@ -1,6 +1,6 @@
 """The catalog: flavors, pools and offerings, and the nodes and devices behind them.
 
-Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes what
+Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `sync.sync` writes what
 `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
 """
 

@@ -11,6 +11,7 @@ from portal.core import clock
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
@@ -35,7 +36,7 @@ def api(team, project) -> APIClient:
         plugin_node("t4-0", "Tesla-T4", {"nvidia.com/gpu.shared": 8}, "15360", **labels(shared)),
         plugin_node("l4-0", "NVIDIA-L4-SHARED", {"nvidia.com/gpu": 8}, "23034", **labels(mps)),
     ]
-    catalog.sync(cluster.slug, discover(nodes, [cut]), {})
+    sync(cluster.slug, discover(nodes, [cut]), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for pool in Pool.objects.all():

@@ -11,8 +11,8 @@ from django.conf import settings
 from allocations.domain.phases import Phase
 from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
-from quotas.catalog import services as catalog
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import plugin_node
@@ -127,7 +127,7 @@ def test_the_request_form_needs_the_same_queries_for_one_offering_and_for_many(
     with django_assert_max_num_queries(24) as first:
         browser.get("/request")
     more = [plugin_node(f"x{n}-0", f"NVIDIA-X{n}00") for n in range(1, 6)]
-    catalog.sync(local.slug, found(*l40s_nodes(1), *more), {})
+    sync(local.slug, found(*l40s_nodes(1), *more), {})
     with django_assert_max_num_queries(len(first)):
         browser.get("/request")
 

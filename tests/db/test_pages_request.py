@@ -8,6 +8,7 @@ from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
@@ -227,7 +228,7 @@ def cut_on_demand(team, fleet):
     """Create two cards that DRA divides on demand, all of them for the team."""
     made = Cluster.objects.get()
     slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
-    catalog.sync(made.slug, discover([dra_node()], slices), {})
+    sync(made.slug, discover([dra_node()], slices), {})
     catalog.accept_flavor("operator", made.flavors.get(name="h100"))
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
 

@@ -9,6 +9,7 @@ from portal.tenants.models import Team
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.claims import facts
@@ -32,7 +33,7 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     ]
     MirrorObject.objects.bulk_create(rows)
     cluster = Cluster.objects.get(slug=LOCAL)
-    catalog.sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.seen(row)) for row in rows]), {})
+    sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.seen(row)) for row in rows]), {})
     catalog.accept_flavor("system", cluster.flavors.get())
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
     prices.price()

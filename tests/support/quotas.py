@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from portal.clusters.models import Cluster
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import Discovered, NodeFact, discover
+from quotas.catalog.sync import sync
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
@@ -34,7 +35,7 @@ def mig_node(name: str = "a100-0") -> NodeFact:
 def cluster(*nodes: NodeFact) -> Cluster:
     """Register a cluster and sync these nodes to the catalog (default: two l40s and one a100)."""
     made = Cluster.objects.get(slug=LOCAL)
-    catalog.sync(made.slug, found(*nodes), {})
+    sync(made.slug, found(*nodes), {})
     for flavor in made.flavors.all():
         catalog.accept_flavor("system", flavor)
     return made
