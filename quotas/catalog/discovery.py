@@ -52,23 +52,25 @@ class _ReadNode:
 def discover(
     nodes: Iterable[NodeFact],
     slices: Iterable[SliceFact],
-    known: Mapping[Identity, str] | None = None,
-    taken: Collection[str] = (),
+    current_names: Mapping[Identity, str] | None = None,
+    reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
 ) -> Discovered:
     """Return the catalog of one cluster.
 
-    `known` are the names that its flavors have already, `taken` the names of flavors in other clusters. The result
-    depends on the facts only, not on their order.
+    `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters.
+    The result depends on the facts only, not on their order.
     """
     pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
-    read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
+    read = (_read_node(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
     groups: dict[Identity, list[_ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:
             groups[site.identity].append(site)
-    names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
+    names = shortnames.assign(
+        ((key, _memory(group)) for key, group in groups.items()), current_names or {}, reserved_names
+    )
     selectors = {key: node_selectors.build(key, [site.node.labels for site in group]) for key, group in groups.items()}
     ambiguous = node_selectors.ambiguous(selectors, names)
     flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in ambiguous}
@@ -82,7 +84,7 @@ def discover(
     )
 
 
-def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
+def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
     """Return the node as it is to be offered, or None if it has no GPU."""
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin

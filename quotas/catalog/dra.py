@@ -72,12 +72,16 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
     named.sort(key=_by_name)
     cards = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
-    cut = published.geometry(product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else [])
-    if cut is not None:
-        return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
+    geometry = published.geometry(
+        product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else []
+    )
+    if geometry is not None:
+        return _reading(
+            "dynamic-mig", _divided(geometry, cards, parts), _cards(node.name, cards, parts), problems, geometry
+        )
     if parts:
-        uncut = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
-        supplies = [*uncut, *_made_beforehand(product, parts, _card_memory(node), extended)]
+        undivided = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
+        supplies = [*undivided, *_made_beforehand(product, parts, _card_memory(node), extended)]
         return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
     if any(card.shareable for card in cards):
         return _shared(node.name, cards, problems)
@@ -93,9 +97,9 @@ def _reading(
     supplies: Sequence[Supply],
     devices: Sequence[FoundDevice],
     problems: Sequence[str],
-    cut: Geometry | None = None,
+    geometry: Geometry | None = None,
 ) -> Reading:
-    return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), cut)
+    return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), geometry)
 
 
 def is_healthy(device: DeviceFact) -> bool:
@@ -130,17 +134,19 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
     )
 
 
-def _divided(cut: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
+def _divided(geometry: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
     """Return whole cards, if the driver announces them, and every profile, all from one pool."""
-    unit = {COMPUTE_SLICES: cut.compute, MEMORY_SLICES: cut.memory}
+    unit = {COMPUTE_SLICES: geometry.compute, MEMORY_SLICES: geometry.memory}
     whole = [_whole(cards, "slices", unit)] if cards else []
     healthy = len({_parent(part) for part in parts if is_healthy(part)})
     every = len({_parent(part) for part in parts})
-    return whole + [_profile(cut, one, unit, parts, healthy * one.most, every * one.most) for one in cut.profiles]
+    return whole + [
+        _profile(geometry, one, unit, parts, healthy * one.most, every * one.most) for one in geometry.profiles
+    ]
 
 
 def _profile(
-    cut: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
+    geometry: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
 ) -> Supply:
     return Supply(
         pool="slices",
@@ -149,8 +155,8 @@ def _profile(
         kind="mig",
         profile=one.name,
         isolation="hardware",
-        gpu_share=gpu_share(Slices(one.compute, one.size), Slices(cut.compute, cut.memory)),
-        card_part=Fraction(one.size, cut.memory),
+        gpu_share=gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory)),
+        card_part=Fraction(one.size, geometry.memory),
         usable=usable,
         most=most,
         device_class=MIG_CLASS,

@@ -11,11 +11,7 @@ from quotas.catalog.nvidia import WHOLE_GPU_CLASS
 from quotas.catalog.types import ClassFact
 
 GPU_SHARES = "gpu-portal.io/gpu-shares"
-
-
 VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"
-
-
 _PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
 
 

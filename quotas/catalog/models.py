@@ -114,12 +114,14 @@ class Flavor(models.Model):
 
     @property
     def most_per_card(self) -> NodeShare:
-        """An even part of its smallest node."""
+        """Return an even part of the flavor's smallest node."""
         return NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
 
     @property
     def per_card(self) -> NodeShare:
-        """CPU, memory and pods that go with a whole GPU: what operators decided, and no more than a node has."""
+        """Return the CPU, memory and pods that go with a whole GPU: what operators decided, but no more than a node
+        has.
+        """
         found = self.most_per_card
         cpu, memory = self.cpu_millicores_per_gpu, self.memory_mib_per_gpu
         decided = NodeShare(
@@ -217,18 +219,19 @@ class Offering(models.Model):
 
     @property
     def node_share(self) -> NodeShare:
-        """CPU, memory and pods that go with one slice; needs the flavor."""
+        """Return the CPU, memory and pods that go with one slice; needs the flavor."""
         holders = 1 if self.flavor.path == Path.DRA else 0
         return per_slice(self.flavor.per_card, self.card_part, holders=holders)
 
     @property
     def is_offered(self) -> bool:
-        """Needs the flavor."""
+        """Return whether the offering can be requested; needs the flavor."""
         return self.flavor.is_offered and not self.hidden
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether a pod may ask for one only: the device plugin's `failRequestsGreaterThanOne`, by default with MPS.
+        """Return whether a pod may request one only: the device plugin's `failRequestsGreaterThanOne`, by default with
+        MPS.
 
         Needs the flavor. Source: NVIDIA k8s-device-plugin, api/config/v1.
         """

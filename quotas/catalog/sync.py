@@ -104,15 +104,15 @@ def _sync_pools(
     cluster: str, found: Iterable[FoundPool], flavors: Mapping[str, Flavor]
 ) -> tuple[dict[str, Pool], bool]:
     """Write the pools of the cluster; return them by key, and whether any was written."""
-    wanted = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
-    changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", wanted)
+    desired = {pool.key: {"flavor_id": flavors[pool.flavor].pk, "resources": dict(pool.resources)} for pool in found}
+    changed = _upsert(Pool, Pool.objects.filter(flavor__cluster=cluster), "key", desired)
     return {row.key: row for row in Pool.objects.filter(flavor__cluster=cluster)}, changed
 
 
 def _sync_offerings(
     cluster: str, found: Iterable[FoundOffering], flavors: Mapping[str, Flavor], pools: Mapping[str, Pool]
 ) -> None:
-    wanted = {
+    desired = {
         offering.key: {
             "flavor_id": flavors[offering.flavor].pk,
             "pool_id": pools[offering.pool].pk,
@@ -135,7 +135,7 @@ def _sync_offerings(
         }
         for offering in found
     }
-    _upsert(Offering, Offering.objects.filter(flavor__cluster=cluster), "key", wanted)
+    _upsert(Offering, Offering.objects.filter(flavor__cluster=cluster), "key", desired)
 
 
 def _sync_use(
@@ -147,15 +147,15 @@ def _sync_use(
     for key, units in foreign.items():
         if key in pool_of:
             used[pool_of[key]] += units
-    wanted = {
+    desired = {
         row.pk: {"total": totals.get(key, 0), "foreign": used[key], "blocked": blocked.get(key, 0)}
         for key, row in pools.items()
     }
-    _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", wanted)
+    _upsert(PoolUse, PoolUse.objects.filter(pool__in=pools.values()), "pool_id", desired)
 
 
 def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, Flavor]) -> dict[str, Node]:
-    wanted = {
+    desired = {
         node.name: {
             "cluster_id": cluster,
             "flavor_id": flavors[node.flavor].pk if node.flavor else None,
@@ -169,9 +169,9 @@ def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, 
         for node in found
     }
     rows = Node.objects.filter(cluster=cluster)
-    _upsert(Node, rows.all(), "name", wanted)
+    _upsert(Node, rows.all(), "name", desired)
     nodes = {row.name: row for row in rows.all()}
-    absent = [row.pk for row in nodes.values() if row.present and row.name not in wanted]
+    absent = [row.pk for row in nodes.values() if row.present and row.name not in desired]
     if absent:
         rows.filter(pk__in=absent).update(present=False)
     return nodes
@@ -180,7 +180,7 @@ def _sync_nodes(cluster: str, found: Iterable[FoundNode], flavors: Mapping[str, 
 def _sync_devices(
     cluster: str, found: Iterable[FoundDevice], nodes: Mapping[str, Node], flavors: Mapping[str, Flavor]
 ) -> None:
-    wanted: dict[Any, dict[str, Any]] = {
+    desired: dict[Any, dict[str, Any]] = {
         (nodes[device.node].pk, device.name): {
             "uuid": device.uuid,
             "flavor_id": flavors[device.flavor].pk,
@@ -191,9 +191,9 @@ def _sync_devices(
         for device in found
     }
     rows = {(row.node_id, row.name): row for row in Device.objects.filter(node__cluster=cluster)}
-    absent = [row.pk for key, row in rows.items() if row.present and key not in wanted]
-    new = [Device(node_id=key[0], name=key[1], **values) for key, values in wanted.items() if key not in rows]
-    changed = [rows[key] for key, values in wanted.items() if key in rows and _assign(rows[key], values)]
+    absent = [row.pk for key, row in rows.items() if row.present and key not in desired]
+    new = [Device(node_id=key[0], name=key[1], **values) for key, values in desired.items() if key not in rows]
+    changed = [rows[key] for key, values in desired.items() if key in rows and _assign(rows[key], values)]
     Device.objects.bulk_create(new)
     if changed:
         Device.objects.bulk_update(changed, ["uuid", "flavor", "healthy", "attributes", "present"])
@@ -201,16 +201,16 @@ def _sync_devices(
         Device.objects.filter(pk__in=absent).update(present=False)
 
 
-def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, wanted: Mapping[Any, Mapping[str, Any]]) -> bool:
+def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, desired: Mapping[Any, Mapping[str, Any]]) -> bool:
     """Make `rows` have `wanted`, {value of `key`: {attribute: value}}, and keep others; return True if anything was
     written.
     """
-    known = {getattr(row, key): row for row in rows}
-    new = [model(**{key: name}, **values) for name, values in wanted.items() if name not in known]
-    changed = [known[name] for name, values in wanted.items() if name in known and _assign(known[name], values)]
+    current = {getattr(row, key): row for row in rows}
+    new = [model(**{key: name}, **values) for name, values in desired.items() if name not in current]
+    changed = [current[name] for name, values in desired.items() if name in current and _assign(current[name], values)]
     model._default_manager.bulk_create(new)
     if changed:
-        fields = [field.removesuffix("_id") for field in next(iter(wanted.values()))]
+        fields = [field.removesuffix("_id") for field in next(iter(desired.values()))]
         model._default_manager.bulk_update(changed, fields)
     return bool(new or changed)
 
