@@ -180,7 +180,7 @@ def fits_on_one_card(requested: Iterable[str], choose: PlacementChoice) -> bool:
 
 
 def table_of_one_card() -> str:
-    """Table: how many layouts are reached if their instances are requested one after the other."""
+    """Return a table: how many layouts are reached if their instances are requested one after the other."""
     every = [[name for name, n in layout.items() for _ in range(n)] for layout in layouts.layouts(H100)]
     rows = [f"| placed by | asked for | layouts that come about, of {len(every)} |", "|---|---|---|"]
     for choice_name, choose in PLACEMENT_CHOICES.items():
@@ -194,7 +194,7 @@ def table_of_one_card() -> str:
 
 
 def table_of_full_fleet() -> str:
-    """Table: requests for exactly what fits, by order and choice of cards."""
+    """Return a table: requests for exactly what fits, by order and choice of cards."""
     rows = [
         "| asked for | placed by | find no place | of 3g, 4g and 7g | compute slices left |",
         "|---" * 5 + "|",
@@ -212,7 +212,7 @@ def table_of_full_fleet() -> str:
 
 
 def table_of_churn() -> str:
-    """Table: a fleet after many requests and releases, by load and choice of cards."""
+    """Return a table: a fleet after many requests and releases, by load and choice of cards."""
     rows = ["| held | placed by | find no place | 7g that still fit | 4g | 3g |", "|---" * 6 + "|"]
     for load in LOADS:
         for choice_name, choice in CARD_CHOICES.items():

@@ -12,7 +12,7 @@ GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
 
 
 def products() -> str:
-    """Table: every product with its profiles, how many of each fit, and its number of layouts."""
+    """Return a table: every product with its profiles, how many of each fit, and its number of layouts."""
     rows = ["| card | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
     for card in TABLES.values():
         profiles = ", ".join(f"`{one.name}`{_mark(card, one.name)} {one.most}" for one in card.profiles)

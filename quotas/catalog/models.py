@@ -54,7 +54,7 @@ class Flavor(models.Model):
     path it is what a flavor is known by, so that its name survives whatever is discovered later. `geometry` is what a
     card can be cut into, as its driver publishes it (`published.document`); empty where cards are not cut on demand.
     A flavor that was only discovered is a proposal; an operator accepts it. `node_cpu_millicores`, `node_memory_mib`
-    and `node_pods` are what a card has of its node (`node_shares`), 0 where no node tells.
+    and `node_pods` are what a card has of its node (`node_shares`), 0 if no node reports it.
     """
 
     DECIDED = (

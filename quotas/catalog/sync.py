@@ -202,8 +202,8 @@ def _sync_devices(
 
 
 def _upsert(model: type[Row], rows: models.QuerySet[Row], key: str, desired: Mapping[Any, Mapping[str, Any]]) -> bool:
-    """Make `rows` have `wanted`, {value of `key`: {attribute: value}}, and keep others; return True if anything was
-    written.
+    """Make `rows` have the values of `desired`, {value of `key`: {attribute: value}}, and keep others; return True if
+    anything was written.
     """
     current = {getattr(row, key): row for row in rows}
     new = [model(**{key: name}, **values) for name, values in desired.items() if name not in current]

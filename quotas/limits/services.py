@@ -82,7 +82,7 @@ def remove_limit(actor: str, limit: Limit) -> None:
 
 
 def _enqueue_followers(limit: Limit) -> None:
-    """Enqueue Kueue's objects, and the team's projects, whose policies read of its quota."""
+    """Enqueue Kueue's objects, and the team's projects, whose policies depend on its quota."""
     projects = Project.objects.filter(team=limit.team_id, archived_at=None)
     followers = [targets.project(cluster, slug) for cluster, slug in projects.values_list("cluster_id", "slug")]
     platforms = [targets.platform(limit.pool.flavor.cluster_id)] if limit.pool else targets.platforms()

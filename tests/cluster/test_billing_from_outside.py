@@ -26,7 +26,7 @@ STEPS = 24
 
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Two projects of one team, so that each waits for what the other holds."""
+    """Return two projects of one team, so that each waits for what the other holds."""
     return own_projects(vision, 2, kubectl)
 
 

@@ -37,7 +37,7 @@ def limit(vision: Team, member: User) -> Iterator[Limit]:
 def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueue(
     limit: Limit, project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    def ask(_: int) -> list[Allocation]:
+    def send_request(_: int) -> list[Allocation]:
         granted = []
         try:
             for _ in range(TRIES):
@@ -52,7 +52,7 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
         return granted
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        asking = [clients.submit(ask, number) for number in range(CLIENTS)]
+        asking = [clients.submit(send_request, number) for number in range(CLIENTS)]
         max_granted = max(
             [reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0
         )

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def observations(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
-    """Collect the rows; write them into the guide at the end if the command line names it."""
+    """Yield the list of rows; write them into the guide at the end if the command line names it."""
     found: list[Observation] = []
     yield found
     if path := request.config.getoption("--slices-table"):

@@ -69,7 +69,7 @@ def test_what_can_be_had_now_is_held_and_one_more_is_not(
         offering, now = random_offering(dice, project, member)
         tried.add((offering.key, now))
         if now:
-            row = ask(member, project, offering, now)
+            row = request_slices(member, project, offering, now)
             wait_for(row, Phase.ACTIVE, within_s=HELD_WITHIN_S)
             ended(member, row)
         assert not is_held(member, project, offering, now + 1), f"{now + 1} of {offering.key} were held, not {now}"
@@ -97,7 +97,7 @@ def can_get_now(project: Project, user: User, offering: Offering) -> int:
     return Availability([project.team], user=user, project=project).headroom(project.team, offering).can_get_now
 
 
-def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
+def request_slices(user: User, project: Project, offering: Offering, count: int) -> Allocation:
     """Request slices on one node if they fit there, else on several."""
     spec = AllocationRequest(
         project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
@@ -110,7 +110,7 @@ def is_held(user: User, project: Project, offering: Offering, count: int) -> boo
     if the scheduler finds no device.
     """
     try:
-        row = ask(user, project, offering, count)
+        row = request_slices(user, project, offering, count)
     except Refused:
         return False
     eventually(lambda: phase(row) == Phase.ACTIVE or row.reason in NOT_NOW)
@@ -127,4 +127,4 @@ def crowd(dice: random.Random, people: list[tuple[User, Project]]) -> None:
         for _ in range(dice.randint(0, 4)):
             offering, now = random_offering(dice, project, user)
             if now:
-                wait_for(ask(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)
+                wait_for(request_slices(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)

@@ -148,7 +148,7 @@ def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: 
 
 @pytest.fixture
 def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
-    """A rule taints one card of h100-0, and h100-1 is cordoned: seven cards are left. Yields the function that does it,
+    """Taint one card of h100-0 by a rule and cordon h100-1: seven cards are left. Yields the function that does it,
     since a later request would be refused at once.
     """
     rule = {

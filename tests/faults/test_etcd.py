@@ -55,10 +55,10 @@ FILLER_BYTES = 900_000
 @pytest.fixture
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
     """Create a project, wait for its namespace, and yield it, to be archived after the backup."""
-    made = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
-    workqueue.enqueue(targets.project(LOCAL, made.slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
-    yield made
+    created = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
+    workqueue.enqueue(targets.project(LOCAL, created.slug))
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", created.namespace), AssertionError)
+    yield created
 
 
 def test_etcd_is_restored_from_a_backup(
@@ -76,7 +76,7 @@ def test_etcd_is_restored_from_a_backup(
         archiving.archive(User.objects.get(username="operator"), archived_since)
         crowd.release([row for row in crowd.live() if row not in kept])
         crowd.request_slices(SINCE)
-        made = [
+        created = [
             row
             for path in registry.BACKENDS
             for row in eventually(partial(_held_since, crowd, path, kept), within_s=60)
@@ -95,7 +95,7 @@ def test_etcd_is_restored_from_a_backup(
     for row in kept:
         assert intervals(row)[-1].end is None
         assert _pod(kubectl, row)["metadata"]["uid"] == pods[row]["metadata"]["uid"]
-    for row in made:
+    for row in created:
         first = intervals(row)[0]
         assert first.estimated_end
         assert first.end is not None

@@ -21,7 +21,7 @@ Specs = dict[str, dict[str, Any]]
 
 
 def pool(fleet: Fleet, kind: Kind, node: str, taints: Mapping[str, Sequence[Taint]]) -> Specs:
-    """Slice name → spec without the pool's generation, which only the publisher knows.
+    """Return specs by slice name, without the pool's generation, which only the publisher knows.
 
     `taints` are those of this node by device name; one on `gpu-<n>` covers the card and all that is cut from
     it, as the driver's health monitor does it.
@@ -45,7 +45,7 @@ def _one_per_card(kind: Kind, node: str, devices: Mapping[Slot, Sequence[Device]
 
 
 def _devices(fleet: Fleet, kind: Kind, slot: Slot, taints: Mapping[str, Sequence[Taint]]) -> list[Device]:
-    """The devices of one card, sorted by name: the scheduler takes the first that fits."""
+    """Return the devices of one card, sorted by name: the scheduler takes the first that fits."""
     common = attributes(fleet, kind.card, slot)
     if kind.mig is None or (kind.mig.strategy == "static" and kind.mig.layout is None):
         devices = [fixed_devices.whole_card(slot, kind.card.memory_mib, kind.shares, common)]
