@@ -1,1 +1,1 @@
-"""How fast the portal is beside a bare client that writes the same objects on the same cluster."""
+"""Benchmarks of the portal against a bare client that writes the same objects to the same cluster."""

@@ -1,10 +1,11 @@
-"""python -m bench [--only PART] [--rounds N] [--json FILE]: the portal beside a bare client, as table and JSON.
+"""python -m bench [--only PART] [--rounds N] [--json FILE]: benchmarks of the portal against a bare client.
 
-Starts a cluster with stores and portal of its own, or uses that of GPU_PORTAL_TEST_HOME, and takes down what it
-started. Both sides alternate (A B, B A, ...), so what else the machine does hits both. First the bare client runs
-against itself: an interval of that ratio wider than 10 % means that the machine is too noisy for a claim.
+Prints a table, and writes JSON. Starts a cluster with stores and portal of its own, or uses that of
+GPU_PORTAL_TEST_HOME, and stops what it started. Both sides alternate (A B, B A, ...), so other load of the machine
+affects both. First the bare client runs against itself: if the interval of that ratio is wider than 10 %, the machine
+is too noisy for a conclusion.
 
-Parts: ``holds``, ``watcher``, and ``catalogue``, which needs no cluster and by itself starts none.
+Parts: ``holds``, ``watcher``, and ``catalogue``, which needs no cluster and starts none.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def main() -> int:
     if on_cluster := [part for part in parts if part != "catalogue"]:
         document |= _on_cluster(on_cluster, arguments.rounds)
     if "catalogue" in parts:  # with stores of its own, once the cluster is down
-        document |= _in_a_process_of_its_own(arguments.rounds) if on_cluster else _catalogue(arguments.rounds)
+        document |= _catalogue_in_subprocess(arguments.rounds) if on_cluster else _catalogue(arguments.rounds)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(document, indent=2) + "\n")
     print(report.table(document))  # noqa: T201
@@ -48,8 +49,8 @@ def main() -> int:
 
 
 def _on_cluster(parts: Sequence[str], rounds: int) -> dict[str, Any]:
-    if given := os.environ.get("GPU_PORTAL_TEST_HOME"):
-        return _at(Path(given), parts, rounds)
+    if home := os.environ.get("GPU_PORTAL_TEST_HOME"):
+        return _at(Path(home), parts, rounds)
     with tempfile.TemporaryDirectory(prefix="gpu-portal-") as folder:
         return _at(Path(folder), parts, rounds)
 
@@ -63,8 +64,8 @@ def _at(home: Path, parts: Sequence[str], rounds: int) -> dict[str, Any]:
         _set_up()
         from bench import run, watching
 
-        measured = {"holds": lambda: run.holds(local.home, rounds), "watcher": lambda: watching.measured(local)}
-        return {part: measured[part]() for part in parts}
+        measure = {"holds": lambda: run.holds(local.home, rounds), "watcher": lambda: watching.measure(local)}
+        return {part: measure[part]() for part in parts}
     finally:
         if not keep:
             local.down()
@@ -76,11 +77,13 @@ def _catalogue(rounds: int) -> dict[str, Any]:
         _set_up()
         from bench import catalogue
 
-        return {"catalogue": catalogue.measured(rounds)}
+        return {"catalogue": catalogue.measure(rounds)}
 
 
-def _in_a_process_of_its_own(rounds: int) -> dict[str, Any]:
-    """Django of this process speaks to the cluster's database, whose application role makes no other."""
+def _catalogue_in_subprocess(rounds: int) -> dict[str, Any]:
+    """Run the part in a process of its own: this process is connected to the cluster's database, whose role cannot
+    create another one.
+    """
     stores = ("DATABASE_URL", "REDIS_URL", "KUBECONFIG")
     environment = {name: value for name, value in os.environ.items() if name not in stores}
     with tempfile.NamedTemporaryFile(suffix=".json") as file:

@@ -1,8 +1,8 @@
-"""The bare client: the same objects from the same builders, in the same order, with nothing else to do.
+"""The bare client: the same objects from the same builders, in the same order, without any other work.
 
-urllib3 and one thread: keep-alive connections, and a watch, opened beforehand, for each answer it waits for. Its
-namespace is dressed as the portal dresses one, so the same policies, quotas and queue take part. Its objects lack only
-the label by which the portal's watcher would take them for the portal's own and record them.
+It uses urllib3 and one thread, with keep-alive connections and a watch, opened beforehand, for each result it waits
+for. Its namespace is configured like a project's, so the same policies, quotas and queue take part. Its objects lack
+only the label by which the portal's watcher would record them as the portal's own.
 """
 
 import json
@@ -30,7 +30,7 @@ APPLY = {"fieldManager": names.FIELD_MANAGER, "force": "true", "fieldValidation"
 
 
 class Api:
-    """The API server by urllib3 alone, with the portal's token, or as the local administrator."""
+    """A client of the API server by urllib3 only, with the portal's token, or as the local administrator."""
 
     def __init__(self, home: Home, *, as_admin: bool = False) -> None:
         certificate = (str(home.certs / "admin.crt"), str(home.certs / "admin.key")) if as_admin else (None, None)
@@ -47,7 +47,7 @@ class Api:
         self._token = None if as_admin else home.portal_token
 
     def call(self, method: str, path: str, body: Raw | None = None, **query: str) -> Raw:
-        """The answer as JSON; RuntimeError with the server's words for one that is no success."""
+        """Return the answer as JSON; raise RuntimeError with the server's message for an error."""
         response = self._request(method, path, body, query)
         if response.status >= 300:
             raise RuntimeError(f"{method} {path}: {response.status} {response.data.decode()[:500]}")
@@ -79,7 +79,9 @@ class Bare:
     project: shared.ProjectFacts
 
     def prepare(self) -> None:
-        """The namespace with all that a project's has; only the Namespace itself says that it is managed."""
+        """Create a namespace with everything a project has; only the Namespace itself has the label of managed
+        ones.
+        """
         for manifest in shared.build(self.project):
             if manifest["kind"] == "Namespace":
                 self._patch(manifest)
@@ -88,7 +90,7 @@ class Bare:
                 self._apply(manifest)
 
     def hold(self, request: ResolvedSpec) -> float:
-        """Seconds from the first write until the cluster shows the slices held."""
+        """Return the seconds from the first write until the cluster shows the slices held."""
         with ExitStack() as stack:
             watches = {kind: self._watch(kind) for kind in self._awaited(request)}
             for watch in watches.values():
@@ -111,7 +113,7 @@ class Bare:
         return held
 
     def release(self, request: ResolvedSpec) -> None:
-        """Take everything back, and wait until it is gone."""
+        """Delete everything and wait until it is gone."""
         self._apply(shared.gpu_project(self.project))
         self._apply(self._quota(request, held=False))
         groups = [*registry.backend_of(request).leftovers(request), [lease.ref(request)]]
@@ -199,5 +201,5 @@ def _is_running(raw: Raw) -> bool:
 
 
 def _follows(raw: Raw) -> bool:
-    """Whether the quota's status shows what its spec says."""
+    """Return whether the quota's status matches its spec."""
     return bool(raw.get("status", {}).get("hard") == raw["spec"]["hard"])

@@ -1,7 +1,7 @@
-"""The bare side of the pages and lists: the same answer's data by one statement each, as JSON.
+"""The bare side of the pages and lists: the data of each answer by one SQL statement, as JSON.
 
-psycopg on the portal's own connection, and the standard library's json. No sign-in, no permission, no rule: what fits
-on a card beside that which stands there is none of SQL's, so ``free`` is what nobody holds.
+It uses psycopg on the portal's own connection, and the standard library's json: no sign-in, permission or rule. What
+fits on a card beside its current use cannot be computed in SQL, so ``free`` is what nobody holds.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""python -m bench --only catalogue: pages and lists of a full fleet beside one statement and json.dumps.
+"""python -m bench --only catalogue: pages and lists of a full fleet against one SQL statement and json.dumps.
 
-In process, through every middleware, with a token or a session as outside, on a database of its own.
+Runs in this process through all middleware, with a token or a session as over HTTP, on a database of its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,10 +27,10 @@ WARM_UP = 2
 Call = Callable[[], object]
 
 
-def measured(rounds: int) -> dict[str, Any]:
-    """The part ``catalogue`` of ``bench.json``."""
+def measure(rounds: int) -> dict[str, Any]:
+    """Return the part ``catalogue`` of ``bench.json``."""
     with _throw_away_database():
-        found = crowd.fill()
+        users = crowd.fill()
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         start = perf_counter()
@@ -41,7 +41,7 @@ def measured(rounds: int) -> dict[str, Any]:
             "devices": Device.objects.count(),
             "allocations": Allocation.objects.count(),
             "inventory_s": round(inventory, 2),
-            "routes": {name: _route(ours, bare, rounds) for name, ours, bare in _routes(found)},
+            "routes": {name: _route(ours, bare, rounds) for name, ours, bare in _routes(users)},
         }
 
 
@@ -55,12 +55,12 @@ def _throw_away_database() -> Iterator[None]:
         connection.creation.destroy_test_db(name, verbosity=0)
 
 
-def _routes(found: Crowd) -> Iterator[tuple[str, Call, Call]]:
-    _, secret = tenants.issue_token(found.person, "bench", [Scope.READ], timedelta(hours=1))
+def _routes(users: Crowd) -> Iterator[tuple[str, Call, Call]]:
+    _, secret = tenants.issue_token(users.person, "bench", [Scope.READ], timedelta(hours=1))
     api = Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {secret}"})
     browser = Client(SERVER_NAME="127.0.0.1")
-    browser.force_login(found.person)
-    values: Mapping[str, Any] = {"team": found.team.pk, "person": found.person.pk}
+    browser.force_login(users.person)
+    values: Mapping[str, Any] = {"team": users.team.pk, "person": users.person.pk}
 
     def reads(limit: int, *statements: str) -> Call:
         return lambda: [bare_reads.read(statement, {**values, "limit": limit}) for statement in statements]
@@ -68,7 +68,7 @@ def _routes(found: Crowd) -> Iterator[tuple[str, Call, Call]]:
     def gets(client: Client, path: str) -> Call:
         return lambda: _get(client, path)
 
-    project = found.project.slug
+    project = users.project.slug
     offerings = bare_reads.OFFERINGS
     yield "GET /offerings", gets(api, "/api/v1/offerings?limit=100"), reads(0, offerings)
     yield "GET /offerings of a project", gets(api, f"/api/v1/offerings?project={project}"), reads(0, offerings)

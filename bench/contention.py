@@ -1,7 +1,7 @@
 """python -m tests.services python -m bench.contention [--clients 32] [--requests 1000] [--seconds 10]
 
-Clients that all ask for slices under one member's limit, each giving back what it got before it asks again. Afterwards
-the history of the limit is added up: no grant ever went beyond it. Beside it pgbench with the same locking.
+Clients request slices under one member's limit, and each releases its slice before the next request. Afterwards the
+limit's history is checked: no grant ever exceeded it. pgbench with the same locking is measured for comparison.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main() -> int:
         granted = sum(processes.map(_clients, [(limit, arguments.requests)] * share))
     seconds = time.monotonic() - began
     decisions = share * THREADS * arguments.requests
-    highest = _added_up(limit)
+    highest = _highest_use(limit)
     found = {
         "clients": share * THREADS,
         "decisions": decisions,
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _prepare() -> int:
-    """A member with a limit, on a database of its own; returns the limit's id."""
+    """Create a member with a limit, on a database of its own; return the limit's id."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -85,8 +85,8 @@ def _prepare() -> int:
     return int(limits.set_limit("bench", team.memberships.get(user=person(team)), None, NOMINAL).pk)
 
 
-def _clients(what: tuple[int, int]) -> int:
-    """Some clients of one process, a connection each; returns how many requests were granted."""
+def _clients(task: tuple[int, int]) -> int:
+    """Run some clients of one process, a connection each; return the number of granted requests."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -94,46 +94,50 @@ def _clients(what: tuple[int, int]) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(THREADS) as threads:
-        return sum(threads.map(_client, [what] * THREADS))
+        return sum(threads.map(_client, [task] * THREADS))
 
 
-def _client(what: tuple[int, int]) -> int:
+def _client(task: tuple[int, int]) -> int:
     from django.db import connection
 
     from quotas.catalog.models import Offering
     from quotas.limits import counting
     from quotas.limits.models import Limit
 
-    limit_id, requests = what
+    limit_id, requests = task
     limit = Limit.objects.get(pk=limit_id)
-    drawn = counting.demand(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
+    demand = counting.demand(Offering.objects.select_related("pool").get(key="l40s/whole"), 1)
     held: UUID | None = None
     granted = 0
     for _ in range(requests):
         if held:
             counting.release(held)
             held = None
-        asked = uuid4()
+        holder_id = uuid4()
         try:
-            counting.grant(asked, [limit], drawn)
+            counting.grant(holder_id, [limit], demand)
         except counting.LimitReached:
             continue
-        held, granted = asked, granted + 1
+        held, granted = holder_id, granted + 1
     if held:
         counting.release(held)
     connection.close()
     return granted
 
 
-def _added_up(limit: int) -> int:
-    """The most that was ever granted at once, in units, from the numbered changes; AssertionError for a gap."""
+def _highest_use(limit: int) -> int:
+    """Return the largest number of units granted at once, from the numbered changes; raise AssertionError for a
+    gap.
+    """
     from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 
     changes: dict[int, int] = {}
-    for taken, given, parts in LimitUse.objects.filter(limit=limit).values_list("granted_seq", "released_seq", "parts"):
-        changes[taken] = parts
-        if given is not None:
-            changes[given] = -parts
+    for granted_seq, released_seq, parts in LimitUse.objects.filter(limit=limit).values_list(
+        "granted_seq", "released_seq", "parts"
+    ):
+        changes[granted_seq] = parts
+        if released_seq is not None:
+            changes[released_seq] = -parts
     row = Limit.objects.get(pk=limit)
     assert sorted(changes) == list(range(1, row.changes + 1)), "a change is missing"
     used = highest = 0
@@ -145,7 +149,7 @@ def _added_up(limit: int) -> int:
 
 
 def _pgbench(limit: int, clients: int, seconds: int) -> float:
-    """Scripts per second; each takes and gives back under the same lock of the same row."""
+    """Return scripts per second; each grants and releases under the same lock of the same row."""
     from deploy.local.stores import postgres_binaries
     from quotas.limits.models import FRACTION_BASE
 

@@ -1,8 +1,8 @@
 """A full fleet and its users in a database: 1,000 nodes of 8 cards, 5,000 allocations of 20 teams. No cluster.
 
-The nodes and slices are those that the simulated hardware would publish, mirrored by the watcher's own projection and
-made a catalogue by the portal's own inventory. Allocations, intervals and claims are inserted in bulk, as reconciler
-and watcher leave them. Who holds what follows from its number alone: the same on every machine.
+Nodes and slices are those of the simulated hardware, mirrored by the watcher's projection and added to the catalog by
+the portal's inventory. Allocations, intervals and claims are inserted in bulk, in the form in which reconciler and
+watcher leave them. Each allocation's content follows from its number, so it is the same on every machine.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,9 +35,9 @@ NODES = {"h100": 500, "l40s": 200, "a100": 200, "t4": 100}
 CARDS = 8
 TEAMS, PROJECTS_OF_TEAM = 20, 5
 CUT_CARDS, WHOLE_CARDS = 600, 500
-"""Cards of the first kind with MIG instances, and those that somebody has whole."""
+"""Numbers of cards of the first kind that have MIG instances, and that are held whole."""
 PATTERN = ("3g.40gb", "2g.20gb", "1g.10gb")
-"""What stands on a card that is cut; one in three lacks the last."""
+"""Instances on a divided card; one card in three lacks the last."""
 BY_COUNT = {"l40s/whole": 900, "a100/mig-1g.10gb": 500, "t4/shared": 400}
 QUEUED, ENDED = 600, 500
 BATCH = 2000
@@ -45,7 +45,9 @@ BATCH = 2000
 
 @dataclass(frozen=True)
 class Crowd:
-    """``person`` is an operator, who sees all, and a member of ``team``, which holds a twentieth."""
+    """The users: ``person`` is an operator, who sees everything, and a member of ``team``, which holds a
+    twentieth.
+    """
 
     person: User
     team: Team
@@ -54,7 +56,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Held:
-    """One allocation: what of, and, by DRA, the device it has."""
+    """An allocation: its offering and, with DRA, its device."""
 
     offering: str
     node: str = ""
@@ -62,7 +64,7 @@ class Held:
 
 
 def fill() -> Crowd:
-    """Into an empty database."""
+    """Fill an empty database."""
     _fleet()
     team, *others = _teams()
     person = tenants.create_user("operator", uuid4().hex, platform_role=PlatformRole.OPERATOR)
@@ -131,16 +133,18 @@ def _teams() -> list[Team]:
 
 
 def _held() -> Iterator[Held]:
-    """By DRA card after card: first those cut, then those held whole; the others by count."""
+    """Return the allocations; with DRA card by card, first the divided ones, then the whole ones; the others by
+    count.
+    """
     geometry = TABLES["H100-80GB"]
     cards = ((f"h100-{n % NODES['h100']}", f"gpu-{n // NODES['h100']}") for n in range(NODES["h100"] * CARDS))
     for number, (node, card) in enumerate(islice(cards, CUT_CARDS)):
-        there: set[Placement] = set()
+        placements: set[Placement] = set()
         for profile in PATTERN[: 3 if number % 3 else 2]:
-            place = first_fit(geometry, there, profile)
-            assert place is not None
-            there.add(place)
-            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{place.start}"
+            placement = first_fit(geometry, placements, profile)
+            assert placement is not None
+            placements.add(placement)
+            device = f"{card}-mig-{profile.replace('.', '')}-{geometry.profile(profile).gi_id}-{placement.start}"
             yield Held(f"h100/mig-{profile}", node, device)
     yield from (Held("h100/whole", node, card) for node, card in islice(cards, WHOLE_CARDS))
     yield from (Held(offering) for offering, count in BY_COUNT.items() for _ in range(count))
@@ -149,10 +153,10 @@ def _held() -> Iterator[Held]:
 def _allocations(projects: list[Project], people: Mapping[int, User]) -> None:
     offerings = {one.key: one for one in Offering.objects.select_related("flavor")}
     held = list(_held())
-    wanted = [(one, Phase.ACTIVE) for one in held]
-    wanted += [(Held("h100/whole"), Phase.QUEUED)] * QUEUED + [(Held("l40s/whole"), Phase.ENDED)] * ENDED
+    contents = [(one, Phase.ACTIVE) for one in held]
+    contents += [(Held("h100/whole"), Phase.QUEUED)] * QUEUED + [(Held("l40s/whole"), Phase.ENDED)] * ENDED
     rows = []
-    for number, ((one, phase), project) in enumerate(zip(wanted, cycle(projects), strict=False)):
+    for number, ((one, phase), project) in enumerate(zip(contents, cycle(projects), strict=False)):
         begin = clock.now() - timedelta(hours=6, seconds=number)
         is_over = phase == Phase.ENDED
         row = Allocation(

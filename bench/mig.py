@@ -1,4 +1,4 @@
-"""python -m bench.mig [--write]: the tables of docs/guide/mig.md, each between two marks there."""
+"""python -m bench.mig [--write]: the tables of docs/guide/mig.md, each between two marks of that page."""
 
 import argparse
 from collections.abc import Callable
@@ -12,7 +12,7 @@ GUIDE = REPOSITORY / "docs" / "guide" / "mig.md"
 
 
 def products() -> str:
-    """Table: every product with its profiles, how many of each fit, and in how many ways it can be cut."""
+    """Return a table: every product with its profiles, how many of each fit, and its number of layouts."""
     rows = ["| card | slices | profiles, and how many fit | layouts | of them full |", "|---" * 5 + "|"]
     for card in TABLES.values():
         profiles = ", ".join(f"`{one.name}`{_mark(card, one.name)} {one.most}" for one in card.profiles)
@@ -29,14 +29,14 @@ def _mark(card: Geometry, profile: str) -> str:
 
 TABLE: dict[str, Callable[[], str]] = {
     "products": products,
-    "one-card": fragmentation.on_one_card,
-    "at-once": fragmentation.all_at_once,
-    "after-a-while": fragmentation.after_a_while,
+    "one-card": fragmentation.table_of_one_card,
+    "at-once": fragmentation.table_of_full_fleet,
+    "after-a-while": fragmentation.table_of_churn,
 }
 
 
 def written(text: str) -> str:
-    """The guide with every table as it is today; ValueError where its marks are missing."""
+    """Return the guide with current tables; raise ValueError if marks are missing."""
     for name, table in TABLE.items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         if begin not in text or end not in text:

@@ -1,7 +1,7 @@
 """python -m tests.services python -m bench.queues [--rounds 20]
 
-How long the pages and answers that tell places in a queue take, and how many SQL queries, with 5 waiting and with 500:
-half of them allocations, half Jobs. Kueue is not there, so the order is the portal's.
+Time and SQL queries of the pages and answers that show queue positions, with 5 and with 500 waiting entries: half of
+them allocations, half Jobs. There is no Kueue, so the portal's own order is used.
 """
 
 import argparse
@@ -25,7 +25,9 @@ def main() -> int:
 
 
 def _measure(rounds: int) -> dict[str, dict[str, Any]]:
-    """Path → waiting → milliseconds (``cpu_ms``: of this process alone), SQL queries, and bytes."""
+    """Return, by path and number of waiting entries: milliseconds (``cpu_ms``: of this process only), SQL queries,
+    bytes.
+    """
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")

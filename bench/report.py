@@ -1,4 +1,4 @@
-"""The document of a bench run as a table for people. Pure."""
+"""Formats the results of a benchmark run as a table. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

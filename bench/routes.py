@@ -1,4 +1,4 @@
-"""SQL queries of each route, with one allocation and with many: the number may not grow."""
+"""Counts SQL queries of each route with one allocation and with many: the number must not grow."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,7 +28,7 @@ OF_ONE = ("", "/events", "/manifests")
 
 
 def counted(person: User) -> dict[str, int]:
-    """Route → SQL queries of a GET by ``person``, as of now; the connection's own upkeep is not counted."""
+    """Return the SQL queries of a GET by ``person``, by route; the connection's own upkeep is not counted."""
     _, secret = tenants.issue_token(person, "bench", [Scope.READ], timedelta(minutes=10))
     api = APIClient(SERVER_NAME="127.0.0.1")
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")

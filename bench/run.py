@@ -1,4 +1,4 @@
-"""Holds, in order: noise, both paths, writes per allocation, queries per route."""
+"""Runs the part `holds`, in order: noise, both backends, writes per allocation, queries per route."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ FEW, MANY = 1, 50
 
 
 def holds(home: Home, rounds: int) -> dict[str, Any]:
-    """The part ``holds`` of ``bench.json``; seconds, and ratios of the portal by the bare client."""
+    """Return the part ``holds`` of ``bench.json``: seconds, and ratios of the portal to the bare client."""
     member = User.objects.get(username="vision-member")
     project = Project.objects.select_related("team__department").get(slug="vision-dev")
     _, secret = tenants.issue_token(member, "bench", [Scope.READ, Scope.REQUEST], timedelta(hours=1))
@@ -42,42 +42,46 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     server = ApiServer(home)
     paths = {}
     for name, offering in PATHS.items():
-        body, asked = {"project": project.slug, "offering": offering}, _request(member, project, offering)
+        body, request = {"project": project.slug, "offering": offering}, _request(member, project, offering)
         for _ in range(WARM_UP):
-            _bare(bare, asked)
+            _bare(bare, request)
             _portal(web, body)
         paths[name] = {
             "offering": offering,
-            "noise": _noise(bare, asked, rounds),
-            "post_to_active": _beside(web, body, bare, asked, rounds),
+            "noise": _noise(bare, request, rounds),
+            "post_to_active": _compare_with_bare(web, body, bare, request, rounds),
             "writes": _writes(server, web, body),
         }
     return {"paths": paths, "queries": _queries(member, project)}
 
 
-def _noise(bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
-    """The bare client beside itself."""
+def _noise(bare: Bare, request: ResolvedSpec, rounds: int) -> dict[str, float]:
+    """Compare the bare client with itself."""
     series: tuple[list[float], list[float]] = ([], [])
     for n in range(rounds):
         for side in (0, 1) if n % 2 else (1, 0):
-            series[side].append(_bare(bare, asked))
+            series[side].append(_bare(bare, request))
     return compare(*series).document()
 
 
-def _beside(web: Web, body: Mapping[str, object], bare: Bare, asked: ResolvedSpec, rounds: int) -> dict[str, float]:
-    ours, beside = [], []
+def _compare_with_bare(
+    web: Web, body: Mapping[str, object], bare: Bare, request: ResolvedSpec, rounds: int
+) -> dict[str, float]:
+    portal, bare_client = [], []
     for n in range(rounds):
         if n % 2:
-            beside.append(_bare(bare, asked))
-        ours.append(_portal(web, body))
+            bare_client.append(_bare(bare, request))
+        portal.append(_portal(web, body))
         if not n % 2:
-            beside.append(_bare(bare, asked))
-    return compare(ours, beside).document()
+            bare_client.append(_bare(bare, request))
+    return compare(portal, bare_client).document()
 
 
 def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str, int]:
-    """Writes of the portal at the API server for one allocation, from asking to held and from there to gone."""
-    with server.telling_own():
+    """Return the portal's writes at the API server for one allocation: from request to held, and from then to
+    deleted.
+    """
+    with server.counting_own():
         start = server.own(OWN_WRITES)
         id_, _ = web.hold(body)
         quiet()
@@ -92,42 +96,42 @@ def _portal(web: Web, body: Mapping[str, object]) -> float:
     return seconds
 
 
-def _bare(bare: Bare, asked: ResolvedSpec) -> float:
-    """Each time another allocation, as the portal's is."""
-    another = replace(asked, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
+def _bare(bare: Bare, request: ResolvedSpec) -> float:
+    """Return the seconds of one hold by the bare client, each time of another allocation."""
+    another = replace(request, name=f"bench-{uuid4().hex[:8]}", id=str(uuid4()))
     seconds = bare.hold(another)
     bare.release(another)
     return seconds
 
 
 def _request(member: User, project: Project, offering: str) -> ResolvedSpec:
-    """What the portal would ask for, in the bare client's namespace and team."""
-    seen = preview_request(member, AllocationRequest(project=project.slug, offering=offering))
-    asked = spec_of_row.resolved_spec(services.draft(member, seen))
+    """Return the request that the portal would make, in the bare client's namespace and team."""
+    preview = preview_request(member, AllocationRequest(project=project.slug, offering=offering))
+    request = spec_of_row.resolved_spec(services.draft(member, preview))
     team = Team.objects.select_related("department").get(slug="language")
-    return replace(asked, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
+    return replace(request, namespace=NAMESPACE, project=NAMESPACE, team=team.slug, department=team.department.slug)
 
 
 def _bare_project() -> ProjectFacts:
-    """As a project of team language, so that each side has a queue of its own."""
+    """Create a project in team language, so that each side has a queue of its own."""
     project = Project.objects.select_related("team__department").get(slug="language-dev")
-    known = reconciled.project_facts(project, Snapshot(), ())
+    facts = reconciled.project_facts(project, Snapshot(), ())
     queue = queue_names.cluster_queue(project.team.slug)
-    return replace(known, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
+    return replace(facts, slug=NAMESPACE, namespace=NAMESPACE, cluster_queue=queue, guards={}, holds={}, people={})
 
 
 def _queries(member: User, project: Project) -> dict[str, dict[str, int]]:
-    """Queries per route with few and with many allocations; they are for tomorrow, which costs no slices."""
+    """Return queries per route with few and with many allocations; these start tomorrow, so they cost no slices."""
     person = User.objects.get(username="operator")
     rows: list[Allocation] = []
-    found = []
-    for wanted in (FEW, MANY):
-        while len(rows) < wanted:
+    counts = []
+    for number in (FEW, MANY):
+        while len(rows) < number:
             spec = AllocationRequest(
                 project=project.slug, offering="t4/shared", starts_at=clock.now() + timedelta(days=1)
             )
             rows.append(services.request(member, spec))
-        found.append(routes.counted(person))
+        counts.append(routes.counted(person))
     for row in rows:
         services.release(member, row)
-    return {route: {str(FEW): found[0][route], str(MANY): found[1][route]} for route in found[0]}
+    return {route: {str(FEW): counts[0][route], str(MANY): counts[1][route]} for route in counts[0]}

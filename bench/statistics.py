@@ -10,7 +10,7 @@ RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two series of seconds; ``ratio`` is median over median of the first by the second, with its 95 % interval."""
+    """Two series of seconds; ``ratio`` is the first median divided by the second, with its 95 % interval."""
 
     rounds: int
     p50_s: float
@@ -26,13 +26,13 @@ class Comparison:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of all do not exceed (nearest rank)."""
+    """Return the smallest value that at least ``share`` of all values do not exceed (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]
 
 
 def compare(ours: Sequence[float], beside: Sequence[float], seed: int = 1) -> Comparison:
-    """The percentile bootstrap (Efron 1979), resampling both series; the same numbers give the same interval."""
+    """Compare two series by percentile bootstrap (Efron 1979), resampling both; deterministic."""
     chance = random.Random(seed)
     ratios = sorted(
         median(chance.choices(ours, k=len(ours))) / median(chance.choices(beside, k=len(beside)))

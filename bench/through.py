@@ -1,4 +1,4 @@
-"""The portal's side: a POST over a kept-alive connection, and the row of the allocation read until it is active."""
+"""The portal's side: a POST over a keep-alive connection, and the allocation's row read until it is active."""
 
 import json
 import time
@@ -17,17 +17,17 @@ EVERY_S = 0.002
 
 
 class Web:
-    """REST with one person's token."""
+    """A REST client with one person's token."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url
         self._pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"}, retries=False, timeout=30)
 
     def hold(self, body: Mapping[str, object], every_s: float = EVERY_S) -> tuple[UUID, float]:
-        """The allocation, and the seconds from the POST until its row says active.
+        """Return the allocation, and the seconds from the POST until its row is active.
 
-        The row is read, not the page: reading over REST every few milliseconds would take the processor from what is
-        measured. One GET more is what a person adds.
+        The row is read, not the page: frequent reads over REST would take CPU from what is measured. A person would add
+        one GET.
         """
         start = time.perf_counter()
         id_ = UUID(self._post("/api/v1/allocations", body)["id"])
@@ -35,12 +35,12 @@ class Web:
         return id_, time.perf_counter() - start
 
     def release(self, id_: UUID) -> None:
-        """Give it back, and wait until it has ended and nothing is due any more."""
+        """Release the allocation, and wait until it has ended and nothing is due any more."""
         self.give_back(id_)
         quiet()
 
     def give_back(self, id_: UUID) -> None:
-        """Give it back, and wait until it has ended."""
+        """Release the allocation and wait until it has ended."""
         self._post(f"/api/v1/allocations/{id_}/release", {})
         _until(id_, Phase.ENDED, every_s=0.05)
 
@@ -53,7 +53,7 @@ class Web:
 
 
 def quiet() -> None:
-    """Until nothing is due now: what runs beside would be measured too."""
+    """Wait until nothing is due, since concurrent work would be measured too."""
     deadline = time.monotonic() + WITHIN_S
     while WorkItem.objects.filter(due_at__lte=clock.now()).exists():
         if time.monotonic() > deadline:

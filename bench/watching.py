@@ -1,7 +1,7 @@
-"""The watcher: how long after a bare watch client it has a change in the database, and what it needs of memory.
+"""Benchmarks of the watcher: delay after a bare watch client until a change is in the database, and memory.
 
-Both on the running portal's own watcher, by ResourceClaims without a holder in a namespace that is no project's: a kind
-that it mirrors whoever made it. They carry an allocation's name that no row has, so that nobody else looks at them.
+Both use the running portal's own watcher, with ResourceClaims without a holder in a namespace that is no project: a
+kind that it mirrors whoever created it. They have the name of an allocation without a row, so no other process reacts.
 """
 
 import threading
@@ -32,8 +32,8 @@ KIND = "ResourceClaim"
 NAMESPACE = "bench-watched"
 
 
-def measured(local: Local) -> dict[str, Any]:
-    """The part ``watcher`` of ``bench.json``: seconds and bytes."""
+def measure(local: Local) -> dict[str, Any]:
+    """Return the part ``watcher`` of ``bench.json``: seconds and bytes."""
     api = Api(local.home, as_admin=True)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     api.call("PATCH", f"/api/v1/namespaces/{NAMESPACE}", namespace, fieldManager="bench")
@@ -41,7 +41,7 @@ def measured(local: Local) -> dict[str, Any]:
 
 
 def lag(api: Api) -> dict[str, float]:
-    """From a bare client's receipt of a new object until the row of it is committed."""
+    """Return the seconds from a bare client's receipt of a new object until its row is committed."""
     path = KINDS[KIND].path(NAMESPACE)
     found: list[float] = []
     with _received(api, path) as received:
@@ -59,9 +59,9 @@ def lag(api: Api) -> dict[str, float]:
 
 
 def memory(local: Local, api: Api) -> dict[str, int]:
-    """Resident bytes of the process: started with few objects, after as many were made, and started with them.
+    """Return resident bytes of the watcher: started with few objects, after many were created, and restarted with them.
 
-    ``peak`` is the most that the last had at any time, its first list of everything included.
+    ``peak`` is the maximum of the last one, including its first list of everything.
     """
     path = KINDS[KIND].path(NAMESPACE)
     made = [f"many-{number}" for number in range(OBJECTS)]
@@ -84,7 +84,7 @@ def memory(local: Local, api: Api) -> dict[str, int]:
 
 
 def claim(name: str) -> dict[str, Any]:
-    """As the portal writes one, of a class that no driver serves, for an allocation that there is not."""
+    """Return a claim in the portal's form, of a class without a driver, for an allocation that does not exist."""
     request = {"name": "slice-0", "exactly": {"deviceClassName": "none.example.com", "count": 1}}
     labels = {names.ALLOCATION: f"bench-{name}"}
     return {
@@ -97,24 +97,24 @@ def claim(name: str) -> dict[str, Any]:
 
 @contextmanager
 def _received(api: Api, path: str) -> Iterator[dict[str, float]]:
-    """Names of objects, each with the moment at which a bare watch first told of it."""
-    seen: dict[str, float] = {}
+    """Return the time at which a bare watch received each object, by name."""
+    times: dict[str, float] = {}
     watch = api.watch(path, api.call("GET", path, limit="1")["metadata"]["resourceVersion"], WITHIN_S)
 
     def follow() -> None:
         with suppress(HTTPError):  # how a connection that is shut down from here ends
             for event in events(watch):
-                seen.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
+                times.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    yield seen
+    yield times
     watch.shutdown()
     thread.join()
 
 
 def _recorded_at(name: str) -> float:
-    """The moment at which the row was first seen by another connection than the watcher's."""
+    """Return the time at which the row was first visible to another connection than the watcher's."""
     _until(lambda: MirrorObject.objects.filter(kind=KIND, namespace=NAMESPACE, name=name).exists(), LOOK_EVERY_S)
     return time.perf_counter()
 
@@ -129,7 +129,7 @@ def _recorded() -> int:
 
 
 def _restarted(local: Local) -> int:
-    """The process id of a new watcher that has listed every kind."""
+    """Return the process id of a new watcher that has listed every kind."""
     start = clock.now()
     local.kill("watcher")
     _until(lambda: WatchState.objects.filter(synced_at__gt=start).count() == len(KINDS), 0.2)
@@ -142,9 +142,9 @@ def _resident(pid: int, which: str = "VmRSS") -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{which}:"))
 
 
-def _remove(api: Api, path: str, made: list[str]) -> None:
+def _remove(api: Api, path: str, names: list[str]) -> None:
     with ThreadPoolExecutor(THREADS) as threads:
-        list(threads.map(lambda name: api.call("DELETE", f"{path}/{name}"), made))
+        list(threads.map(lambda name: api.call("DELETE", f"{path}/{name}"), names))
 
 
 def _until(holds: Callable[[], bool], every_s: float) -> None:

@@ -1,1 +1,1 @@
-"""What runs the portal: manifests for an administrator, and the local cluster."""
+"""Deployment of the portal: cluster manifests for an administrator, and the local cluster."""

@@ -1,1 +1,1 @@
-"""Pages."""
+"""The portal's pages."""

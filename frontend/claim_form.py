@@ -97,13 +97,13 @@ def document(values: Values, sharing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(row: Row) -> dict[str, Any]:
-    asked = [condition for condition in row.conditions if condition.name]
+    conditions = [condition for condition in row.conditions if condition.name]
     found: dict[str, Any] = {
         "device": row.device,
         "count": _number(row.count.strip() or "1"),
         "profile": row.profile,
-        "attributes": [_asked(c) for c in asked if not c.name.startswith("quantity:")],
-        "capacities": [_asked(c) for c in asked if c.name.startswith("quantity:")],
+        "attributes": [_requested(c) for c in conditions if not c.name.startswith("quantity:")],
+        "capacities": [_requested(c) for c in conditions if c.name.startswith("quantity:")],
         "capacity": {"shares": row.shares} if row.shares else {},
         "tolerations": [{"key": row.tolerate, "operator": "Exists"}] if row.tolerate else [],
         "cel": [row.cel] if row.cel.strip() else [],
@@ -112,7 +112,7 @@ def _choice(row: Row) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value or name == "count"}
 
 
-def _asked(condition: Condition) -> dict[str, Any]:
+def _requested(condition: Condition) -> dict[str, Any]:
     type_, _, name = condition.name.partition(":")
     read = {"int": _number, "bool": _flag}.get(type_, str)
     text = condition.value.strip()

@@ -1,4 +1,4 @@
-"""The portal's process: settings, URLs, the Celery application, and what every app stands on."""
+"""The portal's process: settings, URLs, the Celery application, and code shared by all apps."""
 
 from portal.celery import app as celery_app
 

@@ -31,12 +31,14 @@ class SwiftConsumer(Consumer):
 
 
 @task_prerun.connect
-def note_source(task: Task, **_: object) -> None:
-    """For the audit log."""
+def set_channel(task: Task, **_: object) -> None:
+    """Set the audit log's channel for a task."""
     context.begin("worker", task=task.name)
 
 
 @task_prerun.connect
 def drop_broken_connections(**_: object) -> None:
-    """As Django does before each request: connections are kept between tasks, a broken one is not."""
+    """Close broken database connections before a task, as Django does before a request; others are kept between
+    tasks.
+    """
     close_old_connections()

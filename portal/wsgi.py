@@ -1,4 +1,4 @@
-"""The WSGI application, what a web server imports."""
+"""The WSGI application that web servers import."""
 
 import os
 

@@ -1,1 +1,1 @@
-"""What GPUs there are, who may have how much, who had it, and what it cost."""
+"""GPU catalog, limits and quotas, usage, and costs."""

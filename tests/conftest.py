@@ -1,4 +1,4 @@
-"""What every test may use: a team, another team, a project; and no network for unit tests."""
+"""Fixtures for all tests: two teams and a project; unit tests have no network."""
 
 from pathlib import Path
 

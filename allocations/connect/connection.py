@@ -16,7 +16,7 @@ from allocations.connect import sample_pod
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
-from allocations.requests.audit import record
+from allocations.requests.audit import record_action
 from portal.core.errors import Busy, Forbidden, Refused
 from portal.tenants import access
 from portal.tenants.models import Membership, User
@@ -56,7 +56,7 @@ def connect(user: User, row: Allocation) -> Connection:
         )
     token = _create_token(user, row)
     namespace = row.project.namespace
-    record(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
+    record_action(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
     return Connection(
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),

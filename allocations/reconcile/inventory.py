@@ -13,9 +13,9 @@ from portal.tenants.models import Project
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog import selectors as catalog
-from quotas.catalog import services
 from quotas.catalog.discovery import discover
 from quotas.catalog.node_shares import NodeShare
+from quotas.catalog.sync import sync
 from quotas.catalog.types import ClassFact, DeviceFact, Discovered, NodeFact, SliceFact
 
 RECHECK_AFTER = timedelta(seconds=60)
@@ -56,7 +56,7 @@ def _sync(
     blocked."""
     rooms = node_usage.rooms(snapshot, found, metered, per_card)
     foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(rooms.values())
-    is_new = services.sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
+    is_new = sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
     return is_new, any(room.blocked for room in rooms.values())
 
 

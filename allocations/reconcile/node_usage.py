@@ -13,7 +13,7 @@ from fractions import Fraction
 from allocations.capacity.devices import parent_gpu
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
-from quotas.catalog import dra, layouts, node_room
+from quotas.catalog import dra_resources, layouts, node_room
 from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.mig_tables import Geometry
 from quotas.catalog.node_room import NodeUse, Room, Supplied
@@ -83,9 +83,9 @@ def _of_claims(
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):
                 yield UnitsUsed(claim, node, key, _card_fraction(flavor.geometry, name), card)
-            elif key := pools.get((flavor.name, dra.GPU_SHARES)):
+            elif key := pools.get((flavor.name, dra_resources.GPU_SHARES)):
                 yield UnitsUsed(claim, node, key, Fraction(device.get("consumed", {}).get("shares", 1)))
-            elif (key := f"{flavor.name}/{dra.pool_of(profiles.get((node, name), ''))}") in keys:
+            elif (key := f"{flavor.name}/{dra_resources.pool_of(profiles.get((node, name), ''))}") in keys:
                 yield UnitsUsed(claim, node, key, Fraction(1))
 
 

@@ -25,7 +25,7 @@ from portal.tenants import object_limits
 from portal.tenants.models import Membership, Project, Role, Team
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from quotas.catalog.dra import VENDOR
+from quotas.catalog.dra_resources import VENDOR
 from quotas.catalog.models import Kind, Offering
 from quotas.limits import names as queue_names
 from quotas.limits.selectors import pools_with_quota

@@ -11,7 +11,7 @@ REQUEST_COLUMNS = tuple(name for name in COLUMNS if name != "name")
 """Columns of the request; the name is left out, since it is in the entry's target."""
 
 
-def record(
+def record_action(
     actor: str,
     verb: str,
     row: Allocation,

@@ -16,7 +16,7 @@ from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests import rules
-from allocations.requests.audit import record, request_values
+from allocations.requests.audit import record_action, request_values
 from allocations.requests.preview import Preview, preview_request
 from portal.core import clock
 from portal.core.errors import Busy, Invalid, Refused
@@ -51,7 +51,7 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             latest = preview_request(user, spec)
             raise _refusal(latest) if latest.violations else Busy("Others ask for the same just now.") from error
         transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(preview))
-        record(actor, "request", row, after=request_values(row))
+        record_action(actor, "request", row, after=request_values(row))
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
 
@@ -73,7 +73,9 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
     with transaction.atomic():
         before = {"desired": row.desired}
         if transitions.end(row, Ending.PERSON, "released", reason or "Released by a person.", actor=user.username):
-            record(user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason})
+            record_action(
+                user.username, "release", row, before=before, after={"desired": row.desired, "reason": reason}
+            )
             cluster = row.project.cluster_id
             workqueue.enqueue(targets.allocation(cluster, row.pk), targets.project(cluster, row.project.slug))
     return row
@@ -101,7 +103,7 @@ def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
         Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at)
         message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
-        record(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
+        record_action(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
@@ -120,7 +122,9 @@ def retry(user: User, row: Allocation) -> Allocation:
         if not changed:
             raise Refused("wrong_phase", f"{row.name} does not wait for an answer.", "Nothing is to be done.")
         transitions.append(row, "retried", actor=user.username, reason="retried", message="Queues again.")
-        record(user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0})
+        record_action(
+            user.username, "retry", row, before={"start_failures": row.start_failures}, after={"start_failures": 0}
+        )
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row

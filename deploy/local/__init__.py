@@ -1,1 +1,1 @@
-"""A real control plane on this machine, without root or containers (design 7)."""
+"""A real control plane on this machine, without root or containers."""

@@ -1,4 +1,4 @@
-"""python -m deploy.local: build, start, look at and stop the local cluster.
+"""python -m deploy.local: build, start, inspect and stop the local cluster.
 
 build                 the seven programs, once per machine
 up [--groups A,B]     start in the background; returns when everything is ready
@@ -84,36 +84,36 @@ def _command(commands: Any, name: str, function: Callable[[argparse.Namespace], 
 def _groups(text: str) -> tuple[str, ...]:
     groups = tuple(text.split(","))
     if unknown := set(groups) - set(GROUPS):
-        words = f"unknown {', '.join(sorted(unknown))}; groups are {', '.join(GROUPS)}"
-        raise argparse.ArgumentTypeError(words)
+        message = f"unknown {', '.join(sorted(unknown))}; groups are {', '.join(GROUPS)}"
+        raise argparse.ArgumentTypeError(message)
     return groups
 
 
 def _fleet(arguments: argparse.Namespace) -> None:
     if not arguments.kinds:
         for kind in spec.load(spec.FLEET_FILE).kinds:
-            _say(f"{kind.name:<14} {kind.nodes} nodes, {kind.gpus} {kind.card.product} each, {kind.path}")
+            _print(f"{kind.name:<14} {kind.nodes} nodes, {kind.gpus} {kind.card.product} each, {kind.path}")
         return
-    extra = _known_kinds(arguments.kinds)
+    extra = _parse_extra_nodes(arguments.kinds)
     local = Local(arguments.home)
     if not local.is_up():
         words = " ".join(arguments.kinds)
         raise LocalError(f'no cluster runs in {arguments.home}; start it with FLEET="{words}"')
-    _switch(local, extra)
+    _set_extra_nodes(local, extra)
 
 
-def _switch(local: Local, extra: dict[str, int]) -> None:
-    state.change(Api(local.kubeconfig), lambda known: state.with_extra(known, extra))
+def _set_extra_nodes(local: Local, extra: dict[str, int]) -> None:
+    state.change(Api(local.kubeconfig), lambda current: state.with_extra(current, extra))
 
 
-def _wished() -> dict[str, int]:
-    return _known_kinds(os.environ.get("FLEET", "").split())
+def _extra_nodes() -> dict[str, int]:
+    return _parse_extra_nodes(os.environ.get("FLEET", "").split())
 
 
-def _known_kinds(words: list[str]) -> dict[str, int]:
-    """How many nodes more of each kind; LocalError for a word that is no kind, before anything starts."""
+def _parse_extra_nodes(arguments: list[str]) -> dict[str, int]:
+    """Return the number of extra nodes of each kind; raise LocalError for an unknown kind."""
     try:
-        extra = switches.counts(words)
+        extra = switches.extra_nodes(arguments)
         spec.load(spec.FLEET_FILE).with_extra(extra)
     except ValueError as error:
         raise LocalError(str(error)) from error
@@ -121,22 +121,22 @@ def _known_kinds(words: list[str]) -> dict[str, int]:
 
 
 def _build(_: argparse.Namespace) -> None:
-    _say(str(build(_say)))
+    _print(str(build(_print)))
 
 
 def _up(arguments: argparse.Namespace) -> None:
-    extra = _wished()
-    local = Local(arguments.home, _say)
+    extra = _extra_nodes()
+    local = Local(arguments.home, _print)
     runs_already = local.is_up()
     local.up(arguments.groups)
     if runs_already and extra:
-        _switch(local, extra)
-    _say(f"ready: {describe(local.home, arguments.groups)}")
+        _set_extra_nodes(local, extra)
+    _print(f"ready: {describe(local.home, arguments.groups)}")
 
 
 def _tour(arguments: argparse.Namespace) -> None:
-    _wished()
-    local = Local(arguments.home, _say)
+    _extra_nodes()
+    local = Local(arguments.home, _print)
     runs_already = local.is_up()
     local.up()
     try:
@@ -149,44 +149,44 @@ def _tour(arguments: argparse.Namespace) -> None:
 
 
 def _down(arguments: argparse.Namespace) -> None:
-    Local(arguments.home, _say).down()
+    Local(arguments.home, _print).down()
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    _wished()
+    _extra_nodes()
     if is_running(arguments.home.resolve()):
         raise LocalError(f"a cluster already runs in {arguments.home}; `down` stops it")
-    supervise(arguments.home.resolve(), arguments.groups, _say)
+    supervise(arguments.home.resolve(), arguments.groups, _print)
 
 
 def _supervise(arguments: argparse.Namespace) -> None:
-    if os.fork():  # in the background, a child of init: whoever asked for it has nothing to wait for
+    if os.fork():  # in the background, as a child of init, so that the caller need not wait for it
         return
     supervise(arguments.home.resolve(), arguments.groups, _log)
 
 
 def _status(arguments: argparse.Namespace) -> None:
     for row in Local(arguments.home).status():
-        _say(f"{row['name']:<24} {row['phase']:<12} {row['pid'] or '-':>8}  starts {row['starts']}")
+        _print(f"{row['name']:<24} {row['phase']:<12} {row['pid'] or '-':>8}  starts {row['starts']}")
 
 
 def _env(arguments: argparse.Namespace) -> None:
     local = Local(arguments.home)
     for name, value in {**local.env(), "DATABASE_OWNER_URL": local.home.owner_url()}.items():
-        _say(f"export {name}={shlex.quote(value)}")
+        _print(f"export {name}={shlex.quote(value)}")
 
 
 def _act(arguments: argparse.Namespace) -> None:
     getattr(Local(arguments.home), arguments.act)(arguments.name)
 
 
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
-def _log(words: str) -> None:
-    _say(f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='milliseconds')} {words}")
+def _log(text: str) -> None:
+    _print(f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='milliseconds')} {text}")
 
 
 if __name__ == "__main__":

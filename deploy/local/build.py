@@ -1,11 +1,11 @@
 """Builds the seven programs of the control plane once per machine.
 
-The result lies in `<cache>/bin/<digest>`, where the digest covers everything that decides it, so a
-second checkout with the same content finds it built. Steps:
-1. digest of module files, tools, stamps, Go version and platform;
-2. found in the cache: done; else take the lock that other checkouts wait for, and look again;
-3. each program is copied from KUBEBUILDER_ASSETS or PATH when its version fits, else compiled;
-4. Kueue's own manifests are rendered from its module, and the folder is renamed into place.
+The result is stored in `<cache>/bin/<digest>`. The digest covers everything that affects the result, so a second
+checkout with the same content reuses it. Steps:
+1. compute the digest of module files, tools, stamps, Go version and platform;
+2. if the folder is in the cache, return it; else take the lock shared by all checkouts, and check again;
+3. copy each program from KUBEBUILDER_ASSETS or PATH if its version matches, else compile it;
+4. render Kueue's own manifests from its module, and rename the folder into place.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ KUEUE, KWOK = "sigs.k8s.io/kueue", "sigs.k8s.io/kwok"
 
 @dataclass(frozen=True)
 class Tool:
-    """One program. `asks` prints its version; None for one that cannot come from elsewhere."""
+    """A program. `asks` prints its version; None for one that is always compiled."""
 
     name: str
     module: str
     package: str
-    asks: tuple[str, ...] | None = ("--version",)
+    version_arguments: tuple[str, ...] | None = ("--version",)
 
 
 TOOLS = (
@@ -60,16 +60,16 @@ def cache_root() -> Path:
 
 
 def versions() -> dict[str, str]:
-    """module → version, as go.mod pins them."""
+    """Return the versions pinned in go.mod, by module."""
     required = re.findall(r"^\t(\S+) (v\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
     return {module: version for module, version in required if module in (KUBERNETES, ETCD, KUEUE, KWOK)}
 
 
 def stamps(pinned: dict[str, str]) -> dict[str, str]:
-    """Go variable → value given by the linker.
+    """Return the values that the linker sets, by Go variable.
 
-    Without Kubernetes' version Kueue refuses the server's version string; with a relative
-    certificate folder Kueue's visibility server needs no root.
+    Without Kubernetes' version Kueue refuses the server's version string; with a relative certificate folder Kueue's
+    visibility server needs no root.
     """
     kubernetes = pinned[KUBERNETES]
     major, minor, _ = kubernetes.removeprefix("v").split(".")
@@ -85,7 +85,7 @@ def stamps(pinned: dict[str, str]) -> dict[str, str]:
 
 
 def digest(go: str) -> str:
-    """Sixteen hex digits of everything that decides what is built."""
+    """Return 16 hex digits of everything that affects the build."""
     parts = [(MODULE / name).read_text() for name in ("go.mod", "go.sum", "tools.go")]
     parts += [repr(TOOLS), json.dumps(stamps(versions()), sort_keys=True)]
     parts.append(toolchain.go_env(go, "GOVERSION", "GOOS", "GOARCH"))
@@ -93,7 +93,7 @@ def digest(go: str) -> str:
 
 
 def build(say: Callable[[str], None] = print) -> Path:
-    """Folder with the seven programs and `kueue.yaml`, built first if need be."""
+    """Return the folder with the seven programs and `kueue.yaml`; build it if it is missing."""
     cache = cache_root()
     go = toolchain.find_go(cache, say)
     target = cache / "bin" / digest(go)
@@ -147,7 +147,7 @@ def _compile(tool: Tool, go: str, work: Path, label: str, began: float, say: Cal
 
 @contextlib.contextmanager
 def _progress(label: str, began: float, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    """A line that counts the seconds on a terminal; elsewhere one line per program."""
+    """Report progress: a line that counts seconds on a terminal, elsewhere one line per program."""
     start = time.monotonic()
     live = sys.stdout.isatty()
 
@@ -166,28 +166,30 @@ def _progress(label: str, began: float, say: Callable[[str], None]) -> Iterator[
 
 
 def _present(tool: Tool, version: str) -> Path | None:
-    """A program of just this version in KUBEBUILDER_ASSETS or on PATH."""
-    if tool.asks is None:
+    """Return a program of exactly this version from KUBEBUILDER_ASSETS or PATH, or None."""
+    if tool.version_arguments is None:
         return None
     path = os.pathsep.join(filter(None, (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH"))))
-    found = shutil.which(tool.name, path=path)
-    if found is None:
+    path_of_program = shutil.which(tool.name, path=path)
+    if path_of_program is None:
         return None
     try:
-        run = subprocess.run([found, *tool.asks], capture_output=True, text=True, timeout=10, check=False)
+        run = subprocess.run(
+            [path_of_program, *tool.version_arguments], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    words = re.findall(r"v?(\d+\.\d+\.\d+[^\s\"]*)", run.stdout)
-    return Path(found) if version.removeprefix("v") in words else None
+    versions_in_output = re.findall(r"v?(\d+\.\d+\.\d+[^\s\"]*)", run.stdout)
+    return Path(path_of_program) if version.removeprefix("v") in versions_in_output else None
 
 
 def _kueue_manifests(go: str, kubectl: Path) -> str:
-    """Kueue's `config/default` as one YAML stream, rendered from its module: nothing is vendored."""
+    """Return Kueue's `config/default` as one YAML stream, rendered from its module, so that no copy is kept here."""
     list_dir = [go, "list", "-m", "-f", "{{.Dir}}", KUEUE]
     environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
     run = subprocess.run(list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=False)
     folder = run.stdout.strip()
-    if not folder:  # the binary came from the build cache and the module was never unpacked
+    if not folder:  # the binary came from the build cache, and the module was never unpacked
         subprocess.run([go, "mod", "download", KUEUE], cwd=MODULE, env=environment, check=True)
         folder = subprocess.run(
             list_dir, cwd=MODULE, env=environment, capture_output=True, text=True, check=True
@@ -199,16 +201,16 @@ def _kueue_manifests(go: str, kubectl: Path) -> str:
 def _require_disk(go: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     names = {"Go's build cache": "GOCACHE", "Go's module cache": "GOMODCACHE"}
-    places = {what: toolchain.go_env(go, name) for what, name in names.items()}
-    for what, place in {**places, "the programs": str(target)}.items():
-        folder = Path(place)
+    folders = {purpose: toolchain.go_env(go, name) for purpose, name in names.items()}
+    for purpose, name_of_folder in {**folders, "the programs": str(target)}.items():
+        folder = Path(name_of_folder)
         while not folder.exists():
             folder = folder.parent
         free = shutil.disk_usage(folder).free
         if free < NEEDED_BYTES:
             raise LocalError(
                 f"Building the control plane needs about {NEEDED_BYTES / 2**30:.0f} GiB of free disk; "
-                f"{folder} ({what}) has {free / 2**30:.1f} GiB.\n"
+                f"{folder} ({purpose}) has {free / 2**30:.1f} GiB.\n"
                 "Free some, or point XDG_CACHE_HOME, GOCACHE and GOMODCACHE at a larger disk."
             )
 

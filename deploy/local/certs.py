@@ -1,7 +1,7 @@
-"""Certificates of the local control plane: three authorities and what they sign.
+"""Certificates of the local control plane: three authorities and the certificates they sign.
 
-Separate authorities for etcd and for the front proxy, as kubeadm makes them: a certificate that
-lets its holder talk to the API server must open neither etcd nor another user's identity.
+As in kubeadm, etcd and the front proxy have authorities of their own: a certificate for the API server must give access
+neither to etcd nor to another user's identity.
 """
 
 import datetime
@@ -22,7 +22,7 @@ KUEUE_USER = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A certificate to issue; `names` are DNS names or addresses and make it a server's too."""
+    """A certificate to issue. `names` are DNS names or addresses; with names it is a server certificate too."""
 
     file: str
     authority: str
@@ -41,17 +41,18 @@ LEAVES = (
     Leaf("admin", "ca", "local-admin", ("system:masters",)),
     Leaf("controller-manager", "ca", "system:kube-controller-manager"),
     Leaf("scheduler", "ca", "system:kube-scheduler"),
-    # The user and groups Kueue's pod would have, so that its own roles are what it may do here.
+    # The user and groups of Kueue's pod, so that Kueue's own roles define its permissions here.
     Leaf("kueue", "ca", KUEUE_USER, ("system:serviceaccounts", "system:serviceaccounts:kueue-system")),
-    # Stands for every kubelet and every driver of the simulated nodes.
+    # The identity of every kubelet and driver of the simulated nodes.
     Leaf("hardware", "ca", "simulated-hardware", ("system:masters",)),
 )
 
 
 def ensure_certificates(folder: Path) -> None:
-    """Write `<name>.crt` and `<name>.key` for each authority and leaf, and `service-account.key|.pub`, once.
+    """Write `<name>.crt` and `<name>.key` for each authority and leaf, and `service-account.key|.pub`, if they are
+    missing.
 
-    `complete` is written last: a folder interrupted half-way is made anew.
+    The file `complete` is written last: a folder without it is deleted and written again.
     """
     if (folder / "complete").exists():
         return

@@ -1,7 +1,7 @@
 """The control socket of a home: one JSON object per line and connection, `{"do": ..., ...}` → `{"ok": ...}`.
 
-The socket is reached through a descriptor of the home folder, since its own path may be longer than
-the 107 bytes that a socket address holds.
+The socket is opened through a descriptor of the home folder, since its full path may exceed the 107 bytes of a socket
+address.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 
 class NotRunning(LocalError):
-    """No supervisor answers for this home."""
+    """No supervisor responds for this home."""
 
 
 def listen(root: Path) -> socket.socket:
@@ -33,7 +33,7 @@ def listen(root: Path) -> socket.socket:
 
 
 def ask(root: Path, do: str, **arguments: Any) -> Any:
-    """The supervisor's answer; raises NotRunning, or LocalError in its words."""
+    """Return the supervisor's answer; raise NotRunning, or LocalError with the supervisor's message."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
         client.settimeout(TIMEOUT_S)
         try:

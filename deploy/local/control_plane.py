@@ -1,4 +1,4 @@
-"""Command lines of the control plane's programs: flags, and why they differ from a default."""
+"""Command lines of the control plane's programs: the flags, and why they differ from the defaults."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from deploy.local.kubeconfigs import component_kubeconfig
 
 STAGES = Path(__file__).parent / "stages"
 # The scheduler's default of 50 requests a second would dominate every burst. The controller manager keeps its 20 a
-# second for each controller: with more, whoever scales a Deployment up and down takes all the time of the API server.
+# second for each controller: with more, scaling a Deployment up and down would saturate the API server.
 BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 # For two processors, of which flow control gives tenants a part; the defaults, 400 and 200, are for large servers.
 AT_ONCE = ("--max-requests-inflight=40", "--max-mutating-requests-inflight=20")
@@ -53,7 +53,7 @@ def apiserver(home: Home) -> tuple[str, ...]:
         "--allow-privileged=true",  # Pod Security refuses a privileged pod, not this server
         "--runtime-config=resource.k8s.io/v1beta2=true", GATES,
         *AT_ONCE,
-        # Kueue's visibility server is asked through the aggregator, as in production.
+        # Kueue's visibility server is called through the aggregator, as in production.
         f"--requestheader-client-ca-file={certs / 'front-proxy-ca.crt'}",
         "--requestheader-allowed-names=front-proxy-client",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -97,7 +97,7 @@ def _component(home: Home, program: str, identity: str) -> tuple[str, ...]:
 def kueue_manager(home: Home) -> tuple[str, ...]:
     return (
         _binary(home, "kueue"),
-        # The visibility server looks at this flag alone, not at KUBECONFIG.
+        # The visibility server reads this flag only, not KUBECONFIG.
         f"--kubeconfig={component_kubeconfig(home, 'kueue')}",
         f"--config={kueue.folder(home) / 'config.yaml'}",
         "--zap-log-level=2",

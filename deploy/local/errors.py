@@ -1,5 +1,5 @@
-"""The one error of the local cluster: a sentence for the person at the terminal."""
+"""The only error type of the local cluster: a sentence for the person at the terminal."""
 
 
 class LocalError(Exception):
-    """What is missing and what to do about it; printed without a traceback."""
+    """An error with its cause and its fix; printed without a traceback."""

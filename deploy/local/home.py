@@ -1,7 +1,7 @@
 """The state folder of one checkout's local cluster: paths, ports, and the environment of its processes.
 
-Everything a run keeps lies below one folder (default `.local`), so that two checkouts run side by
-side and removing the folder forgets the cluster.
+All data of a run is below one folder (default `.local`), so two checkouts can run side by side, and removing the folder
+removes the cluster.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ PORTS = (
     "web",
 )
 WEB_PORT = 8000
-ETCD_QUOTA_BYTES = 4 * 1024**3  # twice etcd's default: all tests in a row stay far below
+ETCD_QUOTA_BYTES = 4 * 1024**3  # twice etcd's default, which one run of all tests does not reach
 APPLICATION_ROLE = "gpu_portal_app"
 # Below Linux's ephemeral range (32768 and up): no outgoing connection can take a port between two starts.
 PORT_RANGE = range(20000, 32000)
@@ -42,7 +42,7 @@ PORT_RANGE = range(20000, 32000)
 
 @dataclass(frozen=True)
 class Home:
-    """Paths below `root`; `ports` by name of PORTS; `binaries` holds the seven programs."""
+    """Paths below `root`; `ports` by name (of PORTS); `binaries` has the seven programs."""
 
     root: Path
     ports: Mapping[str, int]
@@ -58,7 +58,7 @@ class Home:
 
     @property
     def kubeconfig(self) -> Path:
-        """The local administrator's; never given to the portal."""
+        """Return the local administrator's kubeconfig; the portal never gets it."""
         return self.root / "kubeconfig"
 
     @property
@@ -81,7 +81,7 @@ class Home:
         return self.logs / f"{name}.log"
 
     def secret(self, name: str) -> str:
-        """A password of this home, made at first use and kept."""
+        """Return a password of this home, created at first use and then kept."""
         path = self.root / f"{name}.secret"
         if not path.exists():
             path.touch(mode=0o600)
@@ -89,26 +89,28 @@ class Home:
         return path.read_text()
 
     def database_url(self) -> str:
-        """For the portal's processes, as a role that owns nothing."""
+        """Return the URL for the portal's processes, of a role that owns no table."""
         return os.environ.get("DATABASE_URL") or self._own_database(
             APPLICATION_ROLE, self.secret("postgres-application")
         )
 
     def owner_url(self) -> str:
-        """For migrations, as the role that owns the tables; where DATABASE_URL alone is given, it serves for both."""
-        if given := os.environ.get("DATABASE_URL"):
-            return os.environ.get("DATABASE_OWNER_URL") or given
+        """Return the URL for migrations, of the role that owns the tables. If only DATABASE_URL is set, it is used for
+        both.
+        """
+        if url := os.environ.get("DATABASE_URL"):
+            return os.environ.get("DATABASE_OWNER_URL") or url
         return self._own_database("portal", self.secret("postgres"))
 
     def _own_database(self, role: str, password: str) -> str:
         return f"postgresql://{role}:{password}@127.0.0.1:{self.ports['postgres']}/portal"
 
     def redis_url(self) -> str:
-        given = os.environ.get("REDIS_URL")
-        return given or f"redis://:{self.secret('redis')}@127.0.0.1:{self.ports['redis']}/0"
+        url = os.environ.get("REDIS_URL")
+        return url or f"redis://:{self.secret('redis')}@127.0.0.1:{self.ports['redis']}/0"
 
     def env(self) -> dict[str, str]:
-        """What a process of the portal needs to find this home's cluster and stores."""
+        """Return the environment of the portal's processes, with this home's cluster and stores."""
         return {
             "DATABASE_URL": self.database_url(),
             "AUDIT_HEADS_FILE": str(self.root / "audit-heads.jsonl"),
@@ -124,9 +126,9 @@ class Home:
 
 
 def open_home(root: Path, binaries: Path, claim: Callable[[int], bool] | None = None) -> Home:
-    """The home at `root` with its kept ports; with `claim`, those it refuses are chosen again.
+    """Return the home at `root` with its stored ports; with `claim`, replace those it refuses.
 
-    Ports may be claimed only while nothing of this home runs.
+    Ports may be claimed only while no process of this home runs.
     """
     root = root.resolve()
     (root / "logs").mkdir(parents=True, exist_ok=True)
@@ -139,25 +141,25 @@ def open_home(root: Path, binaries: Path, claim: Callable[[int], bool] | None = 
 
 
 def choose_ports(kept: Mapping[str, int], claim: Callable[[int], bool]) -> dict[str, int]:
-    """A port for each name of PORTS that `claim` accepts: the kept one where it does."""
+    """Return a port for each name of PORTS that `claim` accepts: the stored one if it does."""
     chosen: dict[str, int] = {}
     candidates = random.sample(PORT_RANGE, k=1000)
     for name in PORTS:
         first = [kept[name]] if name in kept else []
-        wanted = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
-        port = next((port for port in wanted if port not in chosen.values() and claim(port)), None)
+        preferred = [*first, *range(WEB_PORT, WEB_PORT + 100)] if name == "web" else [*first, *candidates]
+        port = next((port for port in preferred if port not in chosen.values() and claim(port)), None)
         if port is None:
-            raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(wanted)}-{max(wanted)}")
+            raise LocalError(f"no free port for {name} on 127.0.0.1 among {min(preferred)}-{max(preferred)}")
         chosen[name] = port
     return chosen
 
 
 @contextlib.contextmanager
 def claims(folder: Path) -> Iterator[Callable[[int], bool]]:
-    """Claims free ports until the block ends, against every home of this machine that uses `folder` too.
+    """Yield a function that claims a free port until the block ends, for all homes of this machine with the same
+    `folder`.
 
-    Without it two checkouts started together would both find a port free, since their servers listen
-    only later.
+    Servers listen only later, so two checkouts started together could otherwise choose the same port.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -174,9 +176,9 @@ def claims(folder: Path) -> Iterator[Callable[[int], bool]]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on 127.0.0.1:port now."""
+    """Return whether a server could listen on 127.0.0.1:port now."""
     with contextlib.closing(socket.socket()) as probe:
-        # As Go's and Python's servers do: connections of a former run still in TIME_WAIT do not count.
+        # Like Go's and Python's servers: connections of an earlier run in TIME_WAIT do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""The kubeconfig files of a home: one per identity, so that each process has only its own rights."""
+"""The kubeconfig files of a home: one per identity, so that each process has only its own permissions."""
 
 import base64
 from pathlib import Path
@@ -12,7 +12,7 @@ IDENTITIES = ("controller-manager", "scheduler", "kueue", "hardware")
 
 
 def write_kubeconfigs(home: Home) -> None:
-    """The administrator's, the portal's (a token file), and one per component."""
+    """Write the administrator's kubeconfig, the portal's (with a token file), and one per component."""
     _write(home.kubeconfig, home, _certificate(home, "admin"))
     _write(home.portal_kubeconfig, home, {"tokenFile": str(home.portal_token)})
     for identity in IDENTITIES:
@@ -24,7 +24,7 @@ def component_kubeconfig(home: Home, identity: str) -> Path:
 
 
 def _certificate(home: Home, name: str) -> dict[str, str]:
-    """Embedded, not by path, so that the file works when copied."""
+    """Return the certificate as embedded data, so that a copied file works."""
     return {
         "client-certificate-data": _base64(home.certs / f"{name}.crt"),
         "client-key-data": _base64(home.certs / f"{name}.key"),

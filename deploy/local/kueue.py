@@ -1,7 +1,7 @@
-"""Kueue outside the cluster: its own manifests, bent to a process on 127.0.0.1, and its configuration.
+"""Kueue outside the cluster: its own manifests, changed for a process on 127.0.0.1, and its configuration.
 
-Pure functions over parsed YAML, but for the last: Kueue keeps its webhook certificates in a Secret
-that a kubelet would mount; here they are copied to its certificate folder.
+Pure functions over parsed YAML, except the last: Kueue keeps its webhook certificates in a Secret that a kubelet would
+mount; here they are copied to its certificate folder.
 """
 
 import base64
@@ -17,7 +17,7 @@ NAMESPACE = "kueue-system"
 WEBHOOK_CERTIFICATE = "kueue-webhook-server-cert"
 WEBHOOK_SERVICE = "kueue-webhook-service"
 MANAGED = {"matchLabels": {"gpu-portal.io/managed": "true"}}
-# Kept besides the webhooks of Kueue's own kinds; the others belong to integrations that are off.
+# Kept in addition to the webhooks of Kueue's own kinds; the others belong to disabled integrations.
 JOB_WEBHOOKS = ("/mutate-batch-v1-job", "/validate-batch-v1-job")
 CERTIFICATE_FILES = ("tls.crt", "tls.key", "ca.crt")
 
@@ -25,12 +25,12 @@ Manifest = dict[str, Any]
 
 
 def folder(home: Home) -> Path:
-    """Kueue's working directory; its visibility server writes `visibility-certs` there."""
+    """Return Kueue's working directory; its visibility server writes `visibility-certs` there."""
     return home.root / "kueue"
 
 
 def configuration(home: Home) -> Manifest:
-    """`Configuration` of config.kueue.x-k8s.io/v1beta2, as design 2 and 4 say."""
+    """Return Kueue's `Configuration` (config.kueue.x-k8s.io/v1beta2)."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -86,13 +86,13 @@ def configuration(home: Home) -> Manifest:
 
 
 def manifests(rendered: str, home: Home) -> list[Manifest]:
-    """Kueue's `config/default`, with its webhooks and visibility API reached on this home's ports."""
+    """Return Kueue's `config/default` with webhooks and visibility API on this home's ports."""
     objects = [document for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if document]
     return [_local(obj, home) for obj in objects if not _runs_in_cluster(obj)]
 
 
 def _runs_in_cluster(obj: Manifest) -> bool:
-    """What serves the pod that this process stands for."""
+    """Return whether the object serves Kueue's pod, which this process replaces."""
     name = obj["metadata"]["name"]
     return obj["kind"] in ("Deployment", "ConfigMap") or name == "kueue-controller-manager-metrics-service"
 
@@ -101,7 +101,7 @@ def _local(obj: Manifest, home: Home) -> Manifest:
     obj = copy.deepcopy(obj)
     match obj["kind"]:
         case "Service":
-            # No pods stand behind these Services: the API server resolves the name itself.
+            # These Services have no pods: the API server resolves the name itself.
             obj["spec"] = {"type": "ExternalName", "externalName": "localhost"}
         case "APIService":
             obj["spec"]["service"]["port"] = home.ports["kueue-visibility"]
@@ -121,13 +121,13 @@ def _is_kept(hook: Manifest) -> bool:
 def _webhook(hook: Manifest, home: Home) -> Manifest:
     hook["clientConfig"]["service"]["port"] = home.ports["kueue-webhook"]
     if hook["clientConfig"]["service"]["path"] in JOB_WEBHOOKS:
-        # Kueue down must not stop Jobs where the portal manages nothing.
+        # An outage of Kueue must not stop Jobs in namespaces that the portal does not manage.
         hook["namespaceSelector"] = MANAGED
     return hook
 
 
 def copy_certificates(secret: Manifest, home: Home) -> bool:
-    """Write the Secret's certificates for Kueue to read; False while Kueue has not filled it."""
+    """Write the Secret's certificates for Kueue to read; return False while Kueue has not created them."""
     data = secret.get("data") or {}
     if not all(data.get(name) for name in CERTIFICATE_FILES):
         return False

@@ -1,7 +1,7 @@
-"""Processes of an earlier run whose supervisor is gone: found by a mark in their environment, and ended.
+"""Ends processes of an earlier run whose supervisor is gone; a variable in their environment identifies them.
 
-PR_SET_PDEATHSIG takes most children down with a killed supervisor; what those started themselves
-(pool workers, for one) may outlive it.
+PR_SET_PDEATHSIG ends most children of a killed supervisor; processes that those started (pool workers, for example) may
+survive it.
 """
 
 import os
@@ -14,7 +14,7 @@ MARK = "GPU_PORTAL_SUPERVISED"
 
 
 def mark(root: Path) -> dict[str, str]:
-    """Environment that tells a supervised process of the home at `root`."""
+    """Return the environment that marks a supervised process of the home at `root`."""
     return {MARK: str(root)}
 
 
@@ -25,7 +25,7 @@ def find(root: Path) -> list[psutil.Process]:
 
 
 def end(root: Path, within_s: float = 10.0) -> list[int]:
-    """SIGKILL every left-over and wait until none is found; the pids ended."""
+    """Send SIGKILL to every leftover process until none is left; return their pids."""
     ended: set[int] = set()
     deadline = time.monotonic() + within_s
     while (found := find(root)) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Whether a process really serves: each probe asks it, none is content with a pid."""
+"""Readiness probes: each sends a request to the process, or reads its output; a pid alone proves nothing."""
 
 import socket
 import subprocess
@@ -16,7 +16,7 @@ from deploy.local.stores import postgres_binaries
 
 Probe = Callable[[Home], bool]
 TIMEOUT_S = 2.0
-# Written into a log by the supervisor at each start; what a process says counts from there.
+# The supervisor writes it into the log at each start; only later output counts.
 START_MARK = "--- started "
 
 
@@ -29,7 +29,7 @@ def apiserver(home: Home) -> bool:
 
 
 def component(port: str) -> Probe:
-    """kube-controller-manager or kube-scheduler; the first serves no /readyz."""
+    """Return whether kube-controller-manager or kube-scheduler is healthy; the first serves no /readyz."""
 
     def ready(home: Home) -> bool:
         return _https(home, port, "/healthz", trust=home.certs / "ca.crt")
@@ -38,7 +38,7 @@ def component(port: str) -> Probe:
 
 
 def kueue(home: Home) -> bool:
-    """Its webhooks serve, by its own readiness, and so does its visibility server."""
+    """Return whether Kueue's readiness check, webhooks and visibility server respond."""
     certificate = kueue_folder(home) / "visibility-certs" / "apiserver.crt"
     serves = _http(home, "kueue-health", "/readyz") and certificate.exists()
     return serves and _https(home, "kueue-visibility", "/readyz", trust=certificate)
@@ -53,7 +53,7 @@ def web(home: Home) -> bool:
 
 
 def redis(home: Home) -> bool:
-    """Answers PING; while it loads its file it says -LOADING."""
+    """Return whether Redis answers PING; while it loads its file it answers -LOADING."""
     command = f"AUTH {home.secret('redis')}\r\nPING\r\n".encode()
     try:
         with socket.create_connection(("127.0.0.1", home.ports["redis"]), TIMEOUT_S) as connection:
@@ -68,14 +68,14 @@ def redis(home: Home) -> bool:
 
 
 def postgres(home: Home) -> bool:
-    """Accepts connections, by PostgreSQL's own test."""
+    """Return whether PostgreSQL accepts connections, by its own test."""
     where = ("--host=127.0.0.1", f"--port={home.ports['postgres']}")
     command = [str(postgres_binaries() / "pg_isready"), "--quiet", *where]
     return subprocess.run(command, check=False).returncode == 0
 
 
 def log_says(name: str, words: str) -> Probe:
-    """`words` stand in the log since the last start: for processes that serve no port."""
+    """Return whether the log has `words` since the last start: for processes without a port."""
 
     def ready(home: Home) -> bool:
         with home.log(name).open("rb") as log:
@@ -88,7 +88,7 @@ def log_says(name: str, words: str) -> Probe:
 
 
 def fresh(path: Path, within_s: float) -> Probe:
-    """The file was written within the last `within_s` seconds."""
+    """Return whether the file was written within the last `within_s` seconds."""
 
     def ready(_: Home) -> bool:
         try:
@@ -104,7 +104,7 @@ def _http(home: Home, port: str, path: str) -> bool:
 
 
 def _https(home: Home, port: str, path: str, *, trust: Path, client: str = "") -> bool:
-    """`client` names a certificate of the home."""
+    """Return whether the address answers; `client` names a certificate of the home."""
     own = home.certs / client
     pair = {"cert_file": f"{own}.crt", "key_file": f"{own}.key"} if client else {}
     return _answers(f"https://127.0.0.1:{home.ports[port]}{path}", ca_certs=str(trust), **pair)

@@ -1,8 +1,8 @@
-"""The table of processes of a local cluster: one row each, and nothing but rows.
+"""The process table of a local cluster: one row per process.
 
-The runner starts a row when all it needs is ready and stops rows by rising `stop`: the portal, then
-controllers and whoever watches, then the API server (it drains open watches for half a minute, so
-those who watch go first), then the stores.
+The runner starts a row when all rows it needs are ready, and stops rows by ascending `stop`: the portal, then
+controllers and watching clients, then the API server (it drains open watches for half a minute, so watching clients
+stop before it), then the stores.
 """
 
 import os
@@ -25,7 +25,7 @@ GO = {"GOGC": "400"}
 
 @dataclass(frozen=True)
 class Row:
-    """One process. Without `ready` it is a step: it runs to its end once per start of the runner."""
+    """A process. Without `ready` it is a step, which runs to completion once per start of the runner."""
 
     name: str
     command: tuple[str, ...]
@@ -36,20 +36,20 @@ class Row:
     env: dict[str, str] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 15.0
-    start_within_s: float = 60.0  # one that hangs is restarted, as a liveness probe would (Kueue's start can hang)
+    start_within_s: float = 60.0  # then restarted, as by a liveness probe (Kueue's start can hang)
 
 
 def table(home: Home, groups: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows of `groups`, in an order in which needs come first."""
+    """Return the rows of `groups`, each after the rows it needs."""
     return tuple(row for group, rows in GROUPS.items() if group in groups for row in rows(home))
 
 
 def cluster(home: Home) -> tuple[Row, ...]:
-    """The control plane, Kueue and the simulated hardware, with the kinds of node that FLEET switches on."""
+    """Return the rows of the control plane, Kueue and the simulated hardware, with the kinds of node named in FLEET."""
     hardware = component_kubeconfig(home, "hardware")
     publisher = ("deploy.local.fleet", f"--kubeconfig={hardware}")
     kinds = [f"--extra={kind}" for kind in os.environ.get("FLEET", "").split()]
-    wishes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
+    extra_nodes = (Row("fleet-kinds", _python(*publisher, *kinds), None, ("cluster-objects",)),) if kinds else ()
     return (
         Row("etcd", control_plane.etcd(home), probes.etcd, stop=3, cwd=home.root / "etcd", env=GO),
         Row("kube-apiserver", control_plane.apiserver(home), probes.apiserver, ("etcd",), stop=2, env=GO),
@@ -65,19 +65,19 @@ def cluster(home: Home) -> tuple[Row, ...]:
         Row("cluster-objects", _step(home, "cluster-objects"), None, ("kueue-manifests",)),
         Row("kwok", control_plane.kwok(home), probes.kwok, ("kube-apiserver",), stop=1,
             env={**GO, "KWOK_WORKDIR": str(home.root / "kwok")}),
-        *wishes,
+        *extra_nodes,
         Row("hardware", _python(*publisher), probes.log_says("hardware", "published"),
-            ("kwok", "cluster-objects", *(row.name for row in wishes)), stop=1),
+            ("kwok", "cluster-objects", *(row.name for row in extra_nodes)), stop=1),
         Row("token", _python("deploy.local.token", f"--home={home.root}"),
             probes.fresh(home.portal_token, LIFE_S), ("cluster-objects",), stop=1),
     )  # fmt: skip
 
 
 def store_rows(home: Home) -> tuple[Row, ...]:
-    """PostgreSQL and Redis, each left out where its URL is given."""
+    """Return the rows of PostgreSQL and Redis, without a store whose URL is set."""
     postgres = (
         Row("postgres-data", _step(home, "postgres-data"), None),
-        # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients to leave.
+        # SIGINT is PostgreSQL's fast shutdown; SIGTERM waits until its clients disconnect.
         Row("postgres", stores.postgres_command(home), probes.postgres, ("postgres-data",), stop=3,
             stop_signal=signal.SIGINT),
         Row("postgres-role", _step(home, "postgres-role"), None, ("postgres",)),
@@ -94,12 +94,12 @@ def store_rows(home: Home) -> tuple[Row, ...]:
 
 
 def portal(home: Home) -> tuple[Row, ...]:
-    """Database and seeds, then web, worker, beat and watcher."""
+    """Return the rows of database and seeds, then web, worker, beat and watcher."""
     env = home.env()
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
-    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=4", "--keep-alive=75")
+    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=8", "--keep-alive=75")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"), env=owner),

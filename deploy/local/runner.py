@@ -1,4 +1,4 @@
-"""The local cluster as an object: what the commands, the demo and the fault tests use.
+"""The local cluster as an object, for the commands, the demo and the fault tests.
 
 local = Local(Path(".local"))
 local.up(("cluster",))
@@ -32,11 +32,11 @@ UP = ("ready", "done")
 
 
 def silent(_: str) -> None:
-    """For callers that want no progress."""
+    """Discard progress messages."""
 
 
 class Local:
-    """One home and its supervisor, which lives in a process of its own."""
+    """A home and its supervisor, which runs in a process of its own."""
 
     def __init__(self, home: Path, say: Callable[[str], None] = silent) -> None:
         self.root = home.resolve()
@@ -52,7 +52,7 @@ class Local:
 
     @property
     def home(self) -> Home:
-        """Read each time: a start may choose other ports."""
+        """Return the home; read each time, since a start may choose other ports."""
         return open_home(self.root, self.binaries)
 
     @property
@@ -64,19 +64,19 @@ class Local:
         return self.home.portal_kubeconfig
 
     def env(self) -> dict[str, str]:
-        """Environment of a portal process, to lay over os.environ."""
+        """Return the environment of a portal process, to merge over os.environ."""
         return self.home.env()
 
     def up(self, groups: Iterable[str] = GROUPS, timeout_s: float = UP_TIMEOUT_S) -> None:
         """Start `groups` unless they run, and return when every row is ready.
 
-        When a row does not become ready, what this call started is stopped again and LocalError says
-        which one and how its log ends.
+        If a row does not become ready, stop what this call started, and raise LocalError with the row and the end of
+        its log.
         """
-        wanted = tuple(groups)
-        self.binaries  # noqa: B018 - built here, where the progress is seen
-        started = self._ensure_supervisor(wanted)
-        names = control.ask(self.root, "add", groups=wanted)
+        requested = tuple(groups)
+        self.binaries  # noqa: B018 - built here, where the progress is visible
+        started = self._ensure_supervisor(requested)
+        names = control.ask(self.root, "add", groups=requested)
         try:
             self._await(lambda row: row["name"] in names and row["phase"] != "stopped", timeout_s)
         except LocalError:
@@ -85,7 +85,7 @@ class Local:
             raise
 
     def down(self) -> None:
-        """Stop everything of this home in order; returns when no process of it is left."""
+        """Stop everything of this home in order; return when no process of it is left."""
         with contextlib.suppress(NotRunning):
             control.ask(self.root, "down")
         deadline = time.monotonic() + DOWN_TIMEOUT_S
@@ -99,24 +99,24 @@ class Local:
         return is_running(self.root)
 
     def status(self) -> list[dict[str, Any]]:
-        """One dict per row: name, phase, pid, starts, log. Raises NotRunning."""
+        """Return a dict per row: name, phase, pid, starts, log. Raises NotRunning."""
         rows: list[dict[str, Any]] = control.ask(self.root, "status")
         return rows
 
     def pids(self) -> dict[str, int]:
-        """name → pid of what runs now; steps and what is stopped have none."""
+        """Return the pids of running rows by name; steps and stopped rows have none."""
         return {row["name"]: row["pid"] for row in self.status() if row["pid"]}
 
     def kill(self, name: str) -> None:
-        """SIGKILL its process group; the supervisor restarts it."""
+        """Send SIGKILL to the row's process group; the supervisor restarts it."""
         control.ask(self.root, "kill", name=name)
 
     def stop(self, name: str) -> None:
-        """End it politely and keep it down until `start`."""
+        """Stop the row by its stop signal and keep it down until `start`."""
         control.ask(self.root, "stop", name=name)
 
     def hold(self, name: str) -> None:
-        """SIGKILL and keep it down until `start`: an outage."""
+        """Send SIGKILL and keep the row down until `start`: an outage."""
         control.ask(self.root, "hold", name=name)
 
     def start(self, name: str) -> None:
@@ -141,9 +141,9 @@ class Local:
             )
 
     def _ensure_supervisor(self, groups: tuple[str, ...], timeout_s: float = 30.0) -> bool:
-        """Return when a supervisor answers; True when it had to be started.
+        """Return when a supervisor responds; True if it had to be started.
 
-        One that was just killed may hold its lock for a moment longer, so both are asked each time.
+        A killed supervisor may hold its lock for a moment longer, so both are checked each time.
         """
         deadline = time.monotonic() + timeout_s
         started = False
@@ -161,23 +161,25 @@ class Local:
                 return started
 
     def _await(self, concerns: Callable[[dict[str, Any]], bool], timeout_s: float) -> None:
-        """Until every row that `concerns` is up; LocalError when time is up or one fails again and again."""
+        """Wait until every row that `concerns` selects is ready; raise LocalError on timeout or if one keeps
+        failing.
+        """
         deadline = time.monotonic() + timeout_s
-        told: set[str] = set()
+        reported: set[str] = set()
         starts: dict[str, int] = {}
         while True:
             rows = [row for row in self.status() if concerns(row)]
             for row in rows:
                 starts.setdefault(row["name"], row["starts"])
-                if row["phase"] in UP and row["name"] not in told:
-                    told.add(row["name"])
+                if row["phase"] in UP and row["name"] not in reported:
+                    reported.add(row["name"])
                     self.say(f"  {row['name']} {row['phase']}")
             late = [row for row in rows if row["phase"] not in UP]
             if not late:
                 return
             hopeless = [row for row in late if row["starts"] >= starts[row["name"]] + HOPELESS_STARTS]
             if hopeless or time.monotonic() > deadline:
-                # The one to name is the one that others wait for: it was started at least.
+                # Name a row that was started: the others wait for it.
                 worst = next((row for row in [*hopeless, *late] if row["starts"]), late[0])
                 raise LocalError(
                     f"{worst['name']} does not become ready ({worst['phase']}, started {worst['starts']} "
@@ -187,8 +189,8 @@ class Local:
 
 
 def tail(log: Path, lines: int = 20) -> str:
-    """The end of a log, with its path, for an error message."""
+    """Return the end of a log, with its path, for an error message."""
     if not log.exists():
         return f"it wrote no log at {log}"
-    words = log.read_text(errors="replace").splitlines()[-lines:]
-    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in words)])
+    last_lines = log.read_text(errors="replace").splitlines()[-lines:]
+    return "\n".join([f"{log} ends:", *(f"  {line[:300]}" for line in last_lines)])

@@ -1,4 +1,4 @@
-"""The supervisor process of a home: takes the lock, clears leftovers, runs the table, answers requests."""
+"""The supervisor process of a home: takes the lock, ends leftovers, runs the table, answers requests."""
 
 import contextlib
 import fcntl
@@ -25,13 +25,15 @@ REQUEST_TIMEOUT_S = 1.0
 
 def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
     """Run `groups` until told to stop (request `down`, SIGTERM, SIGINT). Steps:
-    1. take the lock, or leave quietly when another supervisor has this home;
-    2. end what an earlier one left behind, then claim its ports, choosing anew those that are taken;
-    3. certificates and kubeconfigs; 4. the loop; 5. stop all in order.
+    1. take the lock; return if another supervisor has this home;
+    2. end leftovers of an earlier one, then claim its ports, replacing those in use;
+    3. write certificates and kubeconfigs;
+    4. run the loop;
+    5. stop all in order.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with _lock(root) as mine:
-        if not mine:
+    with _lock(root) as is_locked:
+        if not is_locked:
             return
         if ended := leftovers.end(root):
             say(f"ended {len(ended)} processes of an earlier run")
@@ -43,7 +45,7 @@ def supervise(root: Path, groups: tuple[str, ...], say: Callable[[str], None]) -
 
 
 def is_running(root: Path) -> bool:
-    """Whether a supervisor holds this home."""
+    """Return whether a supervisor runs for this home."""
     if not (root / LOCK).exists():
         return False
     with _lock(root) as free:
@@ -51,7 +53,7 @@ def is_running(root: Path) -> bool:
 
 
 def describe(home: Home, groups: Iterable[str]) -> str:
-    """Where to go now, for the person at the terminal."""
+    """Return a message for the person at the terminal: the portal's address and the kubeconfig."""
     portal = f"open {home.url}, or " if "portal" in groups else ""
     return f"{portal}export KUBECONFIG={home.kubeconfig}"
 
@@ -68,7 +70,7 @@ def _lock(root: Path) -> Iterator[bool]:
 
 
 class _Server:
-    """Joins the supervisor's loop with the control socket and the signals."""
+    """Connects the supervisor's loop with the control socket and the signals."""
 
     def __init__(self, home: Home, groups: tuple[str, ...], say: Callable[[str], None]) -> None:
         self.home = home
@@ -91,7 +93,7 @@ class _Server:
             self.supervisor.stop_all()
 
     def _announce(self) -> None:
-        """Say once that everything asked for at the start is ready."""
+        """Report once that all groups of the start are ready."""
         if not self.announced and self.supervisor.is_up():
             self.announced = True
             took = time.monotonic() - self.began

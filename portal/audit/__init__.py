@@ -1,1 +1,1 @@
-"""Who did what: entries, the chain that shows changes to them, and database grants."""
+"""The audit log: entries, the hash chain over them, and database grants."""

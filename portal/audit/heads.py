@@ -80,8 +80,8 @@ def export(file: Path | None) -> list[Head]:
     else:
         with file.open("a", encoding="utf-8") as out:
             fcntl.flock(out, fcntl.LOCK_EX)  # two at once would both find a day missing
-            known = read(file)
-            new = list(heads(known[-1].day + DAY if known else None))
+            exported = read(file)
+            new = list(heads(exported[-1].day + DAY if exported else None))
             out.writelines(f"{head.line()}\n" for head in new)
     for head in new:
         log.info("audit.head", day=head.day.isoformat(), count=head.count, digest=head.digest)

@@ -1,2 +1,3 @@
-"""The `gpu-portal` command: a client of the REST API, and nothing else. Of the portal it imports only which
-fields a request has (``allocations.domain``), which needs no Django."""
+"""The `gpu-portal` command: a client of the REST API. It imports nothing of the portal except the fields of a request
+(``allocations.domain``), which need no Django.
+"""

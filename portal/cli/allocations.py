@@ -16,7 +16,7 @@ from portal.cli.output import moment, say, table, with_client
 
 LOOK_EVERY_S = 1.0
 ENDED, LATE = 3, 4
-"""Exit codes of waiting: it ended before it was what was waited for; the time was over."""
+"""Exit codes of waiting: ended before the awaited phase; timed out."""
 
 
 def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:

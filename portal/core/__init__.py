@@ -1,1 +1,1 @@
-"""What every app stands on: clock, errors, money, locks, logs, and the rows of audit log and work queue."""
+"""Shared by all apps: clock, errors, money, locks, logs, and the models of audit log and work queue."""

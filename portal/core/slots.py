@@ -10,14 +10,14 @@ WAIT_S = 1.0
 
 
 class Slots:
-    """A semaphore with `size` slots; as many more wait up to `WAIT_S`, others are refused at once.
+    """A semaphore with `size` slots; `waiting` more threads wait up to `WAIT_S`, others are refused at once.
 
     The number of waiting threads is bounded too, since each keeps a thread of the web server from serving others.
     """
 
-    def __init__(self, size: int, busy: Callable[[], Busy]) -> None:
+    def __init__(self, size: int, waiting: int, busy: Callable[[], Busy]) -> None:
         self._running = BoundedSemaphore(size)
-        self._inside = BoundedSemaphore(2 * size)
+        self._inside = BoundedSemaphore(size + waiting)
         self._busy = busy
 
     @contextmanager

@@ -1,1 +1,1 @@
-"""What is the same for every HTTP request: middleware, client addresses and limits on them."""
+"""Shared by all HTTP requests: middleware, client addresses and limits on them."""

@@ -31,7 +31,9 @@ def network(address: str) -> str:
 
 
 def _parsed(entry: str) -> str:
-    """The address in an entry of X-Forwarded-For, which some proxies write with a port; empty if there is none."""
+    """Return the address in an entry of X-Forwarded-For, which some proxies write with a port; empty if there is
+    none.
+    """
     return _address(entry) or _address(_host(entry))
 
 

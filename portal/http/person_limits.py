@@ -59,8 +59,9 @@ def limit_person(get_response: GetResponse) -> GetResponse:
 
 def _slots_of(person: int) -> Slots:
     """Return the slots that all requests of the person in this process share; kept while one of them uses them."""
+    size = settings.PERSON_REQUESTS_AT_ONCE
     with _lock:
-        return _slots.setdefault(person, Slots(settings.PERSON_REQUESTS_AT_ONCE, _busy))
+        return _slots.setdefault(person, Slots(size, 2 * size, _busy))
 
 
 def _busy() -> TooManyRequests:

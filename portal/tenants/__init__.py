@@ -1,1 +1,1 @@
-"""Who works where: departments, teams, projects, members, tokens, and the one permission table."""
+"""Tenants: departments, teams, projects, members and tokens, and the permission table."""

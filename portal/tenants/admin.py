@@ -34,11 +34,13 @@ class PersonAdmin(UserAdmin):
     )
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Who leaves is made inactive: the audit log names people."""
+        """Return False: people who leave are made inactive, since the audit log names them."""
         return False
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """The form writes by itself; a redirect is its answer to a password that it took."""
+        """Return the answer of Django's form, with an audit entry if it set a password, which it then answers by a
+        redirect.
+        """
         with transaction.atomic():
             response = super().user_change_password(request, id, form_url)
             if response.status_code == 302:
@@ -50,7 +52,7 @@ class PersonAdmin(UserAdmin):
 
 
 class StructureAdmin(admin.ModelAdmin):
-    """Things whose slug objects in the cluster carry: so it stays, and nothing is deleted here."""
+    """Admin of rows whose slugs objects in the cluster carry: slugs are fixed, and nothing is deleted here."""
 
     fixed: tuple[str, ...] = ("slug",)
     search_fields = ("slug", "name")
@@ -74,7 +76,7 @@ class DepartmentForm(ModelForm):
 
 @admin.register(Department)
 class DepartmentAdmin(StructureAdmin):
-    """Moving it counts limits anew: the portal's page /tenants does that."""
+    """Departments. Moving one recounts limits, so it is done on the portal's page /tenants."""
 
     form = DepartmentForm
     fixed = ("slug", "parent")
@@ -90,7 +92,7 @@ class DepartmentAdmin(StructureAdmin):
 
 @admin.register(Team)
 class TeamAdmin(StructureAdmin):
-    """Moving it counts limits anew: the portal's page /tenants does that."""
+    """Teams. Moving one recounts limits, so it is done on the portal's page /tenants."""
 
     fixed = ("slug", "department")
     list_display = ("slug", "name", "department")
@@ -106,7 +108,9 @@ class TeamAdmin(StructureAdmin):
 
 @admin.register(Project)
 class ProjectAdmin(StructureAdmin):
-    """Moving, adopting and archiving look at what lives in a project: the portal's page /tenants does that."""
+    """Projects. Moving, adopting and archiving check what runs in them, so they are done on the portal's page
+    /tenants.
+    """
 
     fixed = ("slug", "namespace", "team")
     list_display = (

@@ -35,8 +35,8 @@ class Search:
     until: datetime | None = None
     q: str = ""
 
-    def said(self) -> dict[str, object]:
-        """What is not empty."""
+    def criteria(self) -> dict[str, object]:
+        """Return the criteria that are not empty."""
         return {name: value for name, value in vars(self).items() if value}
 
 
@@ -59,7 +59,7 @@ def heads(user: User, since: date | None) -> Iterator[Head]:
     return audit_heads.heads(since)
 
 
-def found(user: User, search: Search) -> QuerySet[AuditEntry]:
+def matching(user: User, search: Search) -> QuerySet[AuditEntry]:
     """Return the entries that match and that `user` may read, with their positions in the chain. Raises Forbidden."""
     rows = visible(user).select_related("seal")
     for name in NAMED:
@@ -82,9 +82,9 @@ def export(user: User, search: Search) -> Iterator[AuditEntry]:
     """Yield all entries that match, newest first, in batches of constant memory. The export is itself an entry of the
     log. Raises Forbidden at once, not when the first entry is read.
     """
-    rows = found(user, search).order_by("-pk")
+    rows = matching(user, search).order_by("-pk")
     first = list(rows[:BATCH])
-    audit(user.username, "audit.export", "audit", after=search.said())
+    audit(user.username, "audit.export", "audit", after=search.criteria())
     return _batches(rows, first)
 
 

@@ -56,12 +56,12 @@ class SignInForm(AuthenticationForm):
         try:
             values: dict[str, Any] = super().clean()
         except ValidationError:
-            sign_in.note(name, succeeded=False)
+            sign_in.record_attempt(name, succeeded=False)
             if self.request is not None:
                 address_limits.count_failed_sign_in(self.request)
             raise
         if self.user_cache is not None:
-            sign_in.note(self.user_cache.get_username(), succeeded=True)
+            sign_in.record_attempt(self.user_cache.get_username(), succeeded=True)
         return values
 
 

@@ -48,7 +48,7 @@ def invite(user: User, team: Team, invitee: str, role: str) -> Invitation:
             "expires_at": now + timedelta(days=settings.INVITATION_DAYS),
         }
         row, _ = Invitation.objects.update_or_create(team=team, invitee=invitee, defaults=offer)
-        _note(user, "create", row, after={"role": role, "expires_at": row.expires_at})
+        _audit(user, "create", row, after={"role": role, "expires_at": row.expires_at})
     return row
 
 
@@ -63,10 +63,12 @@ def pending(user: User) -> QuerySet[Invitation]:
 
 def received(user: User) -> QuerySet[Invitation]:
     """Return the unanswered invitations of `user`."""
-    mine = Q(invitee=user.username)
+    own_invitations = Q(invitee=user.username)
     if user.email:
-        mine |= Q(invitee__iexact=user.email)
-    return Invitation.objects.filter(mine, expires_at__gt=clock.now()).select_related("team__department", "invited_by")
+        own_invitations |= Q(invitee__iexact=user.email)
+    return Invitation.objects.filter(own_invitations, expires_at__gt=clock.now()).select_related(
+        "team__department", "invited_by"
+    )
 
 
 def accept(user: User, id_: int) -> Membership:
@@ -83,17 +85,17 @@ def accept(user: User, id_: int) -> Membership:
                 f"{row.invited_by.username}, who invited you, no longer leads {row.team.slug}.",
                 f"Ask a lead of {row.team.slug} to invite you again.",
             )
-        known = Membership.objects.filter(team=row.team, user=user).first()
-        _note(user, "accept", row, after={"role": known.role if known else row.role})
+        membership = Membership.objects.filter(team=row.team, user=user).first()
+        _audit(user, "accept", row, after={"role": membership.role if membership else row.role})
         Invitation.objects.filter(pk__in=received(user).filter(team=row.team).values("pk")).delete()
-        return known or services.add_member(row.team, user, row.role, actor=user.username)
+        return membership or services.add_member(row.team, user, row.role, actor=user.username)
 
 
 def decline(user: User, id_: int) -> None:
     """Decline the invitation. Raises NotVisible as `accept` does."""
     with transaction.atomic():
         row = _own(user, id_)
-        _note(user, "decline", row)
+        _audit(user, "decline", row)
         row.delete()
 
 
@@ -104,7 +106,7 @@ def withdraw(user: User, id_: int) -> None:
         if row is None:
             raise NotVisible("The invitation")
         access.require(user, "member.manage", row.team)
-        _note(user, "withdraw", row)
+        _audit(user, "withdraw", row)
         row.delete()
 
 
@@ -126,7 +128,7 @@ def _check(invitee: str, role: str) -> None:
         raise Invalid(errors)
 
 
-def _note(user: User, verb: str, row: Invitation, after: dict[str, object] | None = None) -> None:
+def _audit(user: User, verb: str, row: Invitation, after: dict[str, object] | None = None) -> None:
     target = f"{row.team.slug}/{row.invitee}"[:250]
     before = None if verb == "create" else {"role": row.role}
     audit(user.username, f"invitation.{verb}", target, team=row.team.slug, before=before, after=after)

@@ -46,14 +46,14 @@ def set_role(user: User, team: Team, username: str, role: str, lock: RowLock[Mem
     role; Refused for the last lead.
     """
     access.require(user, "member.manage", team)
-    known = member(team, username)
-    if known is None:
+    membership = member(team, username)
+    if membership is None:
         raise NotVisible(f"The member {username} of {team.slug}", hint="GET /members lists them.")
-    person = known.user
+    person = membership.user
     with transaction.atomic():
         if lock is not None:
             lock_leads(team)  # before the row, in the order in which all who change a role do
-            lock(known)
+            lock(membership)
         if not person.is_active:
             raise Invalid({"username": [f"{username} is not active. An operator activates people."]})
         if role != Role.LEAD:

@@ -113,12 +113,12 @@ class User(AbstractUser):
 
     @property
     def is_staff(self) -> bool:  # type: ignore[override]
-        """Whether the person may open Django's admin."""
+        """Return whether the person may open Django's admin."""
         return self.platform_role == PlatformRole.OPERATOR
 
     @property
     def is_superuser(self) -> bool:  # type: ignore[override]
-        """Whether the person may do everything in Django's admin."""
+        """Return whether the person may do everything in Django's admin."""
         return self.platform_role == PlatformRole.OPERATOR
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:

@@ -15,7 +15,7 @@ from portal.core.errors import Invalid
 OBJECT_KIB = 32
 CONFIG_KIB = 128
 CONFIG_KIB_MAX = 1024
-"""The API server takes no ConfigMap or Secret with more data than 1 MiB."""
+"""The API server accepts no ConfigMap or Secret with more than 1 MiB of data."""
 CONFIG_KINDS = ("configmaps", "secrets")
 OTHER_PODS = "other_pods"
 HOLDERS = 500

@@ -9,11 +9,12 @@ from portal.core.errors import Busy
 from portal.core.slots import Slots
 
 
-def _busy() -> Busy:
+def busy() -> Busy:
     return Busy("Too many passwords are being checked at this moment.", hint="Try again in a few seconds.")
 
 
-SLOTS = Slots(max(1, settings.PASSWORD_HASHES_AT_ONCE), _busy)
+SIZE = max(1, settings.PASSWORD_HASHES_AT_ONCE)
+SLOTS = Slots(SIZE, SIZE, busy)
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):

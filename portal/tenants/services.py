@@ -150,7 +150,7 @@ def save_person(user: User, changed: Sequence[str], *, actor: str = SYSTEM) -> N
         before = {name: getattr(known, name) for name in fields} if known else None
         audit(actor, "user.save", user.username, before=before, after={name: getattr(user, name) for name in fields})
         for team in Team.objects.filter(memberships__user=user):
-            _mark_people(team)
+            _enqueue_people(team)
 
 
 def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Membership:
@@ -170,7 +170,7 @@ def add_member(team: Team, user: User, role: str, *, actor: str = SYSTEM) -> Mem
             before={"role": before.role if before else None},
             after={"role": role},
         )
-        _mark_people(team)
+        _enqueue_people(team)
     return membership
 
 
@@ -181,7 +181,7 @@ def remove_member(team: Team, user: User, *, actor: str = SYSTEM) -> None:
             known.delete()
             target, before = f"{team.slug}/{user.username}", {"role": known.role}
             audit(actor, "member.remove", target, team=team.slug, before=before)
-            _mark_people(team)
+            _enqueue_people(team)
 
 
 def issue_token(
@@ -268,7 +268,7 @@ def _insert(row: Row) -> Row:
     return row
 
 
-def _mark_people(team: Team) -> None:
+def _enqueue_people(team: Team) -> None:
     """Enqueue the platform for service accounts, and the projects for their role bindings."""
     found = team.projects.filter(archived_at=None).values_list("cluster", "slug")
     workqueue.enqueue(*targets.platforms(), *(targets.project(*one) for one in found))

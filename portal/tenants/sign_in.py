@@ -8,16 +8,16 @@ from django.views.decorators.cache import never_cache
 from portal.audit.entries import audit
 from portal.tenants.models import User
 
-NOBODY_KNOWN = "anonymous"
+ANONYMOUS = "anonymous"
 
 
-def note(name: str, *, succeeded: bool) -> None:
+def record_attempt(name: str, *, succeeded: bool) -> None:
     """Record a sign-in attempt for `name`. Unknown names are not stored, since people type passwords there too."""
     if succeeded:
         audit(name, "user.sign_in", name)
     else:
-        known = User.objects.filter(username=name).exists()
-        audit(NOBODY_KNOWN, "user.sign_in_refused", name if known else "a name that nobody has")
+        exists = User.objects.filter(username=name).exists()
+        audit(ANONYMOUS, "user.sign_in_refused", name if exists else "a name that nobody has")
 
 
 @never_cache

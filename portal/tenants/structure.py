@@ -90,12 +90,12 @@ def configure_project(
     """Change the settings of the namespace; None leaves a value as it is, and so does a kind missing in
     `object_limits`.
     """
-    given = {"pod_security": pod_security, "egress": egress, "exposure": exposure, "admin_access": admin_access}
-    known = {"pod_security": PodSecurity.values, "egress": Egress.values, "exposure": Exposure.values}
-    for name, values in known.items():
-        if given[name] is not None and given[name] not in values:
+    requested = {"pod_security": pod_security, "egress": egress, "exposure": exposure, "admin_access": admin_access}
+    choices = {"pod_security": PodSecurity.values, "egress": Egress.values, "exposure": Exposure.values}
+    for name, values in choices.items():
+        if requested[name] is not None and requested[name] not in values:
             raise Invalid({name: [f"Use one of {', '.join(values)}."]})
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in requested.items() if value is not None}
     if object_limits is not None or config_size_kib is not None:
         changes |= checked_store(project, object_limits, config_size_kib)
     with transaction.atomic():
@@ -153,7 +153,7 @@ def _set_archived(project: Project, action: str, at: Any, actor: str) -> bool:
         changed = bool(found.update(archived_at=at))
         if changed:
             before, project.archived_at = project.archived_at, at
-            team, slug = _whose(project)
+            team, slug = _audit_scope(project)
             values = ({"archived_at": before}, {"archived_at": at})
             audit(actor, f"project.{action}", slug, team=team, project=slug, before=values[0], after=values[1])
             workqueue.enqueue(targets.project(project.cluster_id, project.slug))
@@ -166,10 +166,10 @@ def _change(row: Department | Team | Project, action: str, values: dict[str, Any
     changed = [name for name in values if before[name] != values[name]]
     if not changed:
         return False
-    concerned = {_whose(row)}
+    concerned = {_audit_scope(row)}
     for name in changed:
         setattr(row, name, values[name])
-    concerned.add(_whose(row))
+    concerned.add(_audit_scope(row))
     with transaction.atomic():
         row.save(update_fields=changed)
         was, is_ = ({name: _plain(found[name]) for name in changed} for found in (before, values))
@@ -179,7 +179,7 @@ def _change(row: Department | Team | Project, action: str, values: dict[str, Any
     return True
 
 
-def _whose(row: Department | Team | Project) -> tuple[str, str]:
+def _audit_scope(row: Department | Team | Project) -> tuple[str, str]:
     """Return the slugs of team and project for an audit entry about `row`; both are empty for a department."""
     match row:
         case Project():

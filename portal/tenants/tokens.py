@@ -30,7 +30,7 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def end(now: datetime, asked: datetime | None, parent: ApiToken | None) -> datetime:
+def end(now: datetime, requested: datetime | None, parent: ApiToken | None) -> datetime:
     """Return when a new token ends: as requested, else `DEFAULT_TTL` from now or with the token that creates it
     (`parent`).
 
@@ -39,16 +39,16 @@ def end(now: datetime, asked: datetime | None, parent: ApiToken | None) -> datet
     latest = now + MAX_TTL
     if parent is not None and parent.expires_at < latest:
         latest = parent.expires_at
-        if asked is not None and asked > latest:
+        if requested is not None and requested > latest:
             limit = f"The token of this request ends at {latest.isoformat()}, and what it creates ends no later."
             raise Invalid(
                 {"expires_at": [limit]},
                 reason="outlives_token",
                 hint="Give a time up to then, leave expires_at out, or sign in by browser for a longer one.",
             )
-    if asked is not None and not now < asked <= latest:
+    if requested is not None and not now < requested <= latest:
         raise Invalid({"expires_at": [f"A token lives at most {MAX_TTL.days} days, and ends in the future."]})
-    return asked or min(now + DEFAULT_TTL, latest)
+    return requested or min(now + DEFAULT_TTL, latest)
 
 
 def check_scopes(scopes: Sequence[str], parent: ApiToken | None) -> None:

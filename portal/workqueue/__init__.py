@@ -1,1 +1,1 @@
-"""What has to be looked at, and when: a table, and messages that wake workers."""
+"""The work queue: targets to reconcile with their due times, and messages that wake workers."""

@@ -49,9 +49,9 @@ log = structlog.get_logger(__name__)
 
 SWEEP_LIMIT = 500
 MANY = 10
-"""From so many targets at once nobody waits for one of them in particular: a new flavor concerns every project."""
+"""With this many targets at once nobody waits for one in particular: a new flavor concerns every project."""
 MAX_CONSECUTIVE_RUNS = 5
-"""After so many runs a message is sent instead, so that one target cannot occupy a worker."""
+"""After this many runs a message is sent instead, so that one target cannot occupy a worker."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """A clock ahead of the database by less than this is not corrected: the reply may have taken that long."""
 # The statement's time: database_now() stands still in a transaction, and for clock_timestamp() no index is used.

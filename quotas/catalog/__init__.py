@@ -1,1 +1,1 @@
-"""Clusters, flavors, pools, offerings: what there is."""
+"""The catalog: clusters, flavors, pools and offerings."""

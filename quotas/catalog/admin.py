@@ -17,7 +17,7 @@ class FlavorAdmin(admin.ModelAdmin):
     list_filter = ("accepted", "path", "hidden", "group", "cluster")
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
-        """A proposal may be renamed, and what was accepted stays so."""
+        """Return the read-only fields: a proposal may be renamed, and an accepted flavor stays accepted."""
         is_accepted = isinstance(obj, Flavor) and obj.accepted
         decided = {"name", *Flavor.DECIDED} - ({"name", "accepted"} if is_accepted else set())
         return [field.name for field in Flavor._meta.fields if field.name not in decided]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quotas.catalog.dra import GPU_SHARES
+from quotas.catalog.dra_resources import GPU_SHARES
 from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,

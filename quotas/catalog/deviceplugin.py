@@ -1,8 +1,8 @@
 """Reads what NVIDIA's device plugin offers on a node: counts of extended resources.
 
 The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with `renameByDefault`,
-the same with `.shared`; without it only the label of replicas tells. In a virtual machine the card is a vGPU: it has
-its own memory, and takes turns on a card that other machines use. Labels come from GPU feature discovery. Sources:
+the same with `.shared`; without it only the label of replicas shows that. In a virtual machine the card is a vGPU: it
+has its own memory, and takes turns on a card that other machines use. Labels come from GPU feature discovery. Sources:
 NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from quotas.catalog import deviceplugin, dra, node_shares, shortnames
+from quotas.catalog import deviceplugin, dra, dra_resources, node_selectors, node_shares, shortnames
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.types import (
     ClassFact,
@@ -32,17 +32,6 @@ from quotas.catalog.types import (
 __all__ = ["ClassFact", "DeviceFact", "Discovered", "Identity", "NodeFact", "SliceFact", "discover"]
 
 GPU_TAINT = "nvidia.com/gpu"
-# What may tell two flavors of one product apart: how cards are shared, which configuration of the device plugin a node
-# has, and the GPU operator's switch between the paths.
-DISTINGUISHING_LABELS = (
-    deviceplugin.SHARING_LABEL,
-    "nvidia.com/device-plugin.config",
-    "nvidia.com/gpu.deploy.device-plugin",
-)
-# Stands in the last of them while the MIG manager works.
-PAUSED = "paused-for-mig-change"
-# Where cards are not shared the label of replicas says 0 or 1, which is whether MIG is on and may change.
-WHOLE_STRATEGIES = ("plain", "dynamic-mig", "static-mig", "vgpu")
 _KEEPS_AWAY = {"NoSchedule", "NoExecute"}
 
 
@@ -63,27 +52,29 @@ class _ReadNode:
 def discover(
     nodes: Iterable[NodeFact],
     slices: Iterable[SliceFact],
-    known: Mapping[Identity, str] | None = None,
-    taken: Collection[str] = (),
+    current_names: Mapping[Identity, str] | None = None,
+    reserved_names: Collection[str] = (),
     classes: Iterable[ClassFact] = (),
 ) -> Discovered:
     """Return the catalog of one cluster.
 
-    `known` are the names that its flavors have already, `taken` the names of flavors in other clusters. The result
-    depends on the facts only, not on their order.
+    `current_names` are the names that its flavors have already, `reserved_names` those of flavors in other clusters.
+    The result depends on the facts only, not on their order.
     """
-    pieces, extended = dra.by_node(slices), dra.extended_resources(classes)
-    read = (_site(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
+    pieces, extended = dra.by_node(slices), dra_resources.extended_resources(classes)
+    read = (_read_node(node, pieces.get(node.name, []), extended) for node in sorted(nodes, key=lambda n: n.name))
     sites = [site for site in read if site]
     groups: dict[Identity, list[_ReadNode]] = defaultdict(list)
     for site in sites:
         if site.offered:
             groups[site.identity].append(site)
-    names = shortnames.assign(((key, _memory(group)) for key, group in groups.items()), known or {}, taken)
-    selectors = {key: _node_selector(key, group) for key, group in groups.items()}
-    twins = _ambiguous_selectors(selectors, names)
-    flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in twins}
-    found = [_found_node(site, flavors.get(site.identity), twins.get(site.identity, "")) for site in sites]
+    names = shortnames.assign(
+        ((key, _memory(group)) for key, group in groups.items()), current_names or {}, reserved_names
+    )
+    selectors = {key: node_selectors.build(key, [site.node.labels for site in group]) for key, group in groups.items()}
+    ambiguous = node_selectors.ambiguous(selectors, names)
+    flavors = {key: _flavor(key, names[key], groups[key], selectors[key]) for key in groups if key not in ambiguous}
+    found = [_found_node(site, flavors.get(site.identity), ambiguous.get(site.identity, "")) for site in sites]
     return Discovered(
         flavors=tuple(sorted(flavors.values(), key=lambda flavor: flavor.name)),
         pools=tuple(sorted((p for k in flavors for p in _pools(names[k], groups[k])), key=lambda pool: pool.key)),
@@ -93,7 +84,7 @@ def discover(
     )
 
 
-def _site(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
+def _read_node(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> _ReadNode | None:
     """Return the node as it is to be offered, or None if it has no GPU."""
     plugin = deviceplugin.read(node)
     reading = _read_slices(node, slices, extended) if slices else plugin
@@ -138,51 +129,6 @@ def _memory(group: Sequence[_ReadNode]) -> int:
     """Return the least memory of the flavor's cards in MiB, as labelled; 0 without a label."""
     labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
     return min(int(label) if label.isdecimal() else 0 for label in labels)
-
-
-def _node_selector(key: Identity, group: Sequence[_ReadNode]) -> dict[str, str]:
-    """Return the labels that select the flavor's nodes: the product's, and those that distinguish it from other
-    flavors.
-
-    They do not depend on which other flavors exist: leases and holders carry the selector, so it must not change when a
-    second flavor of the product comes or goes.
-    """
-    selector = {PRODUCT_LABEL: key.product}
-    shared = () if key.strategy in WHOLE_STRATEGIES else (deviceplugin.REPLICAS_LABEL,)
-    for label in (*DISTINGUISHING_LABELS, *shared):
-        values = {site.node.labels.get(label, "") for site in group} - {PAUSED}
-        if len(values) == 1 and "" not in values:
-            selector[label] = values.pop()
-    return selector
-
-
-def _ambiguous_selectors(
-    selectors: Mapping[Identity, dict[str, str]], names: Mapping[Identity, str]
-) -> dict[Identity, str]:
-    """Return the flavors whose selector also matches nodes of an earlier one, each with a sentence that says so."""
-    twins: dict[Identity, str] = {}
-    ordered = sorted(selectors, key=lambda key: names[key])
-    for place, key in enumerate(ordered):
-        for earlier in ordered[:place]:
-            if earlier not in twins and _overlap(selectors[key], selectors[earlier]):
-                twins[key] = (
-                    f"no label tells it from flavor {names[earlier]} ({earlier.path}), so not offered; "
-                    f"give both pools the label {_distinguishing_label(key, earlier)}"
-                )
-                break
-    return twins
-
-
-def _distinguishing_label(left: Identity, right: Identity) -> str:
-    """Return the label that would distinguish two flavors, with its values."""
-    if left.path != right.path:
-        return "nvidia.com/gpu.deploy.device-plugin, true or false"
-    return "nvidia.com/device-plugin.config, each its own"
-
-
-def _overlap(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
-    """Return whether a node can match both selectors: no label has two values."""
-    return all(left[label] == right[label] for label in left.keys() & right.keys())
 
 
 def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapping[str, str]) -> FoundFlavor:
@@ -302,8 +248,8 @@ def _devices(flavor: str, group: Sequence[_ReadNode]) -> list[FoundDevice]:
     return [replace(device, flavor=flavor) for site in group for device in site.reading.devices]
 
 
-def _found_node(site: _ReadNode, flavor: FoundFlavor | None, twin: str) -> FoundNode:
-    problems = (*site.problems, twin) if twin else site.problems
+def _found_node(site: _ReadNode, flavor: FoundFlavor | None, problem: str) -> FoundNode:
+    problems = (*site.problems, problem) if problem else site.problems
     return FoundNode(
         name=site.node.name,
         flavor=flavor.name if flavor and site.offered else "",

@@ -2,11 +2,8 @@
 
 Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
 MIG devices share them: whole cards and every profile then use one pool of compute and memory slices. MIG devices
-without counters were made beforehand: each profile has a pool of its own. Cards that serve several claims
+without counters were created by an administrator: each profile has a pool of its own. Cards that serve several claims
 (ConsumableShares) are counted in shares.
-
-Devices that are allocated as they are count as the extended resource of their DeviceClass, by which Jobs request them,
-else as a resource of the portal's own, which no Job can request.
 
 Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go, partitions.go, consumable_shares.go);
 Kubernetes resource.k8s.io/v1, ResourcePool.
@@ -19,6 +16,7 @@ from fractions import Fraction
 
 from quotas.catalog import published, resource_pools
 from quotas.catalog.cel import equals
+from quotas.catalog.dra_resources import GPU_SHARES, pool_of, resource_of
 from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,
@@ -31,11 +29,7 @@ from quotas.catalog.geometry import (
 from quotas.catalog.mig_tables import Geometry, Profile
 from quotas.catalog.nvidia import DRA_DRIVER, MIG_CLASS, WHOLE_GPU_CLASS
 from quotas.catalog.quantities import count, mib
-from quotas.catalog.types import ClassFact, DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
-
-GPU_SHARES = "gpu-portal.io/gpu-shares"
-VENDOR, OWN = "nvidia.com/", "gpu-portal.io/"
-_PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
+from quotas.catalog.types import DeviceFact, FoundDevice, NodeFact, Reading, SliceFact, Supply
 
 
 def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
@@ -45,21 +39,6 @@ def by_node(slices: Iterable[SliceFact]) -> dict[str, list[SliceFact]]:
         if piece.driver == DRA_DRIVER and piece.node:
             nodes[piece.node].append(piece)
     return nodes
-
-
-def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
-    """Return the resources by which pods get devices without a claim: {MIG profile, or "" for whole cards:
-    resource}.
-    """
-    found: dict[str, str] = {}
-    for one in classes:
-        if one.name == WHOLE_GPU_CLASS and one.extended_resource.startswith(VENDOR):
-            found[""] = one.extended_resource
-        for selector in one.selectors:
-            for profile in _PROFILE.findall(selector):
-                if one.extended_resource == VENDOR + pool_of(profile):
-                    found[profile] = one.extended_resource
-    return found
 
 
 def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str]) -> Reading:
@@ -93,12 +72,16 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
     named.sort(key=_by_name)
     cards = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
-    cut = published.geometry(product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else [])
-    if cut is not None:
-        return _reading("dynamic-mig", _divided(cut, cards, parts), _cards(node.name, cards, parts), problems, cut)
+    geometry = published.geometry(
+        product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else []
+    )
+    if geometry is not None:
+        return _reading(
+            "dynamic-mig", _divided(geometry, cards, parts), _cards(node.name, cards, parts), problems, geometry
+        )
     if parts:
-        uncut = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
-        supplies = [*uncut, *_made_beforehand(product, parts, _card_memory(node), extended)]
+        undivided = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
+        supplies = [*undivided, *_made_beforehand(product, parts, _card_memory(node), extended)]
         return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
     if any(card.shareable for card in cards):
         return _shared(node.name, cards, problems)
@@ -114,9 +97,9 @@ def _reading(
     supplies: Sequence[Supply],
     devices: Sequence[FoundDevice],
     problems: Sequence[str],
-    cut: Geometry | None = None,
+    geometry: Geometry | None = None,
 ) -> Reading:
-    return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), cut)
+    return Reading("dra", strategy, tuple(supplies), tuple(devices), tuple(problems), geometry)
 
 
 def is_healthy(device: DeviceFact) -> bool:
@@ -151,17 +134,19 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
     )
 
 
-def _divided(cut: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
+def _divided(geometry: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
     """Return whole cards, if the driver announces them, and every profile, all from one pool."""
-    unit = {COMPUTE_SLICES: cut.compute, MEMORY_SLICES: cut.memory}
+    unit = {COMPUTE_SLICES: geometry.compute, MEMORY_SLICES: geometry.memory}
     whole = [_whole(cards, "slices", unit)] if cards else []
     healthy = len({_parent(part) for part in parts if is_healthy(part)})
     every = len({_parent(part) for part in parts})
-    return whole + [_profile(cut, one, unit, parts, healthy * one.most, every * one.most) for one in cut.profiles]
+    return whole + [
+        _profile(geometry, one, unit, parts, healthy * one.most, every * one.most) for one in geometry.profiles
+    ]
 
 
 def _profile(
-    cut: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
+    geometry: Geometry, one: Profile, unit: dict[str, int], parts: Sequence[DeviceFact], usable: int, most: int
 ) -> Supply:
     return Supply(
         pool="slices",
@@ -170,8 +155,8 @@ def _profile(
         kind="mig",
         profile=one.name,
         isolation="hardware",
-        gpu_share=gpu_share(Slices(one.compute, one.size), Slices(cut.compute, cut.memory)),
-        card_part=Fraction(one.size, cut.memory),
+        gpu_share=gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory)),
+        card_part=Fraction(one.size, geometry.memory),
         usable=usable,
         most=most,
         device_class=MIG_CLASS,
@@ -199,18 +184,6 @@ def _made_beforehand(
         _static(product, profile, devices, card_mib, resource_of(profile, extended))
         for profile, devices in sorted(by_profile.items())
     ]
-
-
-def pool_of(profile: str) -> str:
-    """Return what follows the flavor in the key of the pool of such devices."""
-    return "mig-" + profile.replace("+", ".") if profile else "gpu"
-
-
-def resource_of(profile: str, extended: Mapping[str, str]) -> str:
-    """Return the resource by which such devices are counted: that of their DeviceClass, else one of the
-    portal's own.
-    """
-    return extended.get(profile) or OWN + (pool_of(profile) if profile else "gpus")
 
 
 def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib: int, resource: str) -> Supply:

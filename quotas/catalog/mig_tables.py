@@ -37,12 +37,14 @@ class Profile:
 
     @property
     def resource(self) -> str:
-        """The device plugin's name of it under strategy `mixed`, where `+` becomes `.`: NVIDIA's internal/rm/rm.go."""
+        """Return the device plugin's resource under strategy `mixed`, where `+` becomes `.`: NVIDIA's
+        internal/rm/rm.go.
+        """
         return "nvidia.com/mig-" + self.name.replace("+", ".")
 
     @property
     def has_media(self) -> bool:
-        """Whether it takes the card's media engines, of which there is one set: `+me`, `+me.all`."""
+        """Return whether it takes the card's media engines, of which there is one set: `+me`, `+me.all`."""
         return "+me" in self.name
 
 

@@ -1,6 +1,6 @@
 """The catalog: flavors, pools and offerings, and the nodes and devices behind them.
 
-Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `services.sync` writes what
+Everything except operators' decisions (`Flavor.DECIDED`, `Offering.hidden`) is observed: `sync.sync` writes what
 `discovery.discover` found. Rows are never deleted: limits, prices and allocations refer to them.
 """
 
@@ -54,7 +54,7 @@ class Flavor(models.Model):
     path it is what a flavor is known by, so that its name survives whatever is discovered later. `geometry` is what a
     card can be cut into, as its driver publishes it (`published.document`); empty where cards are not cut on demand.
     A flavor that was only discovered is a proposal; an operator accepts it. `node_cpu_millicores`, `node_memory_mib`
-    and `node_pods` are what a card has of its node (`node_shares`), 0 where no node tells.
+    and `node_pods` are what a card has of its node (`node_shares`), 0 if no node reports it.
     """
 
     DECIDED = (
@@ -114,12 +114,14 @@ class Flavor(models.Model):
 
     @property
     def most_per_card(self) -> NodeShare:
-        """An even part of its smallest node."""
+        """Return an even part of the flavor's smallest node."""
         return NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
 
     @property
     def per_card(self) -> NodeShare:
-        """CPU, memory and pods that go with a whole GPU: what operators decided, and no more than a node has."""
+        """Return the CPU, memory and pods that go with a whole GPU: what operators decided, but no more than a node
+        has.
+        """
         found = self.most_per_card
         cpu, memory = self.cpu_millicores_per_gpu, self.memory_mib_per_gpu
         decided = NodeShare(
@@ -217,18 +219,19 @@ class Offering(models.Model):
 
     @property
     def node_share(self) -> NodeShare:
-        """CPU, memory and pods that go with one slice; needs the flavor."""
+        """Return the CPU, memory and pods that go with one slice; needs the flavor."""
         holders = 1 if self.flavor.path == Path.DRA else 0
         return per_slice(self.flavor.per_card, self.card_part, holders=holders)
 
     @property
     def is_offered(self) -> bool:
-        """Needs the flavor."""
+        """Return whether the offering can be requested; needs the flavor."""
         return self.flavor.is_offered and not self.hidden
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether a pod may ask for one only: the device plugin's `failRequestsGreaterThanOne`, by default with MPS.
+        """Return whether a pod may request one only: the device plugin's `failRequestsGreaterThanOne`, by default with
+        MPS.
 
         Needs the flavor. Source: NVIDIA k8s-device-plugin, api/config/v1.
         """

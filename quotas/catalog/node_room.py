@@ -69,9 +69,9 @@ def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Roo
     """
     if not card or not supplied.gives:
         return Room()
-    left, amounts = _left(supplied.gives, use), _amounts(card)
-    least = min(amounts, key=lambda resource: left[resource] / amounts[resource])
-    shares = max(Fraction(0), left[least] / amounts[least])
+    remaining, amounts = _remaining(supplied.gives, use), _amounts(card)
+    scarcest = min(amounts, key=lambda resource: remaining[resource] / amounts[resource])
+    shares = max(Fraction(0), remaining[scarcest] / amounts[scarcest])
     usable = supplied.cards(supplied.units) - supplied.cards(use.foreign_units)
     blocked = usable - shares
     if blocked <= 0:
@@ -85,7 +85,7 @@ def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Roo
     return Room(
         blocked=blocked,
         blocked_units={pool: count for pool, count in units.items() if count > 0},
-        problem=_problem(name, supplied, use, least, shares),
+        problem=_problem(name, supplied, use, scarcest, shares),
     )
 
 
@@ -94,23 +94,23 @@ def _amounts(share: NodeShare) -> dict[str, int]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _left(gives: NodeShare, use: NodeUse) -> dict[str, Fraction]:
+def _remaining(gives: NodeShare, use: NodeUse) -> dict[str, Fraction]:
     """Return what is left of the node for shares, by resource."""
     room, beyond, foreign = beside_system(gives), use.beyond, use.foreign
     return {
-        "CPU": _least(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - beyond.cpu_millicores,
-        "memory": _least(room.memory_mib, gives.memory_mib - foreign.memory_mib) - beyond.memory_mib,
-        "pods": _least(room.pods, gives.pods - foreign.pods) - beyond.pods,
+        "CPU": _smallest(room.cpu_millicores, gives.cpu_millicores - foreign.cpu_millicores) - beyond.cpu_millicores,
+        "memory": _smallest(room.memory_mib, gives.memory_mib - foreign.memory_mib) - beyond.memory_mib,
+        "pods": _smallest(room.pods, gives.pods - foreign.pods) - beyond.pods,
     }
 
 
-def _least(*amounts: int) -> Fraction:
+def _smallest(*amounts: int) -> Fraction:
     return Fraction(min(amounts))
 
 
 def _problem(name: str, supplied: Supplied, use: NodeUse, resource: str, shares: Fraction) -> str:
-    foreign, beyond, gives = (_told(share, resource) for share in (use.foreign, use.beyond, supplied.gives))
-    asked = {
+    foreign, beyond, gives = (_amount_text(share, resource) for share in (use.foreign, use.beyond, supplied.gives))
+    requests = {
         "CPU": f"ask for {foreign:g} of {gives:g} CPU here",
         "memory": f"ask for {foreign:g} of {gives:g} GiB of memory here",
         "pods": f"take {foreign:g} of {gives:g} pod slots here",
@@ -118,13 +118,13 @@ def _problem(name: str, supplied: Supplied, use: NodeUse, resource: str, shares:
     ours = f", and pods of allocations have {beyond:g} beyond their shares" if beyond else ""
     cards = ceil(supplied.cards(supplied.units))
     return (
-        f"pods that are not the portal's {asked}{ours}, so {min(floor(shares), cards)} of {cards} GPUs have their "
+        f"pods that are not the portal's {requests}{ours}, so {min(floor(shares), cards)} of {cards} GPUs have their "
         f"share of {resource}; find and move them: "
         f"kubectl get pods -A --field-selector spec.nodeName={name}"
     )
 
 
-def _told(share: NodeShare, resource: str) -> float:
+def _amount_text(share: NodeShare, resource: str) -> float:
     amount, unit = {
         "CPU": (share.cpu_millicores, 1000),
         "memory": (share.memory_mib, MIB_PER_GIB),

@@ -50,12 +50,12 @@ def per_card(cluster: str, found: Discovered) -> dict[str, NodeShare]:
 
 
 def room(
-    units: int, unit: Mapping[str, int], requests: Mapping[str, int], drawn: Mapping[str, int] = MappingProxyType({})
+    units: int, unit: Mapping[str, int], requests: Mapping[str, int], used: Mapping[str, int] = MappingProxyType({})
 ) -> int:
-    """Return how many slices that consume `requests` fit in so many units of a pool of which `drawn` is taken; 0 for a
+    """Return how many slices that consume `requests` fit in so many units of a pool of which `used` is taken; 0 for a
     resource that the pool lacks.
     """
-    rooms = [(units * unit.get(name, 0) - drawn.get(name, 0)) // amount for name, amount in requests.items() if amount]
+    rooms = [(units * unit.get(name, 0) - used.get(name, 0)) // amount for name, amount in requests.items() if amount]
     return max(0, min(rooms, default=0))
 
 

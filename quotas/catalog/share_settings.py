@@ -13,7 +13,7 @@ from quotas.catalog import quantities
 from quotas.catalog.node_shares import NodeShare
 
 MIN_CPU_MILLICORES, MIN_MEMORY_MIB = 10, 16
-"""Of one slice."""
+"""The minimum of one slice."""
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,14 @@ def short_name(product: str) -> str:
 
 
 def assign(
-    flavors: Iterable[tuple[Identity, int]], known: Mapping[Identity, str], taken: Collection[str]
+    flavors: Iterable[tuple[Identity, int]], current_names: Mapping[Identity, str], reserved_names: Collection[str]
 ) -> dict[Identity, str]:
-    """Return a name for each (identity, memory in MiB). `known` names stay; `taken` are those of other clusters."""
+    """Return a name for each (identity, memory in MiB). `current_names` stay; `reserved_names` are those of other
+    clusters.
+    """
     found = sorted(flavors, key=lambda item: (item[0].product, item[0].path, item[0].strategy))
-    names = {identity: known[identity] for identity, _ in found if identity in known}
-    used = {*taken, *known.values()}
+    names = {identity: current_names[identity] for identity, _ in found if identity in current_names}
+    used = {*reserved_names, *current_names.values()}
     for identity, memory_mib in found:
         if identity not in names:
             names[identity] = next(name for name in _candidates(identity, memory_mib) if name not in used)

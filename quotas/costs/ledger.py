@@ -20,7 +20,7 @@ KEYS = (
     *("flavor", "offering", "kind", "allocation", "cluster", "node"),
 )
 UNALLOCATED = "__unallocated__"
-"""OpenCost's name for what the source does not say: here, the node of a slice by device plugin."""
+"""OpenCost's name for an unknown value: here, the node of a slice by device plugin."""
 
 # The steps of a row are counted by width_bucket and not joined: a join by range compares every row with every step.
 _QUERY = """

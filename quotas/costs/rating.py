@@ -41,7 +41,7 @@ class Rate:
 
 
 Rates = Mapping[str, Sequence[Rate]]
-"""By flavor, each sorted by `valid_from`. Before the first, and for a flavor without any, usage costs
+"""Rates by flavor, each sorted by `valid_from`. Before the first, and for a flavor without any, usage costs
 nothing.
 """
 

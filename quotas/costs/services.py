@@ -41,11 +41,11 @@ def set_price(
             defaults={"per_gpu_hour": per_gpu_hour, "currency": currency, "source": source},
         )
         if created:
-            audit(actor, "price.set", flavor.name, before=_terms(known), after=_terms(price))
+            audit(actor, "price.set", flavor.name, before=_audit_values(known), after=_audit_values(price))
     return price
 
 
-def _terms(price: Price | None) -> dict[str, str] | None:
+def _audit_values(price: Price | None) -> dict[str, str] | None:
     """Return a price as the audit log has it."""
     if price is None:
         return None

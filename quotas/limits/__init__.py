@@ -1,1 +1,1 @@
-"""Who may have how much, and its projection to Kueue."""
+"""Limits and quotas of holders, and their projection to Kueue."""

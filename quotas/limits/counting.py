@@ -84,9 +84,9 @@ class LimitReached(Exception):
 def grant(allocation: UUID, limits: Iterable[Limit], demanded: ResourceDemand) -> None:
     """Count the demand against every limit that applies, or against none. Raises LimitReached."""
     in_order = sorted(limits, key=lambda one: one.pk)
-    wanted = [(limit, fraction_units(demanded.in_unit_of(limit))) for limit in in_order if demanded.in_unit_of(limit)]
-    with transaction.atomic() if len(wanted) > 1 else nullcontext():
-        for limit, amount in wanted:
+    amounts = [(limit, fraction_units(demanded.in_unit_of(limit))) for limit in in_order if demanded.in_unit_of(limit)]
+    with transaction.atomic() if len(amounts) > 1 else nullcontext():
+        for limit, amount in amounts:
             if not _changed(_GRANT, limit=limit.pk, amount=amount, allocation=allocation, unit=FRACTION_BASE):
                 raise LimitReached(limit)
 

@@ -35,19 +35,19 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
     owed = {name: max(Fraction(0), usage.get(name, Fraction(0)) - _quota(quotas, name).nominal) for name in queues}
     idle = {name: _idle(_quota(quotas, name), usage.get(name, Fraction(0))) for name in queues}
     idle |= {name: Fraction(_quota(quotas, name).nominal) for name in cohorts}
-    gone: Amounts = defaultdict(Fraction)  # out of each cohort
+    lent_out: Amounts = defaultdict(Fraction)  # out of each cohort
     within: dict[str, list[str]] = defaultdict(list)
     for name in sorted(parents):
         within[parents[name] or ""].append(name)
 
     def offered(name: str) -> Amounts:
-        """What the queue or cohort, and those within it, still lend to others."""
+        """Return what the queue or cohort, and those within it, can still lend to others."""
         if name in queues:
             return {name: idle[name]}
-        there = {name: idle[name]} | offered_within(name)
-        bound, all_ = _quota(quotas, name).lending, sum(there.values(), Fraction(0))
-        most = all_ if bound is None else max(Fraction(0), bound - gone[name])
-        return there if all_ <= most else {lender: has * most / all_ for lender, has in there.items()}
+        offers = {name: idle[name]} | offered_within(name)
+        bound, all_ = _quota(quotas, name).lending, sum(offers.values(), Fraction(0))
+        lendable = all_ if bound is None else max(Fraction(0), bound - lent_out[name])
+        return offers if all_ <= lendable else {lender: has * lendable / all_ for lender, has in offers.items()}
 
     def offered_within(cohort: str) -> Amounts:
         return {lender: has for child in within[cohort] for lender, has in offered(child).items()}
@@ -61,7 +61,7 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
             for lender, amount in moved.items():
                 idle[lender] -= amount
                 for passed in _up_to(parents, lender, cohort):
-                    gone[passed] += amount
+                    lent_out[passed] += amount
     for name, left in owed.items():
         if left:
             found[name, ""] += left
@@ -70,15 +70,15 @@ def debts(parents: Mapping[str, str | None], quotas: Mapping[str, Quota], usage:
 
 def _match_loans(sources: Amounts, needs: Amounts, found: dict[tuple[str, str], Fraction], owed: Amounts) -> Amounts:
     """Move what the sources have to those in need, in proportion on both sides; return what each source gave."""
-    there, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
-    moved = min(there, wanted)
+    offers, wanted = sum(sources.values(), Fraction(0)), sum(needs.values(), Fraction(0))
+    moved = min(offers, wanted)
     if not moved:
         return {}
     for borrower, need in needs.items():
         for lender, has in sources.items():
-            found[borrower, lender] += moved * need / wanted * has / there
+            found[borrower, lender] += moved * need / wanted * has / offers
         owed[borrower] -= moved * need / wanted
-    return {lender: moved * has / there for lender, has in sources.items()}
+    return {lender: moved * has / offers for lender, has in sources.items()}
 
 
 def _idle(quota: Quota, used: Fraction) -> Fraction:

@@ -86,7 +86,7 @@ class Limit(models.Model):
 
     @property
     def holder(self) -> str:
-        """Slug, or `team/username` of a member."""
+        """Return the slug of the holder, or `team/username` of a member."""
         if self.user and self.team:
             return f"{self.team.slug}/{self.user.username}"
         found = self.team or self.project or self.department
@@ -98,7 +98,7 @@ class Limit(models.Model):
 
     @property
     def scope(self) -> str:
-        """Key of the pool or offering, name of the flavor, or `all`."""
+        """Return the key of the pool or offering, the name of the flavor, or `all`."""
         if self.flavor:
             return self.flavor.name
         found = self.pool or self.offering
@@ -114,7 +114,7 @@ class Limit(models.Model):
 
     @property
     def units_used(self) -> Fraction:
-        """Of a limit that is counted here."""
+        """Return the units in use, of a limit that the portal counts."""
         return Fraction(self.used, FRACTION_BASE)
 
 

@@ -5,7 +5,7 @@ fit, and names of one kind differ whenever the slugs do.
 """
 
 TEAM_LABEL = "gpu-portal.io/team"
-"""Label of a team's namespaces: from which its queue takes workloads."""
+"""Label of a team's namespaces, from which its queue admits workloads."""
 
 
 def cohort(department: str) -> str:

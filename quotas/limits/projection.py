@@ -54,8 +54,8 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
-NOTHING_ALONE = Quota(0, None, None)
-"""Of a root: Kueue refuses a bound on borrowing or lending where there is nobody to do it with."""
+ROOT_WITHOUT_QUOTA = Quota(0, None, None)
+"""The quota of a root: Kueue refuses a limit on borrowing or lending where there is no parent."""
 
 
 def cohort(
@@ -72,7 +72,7 @@ def cohort(
     """
     own = limits or {}
     has_own = any(quota.nominal for quota in own.values())
-    groups = resource_groups(pools, own, ZERO_QUOTA if parent else NOTHING_ALONE) if parent or has_own else []
+    groups = resource_groups(pools, own, ZERO_QUOTA if parent else ROOT_WITHOUT_QUOTA) if parent or has_own else []
     return {
         "apiVersion": API_VERSION,
         "kind": "Cohort",

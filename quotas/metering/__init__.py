@@ -1,1 +1,1 @@
-"""Who had what, when: append-only usage intervals."""
+"""The usage ledger: append-only intervals of who held what."""

@@ -83,10 +83,12 @@ class UsageInterval(models.Model):
 
     @property
     def device(self) -> str:
-        """Name of the device that is held, without the share of one that serves several; empty where none is named."""
+        """Return the name of the held device, without the share of one that serves several; empty if none is
+        named.
+        """
         return self.slot.split("/")[2] if self.node and self.slot.split("/")[1] == self.node else ""
 
     @property
     def gpus(self) -> Fraction:
-        """Whole-GPU equivalents held: the share of one slice times the count."""
+        """Return the whole-GPU equivalents held: the share of one slice times the count."""
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator) * self.count

@@ -257,13 +257,13 @@ def parsed(text: str) -> datetime:
 
 
 def hold(row: Allocation) -> Allocation:
-    """As the reconciler leaves it once the slices are held."""
+    """Put the allocation in the state that the reconciler writes once the slices are held."""
     Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE.value, held_at=row.created_at)
     return row
 
 
 def end(row: Allocation) -> Allocation:
-    """As the reconciler leaves it once nothing is left."""
+    """Put the allocation in the state that the reconciler writes once no object is left."""
     transitions.end(row, Ending.PERSON, "released", "Released by a person.", actor="test")
     Allocation.objects.filter(pk=row.pk).update(phase="ended", outcome="cancelled", ended_at=row.created_at)
     row.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Whose allocation it is decides what can be seen and done; whoever cannot see it is told that it is not there."""
+"""Role and ownership decide what can be seen and done; an allocation that may not be seen answers 404."""
 
 import pytest
 

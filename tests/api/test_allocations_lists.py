@@ -69,7 +69,7 @@ def test_a_filter_that_means_nothing_is_400_and_named(api, query):
 
 
 def hold(row: Allocation) -> None:
-    """Give the row an open interval, an applied object's worth of detail, and the phase of what is held."""
+    """Give the row an open interval, an applied object, and the phase of a held allocation."""
     slot = f"local/h100-0/gpu-{row.name}"
     at = clock.now()
     metering.open_interval(

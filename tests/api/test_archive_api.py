@@ -1,4 +1,4 @@
-"""Archiving over REST takes the project's slug as confirmation; only a dry run needs none."""
+"""Archiving over REST requires the project's slug as confirmation; only a dry run does not."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_confirmation_is_a_string(operator, project, wrong):
 
 @pytest.mark.parametrize("body", [{"dry_run": True}, {"dry_run": True, "confirm": "x"}, {"confirm": "vision-train"}])
 def test_a_dry_run_and_the_right_slug_come_to_the_cluster(operator, body):
-    """There is none here; tests/cluster/test_tenancy.py goes on."""
+    """There is no cluster here; tests/cluster/test_tenancy.py covers the rest."""
     assert operator.post(PATH, body, format="json").status_code == 503
 
 

@@ -1,4 +1,4 @@
-"""Reading the audit log over REST: who sees what of it, finding, and taking it out."""
+"""The audit log over REST: permission, search, and export."""
 
 import csv
 import io
@@ -22,8 +22,9 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def log(other_team, project):
-    """Five entries, an hour apart: of the platform, of vision (two, one of its project), of language, of vision again;
-    what the fixtures did is older."""
+    """Create five entries, an hour apart: of the platform, of vision (two, one of its project), of language, of vision
+    again; entries of the fixtures are older.
+    """
     AuditEntry.objects.all().delete()
     said: list[tuple[str, str, str, dict[str, Any]]] = [
         ("operator", "flavor.configure", "h100", {"before": {"hidden": False}, "after": {"hidden": True}}),
@@ -45,7 +46,7 @@ def auditor(log):
 
 
 def found(api, **query):
-    """Targets, newest first; tokens made for the test are left out."""
+    """Return the targets, newest first, without the tokens created for the test."""
     answer = api.get(URL, query)
     assert answer.status_code == 200, answer.content
     return [row["target"] for row in answer.json()["results"] if not row["action"].startswith(("token.", "user."))]

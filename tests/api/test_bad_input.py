@@ -1,4 +1,4 @@
-"""Whatever is sent: the right status, words that help, no traceback, and nothing written."""
+"""Bad input gets the right status, a helpful message, no traceback, and writes nothing."""
 
 import json
 from datetime import UTC, datetime, timedelta

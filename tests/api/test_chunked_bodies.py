@@ -1,4 +1,4 @@
-"""Bodies in chunks, sent to a real web server: what is in them counts, and what is wrong with them changes nothing."""
+"""Chunked bodies sent to a real web server: their content counts, and broken ones change nothing."""
 
 import contextlib
 import http.client
@@ -31,7 +31,7 @@ CLOSED = (BrokenPipeError, ConnectionResetError)
 
 @pytest.fixture(scope="module")
 def server(django_db_setup: None) -> Iterator[int]:
-    """Gunicorn with the portal on the test database, started as `deploy.local` does; its port."""
+    """Run gunicorn with the portal on the test database, as `deploy.local` does; yield its port."""
     database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
     port = free_port()
     command = ("gunicorn.app.wsgiapp", "portal.wsgi", f"--bind=127.0.0.1:{port}", "--workers=1", "--threads=4")
@@ -64,7 +64,7 @@ def headers(team) -> dict[str, str]:
 
 
 def put(port: int, headers: dict[str, str], body: Any) -> tuple[int, dict[str, Any]]:
-    """The answer to a body in chunks, which may come before the server has taken the whole of it."""
+    """Return the answer to a chunked body, which may arrive before the server has read all of it."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as wire:
         with contextlib.suppress(*CLOSED):
             wire.request("PUT", PATH, body, headers, encode_chunked=True)
@@ -73,7 +73,7 @@ def put(port: int, headers: dict[str, str], body: Any) -> tuple[int, dict[str, A
 
 
 def raw(port: int, headers: dict[str, str], body: bytes, **more: str) -> int:
-    """The status that these bytes are answered; the client sends nothing after them."""
+    """Return the status of the answer to these bytes; the client sends nothing after them."""
     lines = [f"PUT {PATH} HTTP/1.1", "Host: 127.0.0.1", *(f"{name}: {value}" for name, value in headers.items())]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in more.items()]
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:

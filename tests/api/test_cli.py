@@ -28,7 +28,7 @@ def member(team, other_team, project):
 
 @pytest.fixture
 def run(live_server, member, monkeypatch, tmp_path):
-    """Runs a command as the member; returns its result."""
+    """Return a function that runs a command as the member and returns its result."""
     _, secret = tenants.issue_token(member, "cli", ["read", "request"], timedelta(days=1))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("GPU_PORTAL_URL", live_server.url)

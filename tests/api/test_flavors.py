@@ -6,9 +6,9 @@ from rest_framework.test import APIClient
 from portal.clusters.models import Cluster
 from portal.tenants.models import PlatformRole
 from quotas.catalog import selectors
-from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor
+from quotas.catalog.sync import sync
 from tests.support.fleet import fleet
 from tests.support.gpu_facts import plugin_node
 from tests.support.people import client, person
@@ -19,10 +19,10 @@ A_TRY = {"title": "For a first try", "group": "Development", "hidden": False}
 
 @pytest.fixture
 def proposed(team) -> Cluster:
-    """The fleet, and a t4 that nobody has decided about."""
+    """Create the fleet, and a t4 without an operator's decision."""
     cluster = fleet(team)
     nodes = [plugin_node("l40s-0"), plugin_node("l40s-1"), plugin_node("t4-0", "Tesla-T4", memory="15360")]
-    catalog.sync(cluster.slug, discover(nodes, []), {})
+    sync(cluster.slug, discover(nodes, []), {})
     return cluster
 
 
@@ -54,7 +54,7 @@ def test_a_proposal_that_is_accepted_is_offered(operator):
 
 def test_a_new_node_of_a_known_kind_needs_nobody(operator, proposed):
     nodes = [plugin_node(f"l40s-{n}") for n in range(3)]
-    catalog.sync(proposed.slug, discover(nodes, []), {})
+    sync(proposed.slug, discover(nodes, []), {})
     (row,) = [r for r in operator.get("/api/v1/offerings").json()["results"] if r["id"] == "l40s/whole"]
     assert row["capacity"]["total"] == 12
 
@@ -65,7 +65,7 @@ def test_a_proposal_takes_another_name_with_all_that_hangs_on_it(operator, propo
     assert [pool.key for pool in flavor.pools.all()] == ["small/gpu"]
     assert [offering.key for offering in flavor.offerings.all()] == ["small/whole"]
     known, taken = selectors.known_names(proposed.slug)
-    catalog.sync(proposed.slug, discover([plugin_node("t4-0", "Tesla-T4", memory="15360")], [], known, taken), {})
+    sync(proposed.slug, discover([plugin_node("t4-0", "Tesla-T4", memory="15360")], [], known, taken), {})
     assert not Flavor.objects.filter(name="t4").exists()
 
 

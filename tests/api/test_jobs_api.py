@@ -1,4 +1,4 @@
-"""Tenants' own Jobs over REST and in the queue: for whom they are there, and in a fixed number of queries."""
+"""Tenants' own Jobs over REST and in the queue: who may see them, and in a fixed number of queries."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -125,7 +125,7 @@ def test_another_teams_job_is_not_there(member, other_team, project):
 
 
 def test_jobs_come_newest_first_a_page_at_a_time(member, project):
-    """Two of one second among them: every one is on one page, none on two."""
+    """With two of one second among them: each is on exactly one page."""
     made = [
         str(job(f"n-{number}", project.namespace, created_at=f"2026-11-02T12:00:0{at}+00:00"))
         for number, at in enumerate((0, 1, 1, 2, 3))
@@ -176,7 +176,7 @@ def test_what_waits_in_other_teams_is_a_number_and_no_name(member, other_team, p
 
 
 def test_what_waits_anywhere_in_the_tree_of_departments_may_want_what_is_lent(member, team):
-    """Of a team below the same top counts, of one elsewhere does not."""
+    """A team below the same top department counts, one elsewhere does not."""
     below = tenants.create_department("robotics", "Robotics", parent=team.department)
     tenants.create_team(below, "arms", "Arms")
     tenants.create_team(tenants.create_department("sales", "Sales"), "leads", "Leads")

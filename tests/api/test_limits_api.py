@@ -183,7 +183,7 @@ def test_what_a_team_borrows_is_told_as_borrowed_and_not_as_too_much(operator, a
 
 
 def test_a_departments_own_quota_is_there_beside_its_teams(operator, ada, project, team):
-    """Theirs is not counted as more than the department's."""
+    """The teams' quotas are not counted again as the department's."""
     hold(allocate(ada, project, count=4))
     body = {"department": team.department.slug, "pool": "l40s/gpu", "nominal": 2}
     found = operator.post(f"{URL}/preview", body, format="json").json()

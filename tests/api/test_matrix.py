@@ -1,4 +1,4 @@
-"""Every route is asked by every role, and answers as the table in the repository says, which `make matrix` writes."""
+"""Every role requests every route, and gets the answer of the table in the repository, which `make matrix` writes."""
 
 import os
 
@@ -12,7 +12,7 @@ from tests.support.world import World, world
 pytestmark = pytest.mark.django_db
 DECIDED = {ALLOWED, SIGN_IN, 401, 403, 404, 409, 503}
 CHOICES = {"POST /limits/set"}
-"""Forms that offer each person what that person may choose, and answer 400 to whatever else."""
+"""Forms whose choices depend on the person, and which answer 400 to any other."""
 OPEN = {
     *("GET /livez", "GET /readyz", "GET /login", "POST /login", "POST /theme"),
     *("GET /api/docs", "GET /api/v1/schema"),
@@ -24,7 +24,7 @@ class _Undo(Exception):
 
 
 def answer(there: World, role: str, method: str, pattern: str) -> str | int:
-    """What the role is answered; what that did is undone."""
+    """Return the role's answer, with its effect rolled back."""
     ask = there.rest if access_matrix.is_rest(pattern) else there.page
     try:
         with transaction.atomic():

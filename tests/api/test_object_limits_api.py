@@ -1,4 +1,4 @@
-"""How many objects a project may have, over REST and on its page."""
+"""The object limits of a project, over REST and on its page."""
 
 import pytest
 

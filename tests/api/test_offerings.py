@@ -32,7 +32,7 @@ def api(member):
 
 
 def nodes_tell() -> None:
-    """Every node has 62 CPU, 504 GiB and 250 pods for its four cards."""
+    """Give every node 62 CPU, 504 GiB and 250 pods for its four cards."""
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
 
 
@@ -41,7 +41,7 @@ def rows(api, query=""):
 
 
 def hold(row: Allocation, slot: str) -> None:
-    """As watcher and reconciler leave it once held."""
+    """Put the allocation in the state that watcher and reconciler write once it is held."""
     Allocation.objects.filter(pk=row.pk).update(phase=Phase.ACTIVE.value)
     metering.open_interval(row.pk, row.pk, slot, clock.now(), attribution(), row.count, {})
 
@@ -163,7 +163,7 @@ def test_what_is_late_or_leaving_comes_free_from_now_on(api, member, project):
 
 
 def test_what_is_full_by_a_limit_of_ones_own_is_free_after_ones_own_end(api, member, project, team):
-    """The fleet and the team have room at once; the member's limit has it when the first of theirs ends."""
+    """The fleet and the team have capacity now; the member's limit has it when the member's first allocation ends."""
     limit_services.set_limit(
         person(team, "lead"), Membership.objects.get(user=member), None, limit_services.LimitSpec(2)
     )
@@ -194,7 +194,7 @@ def test_the_end_of_what_a_lowered_limit_had_granted_frees_nothing_until_there_i
 
 
 def test_an_end_in_another_tree_of_departments_lends_nothing(api, member, project, team, other_team):
-    """All is in use; the first end is of a team from which nothing is borrowed, the second of one's own."""
+    """All is in use; the first end is of a team that does not lend to this one, the second of the team's own."""
     pool = Pool.objects.get(key="l40s/gpu")
     far = tenants.create_team(tenants.create_department("sales", "Sales"), "sales", "Sales")
     limits.set_limit("test", far, pool, 4)

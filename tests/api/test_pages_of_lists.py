@@ -1,4 +1,4 @@
-"""Every list of the API, walked one row at a time to its end and back, as each role: the same rows as in one page."""
+"""Every list of the API, read one row at a time to its end and back, as each role: the same rows as on one page."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -22,7 +22,7 @@ ROLES = [role for role in access_matrix.ROLES if role != "anonymous" and not rol
 
 @pytest.fixture
 def there(team, other_team, project, settings) -> Iterator[World]:
-    """The world, with more than one row of everything: the team's people have a second team with the like in it."""
+    """Create the world with more than one row of everything: its people have a second team with similar rows."""
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     with clock.frozen(clock.now()):  # or the cost to date of what is held would differ between pages
         made = world(team, other_team, project)
@@ -51,7 +51,7 @@ def get(there: World, role: str, url: str) -> dict[str, Any]:
 
 @pytest.fixture
 def addresses(there: World) -> list[str]:
-    """Of every list: what answers an operator in pages."""
+    """Return the address of every list that answers an operator in pages."""
     found = []
     for pattern in filter(access_matrix.is_rest, access_matrix.routes()):
         answer = there.clients["operator"].get(path := there.path(pattern, "operator"))
@@ -62,7 +62,7 @@ def addresses(there: World) -> list[str]:
 
 
 def rows_of(there: World, role: str, path: str) -> list[Any] | None:
-    """All rows of a list that the role sees, in one page; None where it may not look."""
+    """Return all rows of a list that the role sees, in one page; None without permission."""
     answer = there.clients[role].get(path, {"limit": 200})
     if answer.status_code in (403, 404):
         return None
@@ -73,7 +73,7 @@ def rows_of(there: World, role: str, path: str) -> list[Any] | None:
 
 
 def walk(there: World, role: str, url: str, way: str) -> tuple[list[list[Any]], str]:
-    """The pages from `url` to the end that way, and the address of the last."""
+    """Return the pages from `url` to the end in that direction, and the address of the last."""
     pages = []
     while True:
         page = get(there, role, url)

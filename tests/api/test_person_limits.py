@@ -1,6 +1,7 @@
-"""The limit on the processor time of one person's requests, REST and pages together."""
+"""The limits on the requests of one person that run at once and on their processor time, REST and pages together."""
 
 import time
+from threading import Event, Thread
 from uuid import uuid4
 
 import pytest
@@ -71,3 +72,45 @@ def test_an_answer_costs_what_it_took_to_make_also_one_that_is_streamed(settings
     answer = person_limits.limit_person(view)(request)
     assert b"".join(answer) == b"firstsecond"
     assert counters.wait(f"processor-ms:{nobody_else}", 95, person_limits.WINDOW_S) > 0
+
+
+def test_of_one_persons_requests_one_runs_two_wait_and_the_next_is_refused(team):
+    busy, other = person(team), person(team)
+    running, enough, answers = Event(), Event(), []
+
+    def view(request, user):
+        person_limits.admit(request, user.pk)
+        running.set()
+        assert enough.wait(timeout=10)
+        return HttpResponse()
+
+    def send():
+        answers.append(person_limits.limit_person(lambda request: view(request, busy))(RequestFactory().get("/")))
+
+    first, *waiting = (Thread(target=send) for _ in range(3))
+    first.start()
+    running.wait(timeout=10)
+    for thread in waiting:
+        thread.start()
+    assert client(other).get("/api/v1/me").status_code == 200
+    deadline = time.monotonic() + 10
+    while (refused := client(busy).get("/api/v1/me")).status_code != 429 and time.monotonic() < deadline:
+        pass
+    assert "Too many of your requests run" in refused.json()["detail"]
+    assert int(refused["Retry-After"]) == 1
+    enough.set()
+    for thread in (first, *waiting):
+        thread.join(timeout=10)
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert client(busy).get("/api/v1/me").status_code == 200
+
+
+def test_who_waits_longer_than_a_second_for_an_own_request_is_refused(team):
+    busy = person(team)
+
+    def view(request):
+        person_limits.admit(request, busy.pk)
+        return client(busy).get("/api/v1/me")
+
+    answer = person_limits.limit_person(view)(RequestFactory().get("/"))
+    assert answer.status_code == 429

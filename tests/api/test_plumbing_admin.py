@@ -1,4 +1,4 @@
-"""Django's admin: every model of ours is there, its pages load, and what it writes goes through the services."""
+"""Django's admin: every model of the portal is there, its pages load, and its writes go through the services."""
 
 from datetime import timedelta
 
@@ -112,7 +112,7 @@ def test_an_auditor_or_lead_has_no_admin(team):
 
 
 def test_a_limit_that_the_portal_counts_is_not_added_here(operator, team):
-    """It would begin at nothing, whatever is held."""
+    """Its count would start at zero, whatever is held."""
     values = {"team": team.pk, "nominal": 4, "borrowing": 0}
     page = operator.post(reverse("admin:limits_limit_add"), values)
     assert page.status_code == 200

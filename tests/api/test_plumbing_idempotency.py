@@ -18,7 +18,7 @@ from tests.support.people import person
 @api_view(["POST"])
 @idempotent
 def beat(request, started=None, go_on=None):
-    """A route with an effect that counts how often it happened."""
+    """Yield a route whose effect counts its calls."""
     if started:
         started.set()
         go_on.wait(10)

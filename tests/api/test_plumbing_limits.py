@@ -43,7 +43,9 @@ def test_200_at_once_are_counted_exactly(request):
 
 
 def test_a_client_that_nobody_keeps_lives_while_it_counts(settings, monkeypatch, request):
-    """As of threads that all come first: the client of one is kept, and the others disconnect when dropped."""
+    """Several threads create a client at the same time: the client of one is kept, the others disconnect when
+    dropped.
+    """
     made, alive, execute = [], [], redis.client.Pipeline.execute
 
     def fresh():

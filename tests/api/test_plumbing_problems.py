@@ -1,4 +1,4 @@
-"""Whatever is wrong, the answer is a problem with reason and hint, and nothing is written."""
+"""Every error is answered as a problem with reason and hint, and nothing is written."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The settings as a production process reads them: by their environment alone."""
+"""The settings as a production process reads them: from its environment only."""
 
 import os
 import subprocess

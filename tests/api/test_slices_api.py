@@ -1,4 +1,4 @@
-"""MIG and shared slices over REST: constraints, sharing, warnings, isolation, devices, what fits where it stands."""
+"""MIG and shared slices over REST: constraints, sharing, warnings, isolation, devices, and what fits now."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from portal.core import clock
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
@@ -25,7 +26,7 @@ URL = "/api/v1/allocations"
 
 @pytest.fixture
 def api(team, project) -> APIClient:
-    """A team that may have all of an h100 node of four cards, a time-sliced t4 and an l4 with MPS."""
+    """Create a team that may have all of an h100 node of four cards, a time-sliced t4 and an l4 with MPS."""
     cluster = Cluster.objects.get(slug=LOCAL)
     cut = slices_of("h100-0", *(part for n in range(4) for part in cut_card("h100-0", n)))
     shared = {"gpu__replicas": "4", "gpu__sharing_strategy": "time-slicing"}
@@ -35,7 +36,7 @@ def api(team, project) -> APIClient:
         plugin_node("t4-0", "Tesla-T4", {"nvidia.com/gpu.shared": 8}, "15360", **labels(shared)),
         plugin_node("l4-0", "NVIDIA-L4-SHARED", {"nvidia.com/gpu": 8}, "23034", **labels(mps)),
     ]
-    catalog.sync(cluster.slug, discover(nodes, [cut]), {})
+    sync(cluster.slug, discover(nodes, [cut]), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for pool in Pool.objects.all():
@@ -44,7 +45,7 @@ def api(team, project) -> APIClient:
 
 
 def labels(given: dict[str, str]) -> dict[str, str]:
-    """As keyword arguments of ``plugin_node``: `gpu.sharing-strategy`."""
+    """Return the labels as keyword arguments of ``plugin_node``: `gpu.sharing-strategy`."""
     return {name.replace("__", "_").replace("sharing_strategy", "sharing__strategy"): v for name, v in given.items()}
 
 
@@ -54,7 +55,7 @@ def ask(api: APIClient, offering: str, count: int = 1, *, preview: bool = False,
 
 
 def taken(*devices: str) -> None:
-    """A claim that has these devices of the h100 node."""
+    """Create a claim that has these devices of the h100 node."""
     found = [{"request": "a", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": name} for name in devices]
     MirrorObject.objects.create(
         cluster_id=LOCAL,
@@ -83,7 +84,7 @@ class TestFree:
         assert {after[offering]["total"] for offering in ("h100/whole", "h100/mig-7g.80gb")} == {4}
 
     def test_is_no_more_than_cards_have_of_a_profile(self, api: APIClient) -> None:
-        """By slices alone four cards would have room for fourteen 2g."""
+        """By slices alone, four cards would have room for fourteen 2g."""
         assert capacity(api)["h100/mig-2g.20gb"]["total"] == 12
 
     def test_decides_whether_it_fits_now(self, api: APIClient) -> None:
@@ -203,7 +204,7 @@ def test_more_than_one_of_what_is_taken_one_at_a_time_is_refused(api: APIClient)
 def test_an_operator_says_what_the_device_plugin_is_configured_to(
     api: APIClient, flavor: str, switch: bool, status: int
 ) -> None:
-    """Its failRequestsGreaterThanOne is no label: by default it is off for time-slicing, and on for MPS."""
+    """Its failRequestsGreaterThanOne has no label: by default it is off for time-slicing, and on for MPS."""
     row = Flavor.objects.get(name=flavor)
     catalog.configure_flavor("operator", row, {"fail_requests_greater_than_one": switch})
     assert ask(api, f"{flavor}/shared", 2).status_code == status

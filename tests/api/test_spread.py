@@ -1,4 +1,4 @@
-"""`constraints.spread` over REST: accepted, shown, and seen in the manifests."""
+"""`constraints.spread` over REST: accepted, shown, and used in the manifests."""
 
 import pytest
 

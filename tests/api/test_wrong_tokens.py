@@ -1,4 +1,4 @@
-"""Wrong bearer tokens are limited by address, and right ones are not refused for them."""
+"""Wrong bearer tokens are limited by address, and valid ones are not refused because of them."""
 
 from datetime import timedelta
 from itertools import count

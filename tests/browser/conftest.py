@@ -1,4 +1,4 @@
-"""Debian's Chromium against the portal's own web server and database; no cluster is needed for what is tested here."""
+"""Runs Debian's Chromium against the portal's own web server and database; these tests need no cluster."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture
 def open_page(chromium: Browser, live_server: LiveServer) -> Iterator[Open]:
-    """Opens pages in contexts of their own; fails the test for any script error or anything the CSP stopped."""
+    """Return a function that opens pages in contexts of their own; a script error or CSP violation fails the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -76,7 +76,7 @@ def open_page(chromium: Browser, live_server: LiveServer) -> Iterator[Open]:
 
 @pytest.fixture
 def team(transactional_db: None) -> Team:
-    """A team that may hold four of eight l40s."""
+    """Return a team that may hold four of eight l40s."""
     team = tenants.create_team(tenants.create_department("research", "Research"), "vision", "Vision")
     cluster()
     limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)

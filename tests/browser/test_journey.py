@@ -1,4 +1,4 @@
-"""The way of a person through the pages, with scripts and without, by mouse and by keyboard."""
+"""A person's journey through the pages, with scripts and without, by mouse and by keyboard."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -7,7 +7,7 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from quotas.catalog.models import Flavor
 from tests.support.browser import PHONE, sign_in
-from tests.support.pages import asked, held, in_phase
+from tests.support.pages import held, in_phase, requested
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -39,7 +39,7 @@ def test_sees_what_cpu_and_memory_go_with_a_slice_and_with_a_request(open_page, 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_releases_after_being_asked(open_page, member, project, scripts):
-    row = held(asked(member, project, name="training"))
+    row = held(requested(member, project, name="training"))
     page = sign_in(open_page(java_script_enabled=scripts), member)
     page.get_by_role("link", name="Release training").click()
     expect(page.get_by_role("heading", name="Release training?")).to_be_visible()
@@ -50,7 +50,7 @@ def test_releases_after_being_asked(open_page, member, project, scripts):
 
 
 def test_sees_it_start_without_reloading(open_page, member, project):
-    row = asked(member, project, name="training")
+    row = requested(member, project, name="training")
     page = sign_in(open_page(), member)
     page.goto(f"/allocations/{row.pk}")
     expect(page.locator("#live .phase")).to_have_text("Queued")
@@ -65,7 +65,7 @@ def test_sees_it_start_without_reloading(open_page, member, project):
 
 
 def test_home_follows_what_happens(open_page, member, project):
-    row = asked(member, project, name="training")
+    row = requested(member, project, name="training")
     page = sign_in(open_page(), member)
     expect(page.locator("#rows .phase")).to_have_text("Queued")
     in_phase(row, Phase.STARTING, "admitted", "Admitted by Kueue; the slices are being taken.")
@@ -96,7 +96,7 @@ def test_a_double_click_asks_once(open_page, member):
 
 
 def test_a_dialog_is_opened_and_left_by_keyboard(open_page, member, project):
-    held(asked(member, project, name="training"))
+    held(requested(member, project, name="training"))
     page = sign_in(open_page(), member)
     release = page.get_by_role("link", name="Release training")
     release.focus()
@@ -132,7 +132,7 @@ def background(page: Page) -> str:
 
 def test_no_page_is_wider_than_a_phone(open_page, member, project):
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
-    row = held(asked(member, project, name="a-name-as-long-as-names-of-allocations-may-be-48", purpose="x" * 400))
+    row = held(requested(member, project, name="a-name-as-long-as-names-of-allocations-may-be-48", purpose="x" * 400))
     page = sign_in(open_page(viewport=PHONE), member)
     for path in (
         "/",

@@ -1,4 +1,4 @@
-"""A member follows the queue to a Job, an auditor searches the log, and no such page is wider than a phone."""
+"""A member follows the queue to a Job, an auditor searches the log, and these pages fit on a phone."""
 
 import pytest
 from playwright.sync_api import expect

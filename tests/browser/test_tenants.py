@@ -1,4 +1,4 @@
-"""Leads and operators at work, with scripts and without, and on a phone."""
+"""Actions of leads and operators, with scripts and without, and on a phone."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""What every test on the real control plane may use. The stack itself is up before pytest starts: tests/stack.py."""
+"""Fixtures of tests on the real control plane. The stack runs before pytest starts: tests/stack.py."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.asking import release_all
+from tests.support.cluster.allocations import release_all
 from tests.support.cluster.connected import tenant  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.hardware import apply, fleet, namespace, one_more, read  # noqa: F401 (fixtures)
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def kubeconfig(local: Local) -> Path:
-    """The local administrator's."""
+    """Return the local administrator's kubeconfig."""
     return local.kubeconfig
 
 
@@ -52,11 +52,11 @@ def member() -> User:
 
 @pytest.fixture
 def project(vision: Team, kubectl: Kubectl) -> Iterator[Project]:
-    """A project of team vision for one test alone, its namespace ready; what it asked for is released at the end."""
+    """Yield a project of team vision for one test, with its namespace ready; release its allocations at the end."""
     slug = f"t-{uuid4().hex[:10]}"
-    made = tenants.create_project(vision, slug, "A test's own")
+    project = tenants.create_project(vision, slug, "A test's own")
     workqueue.enqueue(targets.project(LOCAL, slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
-    yield made
-    kubectl("delete", "jobs", "--all", "-n", made.namespace, "--ignore-not-found")
-    release_all(made)
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace), AssertionError)
+    yield project
+    kubectl("delete", "jobs", "--all", "-n", project.namespace, "--ignore-not-found")
+    release_all(project)

@@ -1,7 +1,7 @@
-"""Tries, with a tenant's token on the real API server, to get around the portal; and does what honest people do.
+"""Attacks on the portal with a tenant's token on the real API server, and permitted actions.
 
-Each row of attacks/attacks.yaml names the file below deploy/cluster that must refuse it and a piece of what the person
-is told. A guard that is missing, or that no longer says what to do, fails its row.
+Each row of attacks/attacks.yaml names the file below deploy/cluster that must refuse it, and a part of the message. A
+policy that is missing, or whose message no longer says what to do, fails its row.
 """
 
 import json
@@ -27,33 +27,35 @@ ATTACKS = table("attacks")
 
 @pytest.fixture(scope="module")
 def stage(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(str(local.binaries / "kubectl"), local.kubeconfig, tmp_path_factory.mktemp("people")) as made:
-        yield made
+    with staged(str(local.binaries / "kubectl"), local.kubeconfig, tmp_path_factory.mktemp("people")) as stage_:
+        yield stage_
 
 
 @pytest.mark.parametrize("row", ATTACKS, ids=[row["attack"] for row in ATTACKS])
 def test_refuses_when(row: Entry, stage: Stage) -> None:
     row = fill(row, stage.names)
-    said = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "ns")))
-    assert row["told"] in said
-    assert refuser(row["guard"]) in said
+    message = attempt(row, stage.person(row.get("as", "tenant"), row.get("where", "ns")))
+    assert row["message"] in message
+    assert refuser(row["guard"]) in message
 
 
 def attempt(row: Entry, person: Person) -> str:
-    """Tries it for real once a dry run of it is refused; answers what the person was told, in one line."""
+    """Attempt it for real once a dry run of it is refused; return the message in one line."""
     if "kubectl" in row:
-        words = json.dumps(row["stdin"]) if "stdin" in row else None
-        done = person.run(*shlex.split(row["kubectl"]), words=words)
+        stdin = json.dumps(row["stdin"]) if "stdin" in row else None
+        done = person.run(*shlex.split(row["kubectl"]), stdin=stdin)
     else:
         manifest = json.dumps(build(row, f"attack-{secrets.token_hex(3)}"))
-        eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", words=manifest).returncode)
-        done = person.run("create", "-f", "-", words=manifest)
+        eventually(lambda: person.run("create", "--dry-run=server", "-f", "-", stdin=manifest).returncode)
+        done = person.run("create", "-f", "-", stdin=manifest)
     assert done.returncode != 0, f"it worked: {done.stdout}"
     return " ".join(done.stderr.split())
 
 
 def refuser(guard: str) -> str:
-    """How the API server names a file's guard; what is no file (Pod Security, a quota) is known by its sentence."""
+    """Return how the API server names a file's policy; others (Pod Security, a quota) are recognized by their
+    message.
+    """
     if guard.startswith("policies/"):
         return f"ValidatingAdmissionPolicy 'gpu-portal-{Path(guard).stem}'"
     return "is forbidden: " if guard.startswith("roles/") else ""
@@ -82,18 +84,18 @@ def test_every_guard_is_applied_by_the_kustomization() -> None:
 
 
 def test_the_policies_type_check(stage: Stage) -> None:
-    seen = json.loads(stage.admin.do("get", "validatingadmissionpolicies", "-o", "json"))["items"]
-    ours = [policy for policy in seen if policy["metadata"]["name"].startswith("gpu-portal-")]
+    policies = json.loads(stage.admin.do("get", "validatingadmissionpolicies", "-o", "json"))["items"]
+    portal_policies = [policy for policy in policies if policy["metadata"]["name"].startswith("gpu-portal-")]
     warnings = {
         policy["metadata"]["name"]: policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")
-        for policy in ours
+        for policy in portal_policies
     }
-    assert ours
-    assert not {name: said for name, said in warnings.items() if said}
+    assert portal_policies
+    assert not {name: message for name, message in warnings.items() if message}
 
 
 def running(stage: Stage, name: str) -> dict[str, Any]:
-    """The pod once it runs."""
+    """Return the pod once it runs."""
     eventually(lambda: stage.tenant.get("pod", name)["status"].get("phase") == "Running")
     return stage.tenant.get("pod", name)
 
@@ -194,14 +196,14 @@ def test_pods_of_a_labelled_template_get_the_claim(selector: str, stage: Stage) 
 )
 def test_a_deployment_cannot_make_pods(patch: Entry, guard: str, stage: Stage) -> None:
     name = Path(guard).stem
-    made = build({"workload": "Deployment", "pod": patch}, name)
-    stage.tenant.do("create", "-f", "-", words=json.dumps(made))
+    manifest = build({"workload": "Deployment", "pod": patch}, name)
+    stage.tenant.do("create", "-f", "-", stdin=json.dumps(manifest))
 
-    def told() -> str:
+    def refusal_message() -> str:
         conditions = stage.tenant.get("deployment", name).get("status", {}).get("conditions", [])
         return " ".join(c["message"] for c in conditions)
 
-    eventually(lambda: refuser(guard) in told())
+    eventually(lambda: refuser(guard) in refusal_message())
 
 
 def test_a_queued_job_runs_on_gpus_once_kueue_admits_it(stage: Stage) -> None:

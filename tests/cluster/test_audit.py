@@ -15,7 +15,7 @@ from deploy.local.runner import Local
 from portal.audit import grants
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ended, held
+from tests.support.cluster.allocations import ended, held
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -34,15 +34,15 @@ def test_the_portal_connects_as_a_role_that_cannot_change_the_log() -> None:
 
 def test_what_a_person_did_is_noted_in_order_and_sealed_soon(member: User, project: Project) -> None:
     row = held(member, project, "l40s/whole", name="noted")
-    given = client(member).get(f"/api/v1/allocations/{row.pk}/connect")
-    assert given.status_code == 200
+    response = client(member).get(f"/api/v1/allocations/{row.pk}/connect")
+    assert response.status_code == 200
     ended(member, row)
     entries = list(AuditEntry.objects.filter(target=f"{project.slug}/noted").order_by("pk"))
     assert [entry.action for entry in entries] == ["allocation.request", "allocation.connect", "allocation.release"]
     assert {(entry.actor, entry.team, entry.project) for entry in entries} == {
         ("vision-member", "vision", project.slug)
     }
-    assert given.json()["kubeconfig"] not in str([vars(entry) for entry in entries])
+    assert response.json()["kubeconfig"] not in str([vars(entry) for entry in entries])
     eventually(lambda: AuditEntry.objects.filter(pk=entries[-1].pk).exclude(seal=None).exists(), within_s=90)
 
 
@@ -56,7 +56,7 @@ def test_the_whole_log_of_the_running_portal_verifies(local: Local, tmp_path: Pa
 def test_who_signs_in_by_the_portals_form_is_noted_with_the_address(local: Local, member: User) -> None:
     session = requests.Session()
     session.get(f"{local.home.url}/login", timeout=10)
-    words = {"username": member.username, "password": "wrong", "csrfmiddlewaretoken": session.cookies["csrftoken"]}
-    session.post(f"{local.home.url}/login", words, timeout=10)
+    fields = {"username": member.username, "password": "wrong", "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+    session.post(f"{local.home.url}/login", fields, timeout=10)
     entry = AuditEntry.objects.filter(action="user.sign_in_refused", target=member.username).latest("pk")
     assert entry.source["address"] == "127.0.0.1"

@@ -1,7 +1,6 @@
-"""The ledger against a recorder that reads the API server each second, over random requests and Jobs.
+"""The ledger compared with a recorder that reads the API server each second, during random requests and Jobs.
 
-The recorder knows neither the portal's tables nor its code: `tests/support/cluster/recorder.py` says by which rules it
-counts.
+The recorder uses neither the portal's tables nor its code: `tests/support/cluster/recorder.py` has its rules.
 """
 
 import sys
@@ -27,7 +26,7 @@ STEPS = 24
 
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Two projects of one team, so that what one holds the other waits for."""
+    """Return two projects of one team, so that each waits for what the other holds."""
     return own_projects(vision, 2, kubectl)
 
 
@@ -51,19 +50,19 @@ def test_the_ledger_has_the_gpu_seconds_that_a_recorder_outside_the_portal_saw(
     recording.sampled_again(2)
     recording.stop()
     gap = recorder.longest_gap(recording.samples)
-    assert gap < recorder.LONGEST_S, f"two samples are {gap:.1f} s apart: too long to measure the ledger by them"
+    assert gap < recorder.MAX_GAP_S, f"two samples are {gap:.1f} s apart: too long to measure the ledger by them"
     by_holder = recorder.compare(recording.samples, namespaces)
     by_project = summed_by_project(by_holder, projects)
     sys.stdout.write(f"seed {seed}: {by_project}\n")
     wrong = [*recorder.uncharged(recording.samples, namespaces), *recorder.differences(recording.samples, namespaces)]
     assert not wrong, "; ".join(wrong)
-    assert {slug: found for slug, found in by_project.items() if found.differs} == {}
-    assert all(found.intervals > 1 for found in by_project.values())
+    assert {slug: comparison for slug, comparison in by_project.items() if comparison.differs} == {}
+    assert all(comparison.intervals > 1 for comparison in by_project.values())
 
 
 def summed_by_project(by_holder: dict[Holder, Comparison], projects: list[Project]) -> dict[str, Comparison]:
     slugs = {project.namespace: project.slug for project in projects}
     total: dict[str, Comparison] = defaultdict(Comparison)
-    for holder, found in by_holder.items():
-        total[slugs[holder.namespace]].add(found)
+    for holder, comparison in by_holder.items():
+        total[slugs[holder.namespace]].add(comparison)
     return dict(total)

@@ -1,4 +1,6 @@
-"""Claims of one's own on the real control plane: asked over REST, given by the scheduler, used by a tenant's pod."""
+"""Custom claims on the real control plane: requested over REST, allocated by the scheduler, used by a tenant's
+pod.
+"""
 
 import json
 import random
@@ -10,10 +12,10 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from portal.tenants.structure import configure_project
-from tests.support.cluster.asking import ended, intervals, wait_for
+from tests.support.cluster.allocations import ended, intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -29,7 +31,7 @@ def operator() -> User:
 
 
 class Asking:
-    """A person who asks for claims in a project."""
+    """A person who requests claims in a project."""
 
     def __init__(self, user: User, project: Project, kubectl: Kubectl) -> None:
         self.api, self.project, self.kubectl = client(user), project, kubectl
@@ -56,7 +58,9 @@ class Asking:
         return found
 
     def devices(self, row: Allocation) -> list[dict[str, Any]]:
-        """What the scheduler gave: the claim's results, each with the attributes that its slice publishes."""
+        """Return the devices that the scheduler allocated: the claim's results, each with its published
+        attributes.
+        """
         claim = json.loads(self.kubectl("get", "resourceclaim", row.name, "-n", self.project.namespace, "-o", "json"))
         slices = json.loads(self.kubectl("get", "resourceslices", "-o", "json"))["items"]
         published = {(s["spec"].get("nodeName"), d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
@@ -199,7 +203,7 @@ def test_a_tenants_pod_may_pick_one_request_by_its_number(asking: Asking, kubect
     row = asking.held({"name": "big", "device": "gpu"}, {"name": "small", "device": "mig", "profile": "1g.10gb"})
     pod = asking.api.get(f"/api/v1/allocations/{row.pk}/connect").json()["pod_yaml"]
     picked = pod.replace("metadata:\n", "metadata:\n  annotations: {gpu-portal.io/slices: '1'}\n", 1)
-    let_in(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
+    retry_refused(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=picked)
     query = ("get", "pod", f"{row.name}-pod", "-n", row.project.namespace, "-o")
     claims = kubectl(*query, "jsonpath={.spec.containers[0].resources.claims}")
     assert json.loads(claims) == [{"name": "gpu-portal", "request": "small"}]
@@ -220,24 +224,24 @@ def test_raw_cel_is_for_operators_and_tried_first(asking: Asking, operating: Ask
 def test_admin_access_costs_nothing_and_needs_a_marked_project(
     asking: Asking, operating: Asking, operator: User, member: User, project: Project, kubectl: Kubectl
 ) -> None:
-    look = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
-    assert asking.refused(look)["reason"] == "role_missing"
-    assert "not marked" in operating.refused(look)["detail"]
+    admin_request = {"name": "look", "device": "gpu", "count": "all", "admin_access": True}
+    assert asking.refused(admin_request)["reason"] == "role_missing"
+    assert "not marked" in operating.refused(admin_request)["detail"]
     configure_project(project, admin_access=True, actor="operator")
     label = r"jsonpath={.metadata.labels.resource\.kubernetes\.io/admin-access}"
     eventually(lambda: kubectl("get", "namespace", project.namespace, "-o", label) == "true", AssertionError)
-    mine = asking.held({"count": 1})
-    row = operating.held(look)
+    own_row = asking.held({"count": 1})
+    row = operating.held(admin_request)
     assert len(operating.devices(row)) == 8
     assert operating.lease(row) == {}
     assert intervals(row) == []
     ended(operator, row)
-    assert asking.devices(mine)
-    ended(member, mine)
+    assert asking.devices(own_row)
+    ended(member, own_row)
 
 
 def random_claim(chance: random.Random) -> dict[str, Any]:
-    """Up to two requests for a few devices, some of them bound to each other."""
+    """Return a claim of up to two requests for a few devices, some of them with a common constraint."""
 
     def choice() -> dict[str, Any]:
         if chance.random() < 0.4:
@@ -258,7 +262,7 @@ def random_claim(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_fits_now_is_held_by_the_scheduler(asking: Asking, member: User, seed: int) -> None:
-    """Claim after claim beside those that are held already: our own search and the scheduler's agree."""
+    """One claim after another, in addition to those held: the portal's search and the scheduler's agree."""
     chance = random.Random(seed)
     rows: list[Allocation] = []
     held = 0

@@ -1,4 +1,4 @@
-"""Slices of several nodes that one NVLink clique connects: held together, or not at all."""
+"""Slices on several nodes of one NVLink clique: held together, or not at all."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Node, Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import held
+from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import Command, Read, ready
 from tests.support.cluster.waiting import eventually
@@ -22,20 +22,20 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 CLIQUE = "nvidia.com/gpu.clique"
 COUNT = 10
-"""A node has eight."""
+"""The cards of a node."""
 
 
 @pytest.fixture(scope="module")
 def offering(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[str]:
-    """Whole GPUs of H200 nodes, of which two and two are a clique."""
+    """Add H200 nodes, of which each pair is a clique; return the offering of whole GPUs."""
     before = state.read(Api(kubeconfig))[0].extra.get("h200", 0)
     names = {f"h200-{number}" for number in range(before + 2)}
     fleet(f"--extra=h200={before + 2}")
     eventually(lambda: names <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)})
-    seen = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
-    eventually(lambda: seen.count() == len(names))
+    nodes = Node.objects.filter(name__in=names, present=True, ready=True, flavor__isnull=False)
+    eventually(lambda: nodes.count() == len(names))
     call_command("accept_flavors", "--all", "--share")
-    flavor = seen[0].flavor
+    flavor = nodes[0].flavor
     assert flavor is not None
     yield f"{flavor.name}/whole"
     fleet(f"--extra=h200={before}")

@@ -1,4 +1,4 @@
-"""What `connect` hands out: a kubeconfig of one's own for an hour, and a pod that runs on the slices as it is."""
+"""Answers of `connect`: a personal kubeconfig valid for an hour, and a pod that runs on the slices unchanged."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ from allocations.models import Allocation
 from portal.clusters.models import Cluster
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, held
+from tests.support.cluster.allocations import held, request_slices
 from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -33,19 +33,19 @@ def connect(api: APIClient, row: Allocation) -> dict[str, Any]:
     answer = api.get(f"/api/v1/allocations/{row.pk}/connect")
     assert answer.status_code == 200, answer.json()
     assert answer["Cache-Control"] == "no-store"
-    given: dict[str, Any] = answer.json()
-    return given
+    connection: dict[str, Any] = answer.json()
+    return connection
 
 
 def test_the_pod_runs_as_it_is_on_the_very_devices(
     api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
 ) -> None:
     row = held(member, project, "h100/whole", 2)
-    given = connect(api, row)
-    assert given["label"] == {"key": "gpu-portal.io/allocation", "value": row.name}
-    use = tenant(given)
-    let_in(apply_pod, use, given["pod_yaml"])
-    pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
+    connection = connect(api, row)
+    assert connection["label"] == {"key": "gpu-portal.io/allocation", "value": row.name}
+    use = tenant(connection)
+    retry_refused(apply_pod, use, connection["pod_yaml"])
+    pod = running(use, yaml.safe_load(connection["pod_yaml"])["metadata"]["name"])
     devices = api.get(f"/api/v1/allocations/{row.pk}").json()["devices"]
     claim = json.loads(use("get", "resourceclaim", row.name, "-o", "json").stdout)
     results = claim["status"]["allocation"]["devices"]["results"]
@@ -58,10 +58,10 @@ def test_the_pod_runs_as_it_is_by_device_plugin(
     api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
 ) -> None:
     row = held(member, project, "l40s/whole")
-    given = connect(api, row)
-    use = tenant(given)
-    let_in(apply_pod, use, given["pod_yaml"])
-    pod = running(use, yaml.safe_load(given["pod_yaml"])["metadata"]["name"])
+    connection = connect(api, row)
+    use = tenant(connection)
+    retry_refused(apply_pod, use, connection["pod_yaml"])
+    pod = running(use, yaml.safe_load(connection["pod_yaml"])["metadata"]["name"])
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert pod["spec"]["nodeName"].startswith("l40s-")
 
@@ -69,10 +69,10 @@ def test_the_pod_runs_as_it_is_by_device_plugin(
 def test_the_kubeconfig_is_the_persons_own_and_reaches_the_project_only(
     api: APIClient, member: User, project: Project, tenant: Callable[[dict[str, Any]], Tenant]
 ) -> None:
-    given = connect(api, held(member, project, "l40s/whole"))
-    use = tenant(given)
-    who = json.loads(use("auth", "whoami", "-o", "json").stdout)["status"]["userInfo"]["username"]
-    assert who == f"system:serviceaccount:gpu-portal-people:person-{member.username}"
+    connection = connect(api, held(member, project, "l40s/whole"))
+    use = tenant(connection)
+    username = json.loads(use("auth", "whoami", "-o", "json").stdout)["status"]["userInfo"]["username"]
+    assert username == f"system:serviceaccount:gpu-portal-people:person-{member.username}"
     assert use("get", "pods").returncode == 0
     assert use("get", "pods", "-n", "kube-system").returncode != 0
     assert use("get", "secrets", "-n", "gpu-portal-people").returncode != 0
@@ -102,8 +102,8 @@ def _reached_at(cluster: str, server: str) -> Iterator[None]:
 
 def test_people_may_be_given_another_address_of_the_cluster(api: APIClient, member: User, project: Project) -> None:
     with _reached_at(project.cluster_id, "https://kubernetes.example.org"):
-        given = connect(api, held(member, project, "l40s/whole"))
-    cluster = yaml.safe_load(given["kubeconfig"])["clusters"][0]["cluster"]
+        connection = connect(api, held(member, project, "l40s/whole"))
+    cluster = yaml.safe_load(connection["kubeconfig"])["clusters"][0]["cluster"]
     assert cluster["server"] == "https://kubernetes.example.org"
 
 
@@ -121,7 +121,10 @@ def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, proj
         if row["id"] == "a100/mig-3g.40gb"
     )
     held(member, project, "a100/mig-3g.40gb", limit)
-    waiting = [ask(member, project, "a100/mig-3g.40gb", limit, priority=priority) for priority in ("batch", "normal")]
+    waiting = [
+        request_slices(member, project, "a100/mig-3g.40gb", limit, priority=priority)
+        for priority in ("batch", "normal")
+    ]
 
     def places() -> list[object]:
         return [api.get(f"/api/v1/allocations/{row.pk}").json()["queue"] for row in waiting]
@@ -134,7 +137,7 @@ def test_the_place_in_the_queue_is_kueues_own(api: APIClient, member: User, proj
     eventually(lambda: set(leases) <= set(pending()))
 
     def agree() -> bool:
-        told = pending()
-        return places() == [{"position": told.index(lease) + 1, "of": len(told)} for lease in leases]
+        queue_names = pending()
+        return places() == [{"position": queue_names.index(lease) + 1, "of": len(queue_names)} for lease in leases]
 
     eventually(agree, ValueError)

@@ -1,4 +1,6 @@
-"""Many ask at once under one member's limit: the database grants as many as it has, and Kueue never has more."""
+"""Concurrent requests under one member's limit: the database grants as many as it allows, and Kueue never has
+more.
+"""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import phase, wait_for
+from tests.support.cluster.allocations import phase, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
@@ -35,7 +37,7 @@ def limit(vision: Team, member: User) -> Iterator[Limit]:
 def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueue(
     limit: Limit, project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    def ask(_: int) -> list[Allocation]:
+    def send_request(_: int) -> list[Allocation]:
         granted = []
         try:
             for _ in range(TRIES):
@@ -50,11 +52,13 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
         return granted
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        asking = [clients.submit(ask, number) for number in range(CLIENTS)]
-        most = max([reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0)
+        asking = [clients.submit(send_request, number) for number in range(CLIENTS)]
+        max_granted = max(
+            [reserved(kubectl, project) for _ in iter(lambda: all(a.done() for a in asking), True)], default=0
+        )
         granted = [row for a in asking for row in a.result()]
     assert len(granted) == LIMIT
-    assert most <= LIMIT
+    assert max_granted <= LIMIT
     for row in granted:
         wait_for(row, Phase.ACTIVE)
     assert reserved(kubectl, project) == LIMIT
@@ -64,7 +68,7 @@ def test_no_more_is_granted_than_the_member_may_hold_by_the_database_and_by_kueu
 
 
 def reserved(kubectl: Kubectl, project: Project) -> int:
-    """Slices that Kueue has given to leases of the project."""
+    """Return the slices that Kueue has reserved for leases of the project."""
     leases = json.loads(kubectl("get", "workloads", "-n", project.namespace, "-o", "json"))["items"]
-    given = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
-    return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in given)
+    admissions = [one["status"]["admission"] for one in leases if one.get("status", {}).get("admission")]
+    return sum(int(a["podSetAssignments"][0]["resourceUsage"]["nvidia.com/gpu.shared"]) for a in admissions)

@@ -1,4 +1,4 @@
-"""What time alone decides: start, expiry, a start that finds no device, and the notice of an eviction."""
+"""Transitions by time alone: start, expiry, a start without a device, and the notice of an eviction."""
 
 import json
 from datetime import timedelta
@@ -11,7 +11,7 @@ from allocations.domain.phases import Outcome, Phase
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, held, intervals, wait_for
+from tests.support.cluster.allocations import held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
@@ -38,7 +38,7 @@ def test_an_extension_moves_the_end(project: Project, member: User) -> None:
 
 
 def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: User) -> None:
-    row = ask(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
+    row = request_slices(member, project, "l40s/whole", starts_at=clock.now() + timedelta(seconds=5))
     assert (row.phase, row.phase_until) == (Phase.SCHEDULED, row.starts_at)
     wait_for(row, Phase.ACTIVE)
     assert row.held_at is not None
@@ -49,7 +49,7 @@ def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: Us
 def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """Every h100 card is made to look unhealthy after the request was accepted, so the scheduler finds none."""
+    """Every h100 card becomes unhealthy after the request was accepted, so the scheduler finds none."""
     taint_h100(kubectl, "NoSchedule")
     try:
         row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
@@ -57,8 +57,8 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_a
         assert row.reason == "no_fitting_device"
         assert row.start_failures == 3
         assert "allocate all claims" in row.message
-        left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-        eventually(lambda: kubectl(*left) == "")
+        remaining = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+        eventually(lambda: kubectl(*remaining) == "")
     finally:
         taint_h100(kubectl, "")
     services.retry(member, row)
@@ -66,7 +66,7 @@ def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_a
 
 
 def taint_h100(kubectl: Kubectl, effect: str) -> None:
-    """A rule of the cluster's administrator over all devices of the h100 pools, or its end."""
+    """Create or delete an administrator's rule that taints all devices of the h100 pools."""
     for node in ("h100-0", "h100-1"):
         rule = {
             "apiVersion": "resource.k8s.io/v1beta2",
@@ -77,8 +77,8 @@ def taint_h100(kubectl: Kubectl, effect: str) -> None:
                 "taint": {"key": "test/unhealthy", "value": "yes", "effect": effect or "NoSchedule"},
             },
         }
-        words = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
-        kubectl(*words, stdin=json.dumps(rule))
+        arguments = ("apply", "-f", "-") if effect else ("delete", "--ignore-not-found", "-f", "-")
+        kubectl(*arguments, stdin=json.dumps(rule))
 
 
 def deactivate(kubectl: Kubectl, row: object, active: bool) -> None:

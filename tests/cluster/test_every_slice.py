@@ -1,8 +1,8 @@
-"""Every slice kind, by every path: requested over REST, held, used by a tenant's pod, released without a trace.
+"""Every kind of slice on every backend: requested over REST, held, used by a tenant's pod, released without a trace.
 
     python -m tests.stack tests/cluster/test_every_slice.py --slices-table docs/guide/slices.md
 
-writes what was seen into the guide.
+writes the observations into the guide.
 """
 
 import json
@@ -19,12 +19,12 @@ from allocations.domain.phases import Phase
 from allocations.models import Allocation
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
-from tests.support.cluster.asking import ended, wait_for
+from tests.support.cluster.allocations import ended, wait_for
 from tests.support.cluster.connected import Tenant, apply_pod, running
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.guide import Told, write_table
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.guide import Observation, write_table
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.people import client
 
@@ -32,9 +32,9 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest) -> Iterator[list[Told]]:
-    """Gathers the rows; at the end they go into the guide, where the command line names it."""
-    found: list[Told] = []
+def observations(request: pytest.FixtureRequest) -> Iterator[list[Observation]]:
+    """Yield the list of rows; write them into the guide at the end if the command line names it."""
+    found: list[Observation] = []
     yield found
     if path := request.config.getoption("--slices-table"):
         write_table(Path(path), sorted(found, key=lambda one: slices.ROWS.index(one.row)))
@@ -48,14 +48,14 @@ def test_a_slice_is_held_used_and_given_back(
     project: Project,
     kubectl: Kubectl,
     tenant: Callable[[dict[str, Any]], Tenant],
-    told: list[Told],
+    observations: list[Observation],
 ) -> None:
     api = client(member)
     body = {"offering": offering_of(row, nodes), "count": row.count, **row.body}
     began = time.monotonic()
-    asked = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
-    assert asked.status_code == 201, asked.json()
-    allocation = wait_for(Allocation.objects.get(pk=asked.json()["id"]), Phase.ACTIVE)
+    response = api.post("/api/v1/allocations", {"project": project.slug, **body}, format="json")
+    assert response.status_code == 201, response.json()
+    allocation = wait_for(Allocation.objects.get(pk=response.json()["id"]), Phase.ACTIVE)
     seconds = time.monotonic() - began
     shown = api.get(f"/api/v1/allocations/{allocation.pk}").json()
     assert shown["isolation"] == row.isolation
@@ -66,25 +66,25 @@ def test_a_slice_is_held_used_and_given_back(
         # One that is cut beforehand has a UUID before it is held; one that is cut on demand gets it on the node.
         assert all(d["uuid"].startswith("MIG-") == row.title.startswith("MIG, static") for d in shown["devices"])
     objects = [o["kind"] for o in shown["objects"]] + shared(kubectl, allocation)
-    given = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
-    use = tenant(given)
-    pod = yaml.safe_load(given["pod_yaml"])
-    let_in(apply_pod, use, given["pod_yaml"])
+    connection = api.get(f"/api/v1/allocations/{allocation.pk}/connect").json()
+    use = tenant(connection)
+    pod = yaml.safe_load(connection["pod_yaml"])
+    retry_refused(apply_pod, use, connection["pod_yaml"])
     node = running(use, pod["metadata"]["name"])["spec"]["nodeName"]
     assert node.startswith(f"{row.nodes}-")
     if row.named:
         assert node == shown["devices"][0]["node"]
-    stranger = without_label(given["pod_yaml"], kubectl, project.namespace)
+    stranger = without_label(connection["pod_yaml"], kubectl, project.namespace)
     refused = use("apply", "-f", "-", stdin=yaml.safe_dump(stranger))
     assert refused.returncode != 0
     assert "gpu-portal.io/allocation" in refused.stderr
     ended(member, allocation)
-    eventually(lambda: not left(kubectl, project, allocation.name))
-    told.append(Told(row, body, objects, device(shown), seconds, node))
+    eventually(lambda: not remaining_objects(kubectl, project, allocation.name))
+    observations.append(Observation(row, body, objects, device(shown), seconds, node))
 
 
 def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
-    """The same pod as the policies dressed it, less the label, under another name."""
+    """Return the same pod as the policies changed it, without the label and with another name."""
     pod: dict[str, Any] = yaml.safe_load(pod_yaml)
     dressed = json.loads(kubectl("get", "pod", pod["metadata"]["name"], "-n", namespace, "-o", "json"))["spec"]
     spec = pod["spec"]
@@ -97,7 +97,7 @@ def without_label(pod_yaml: str, kubectl: Kubectl, namespace: str) -> dict[str, 
 
 
 def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
-    """The hold quota that counts the allocation's slices, where the device plugin gives them."""
+    """Return the hold quota that counts the allocation's slices; only with the device plugin."""
     resource = allocation.offering.resource
     if not resource:
         return []
@@ -107,14 +107,14 @@ def shared(kubectl: Kubectl, allocation: Allocation) -> list[str]:
     return ["ResourceQuota"]
 
 
-def left(kubectl: Kubectl, project: Project, name: str) -> list[str]:
-    """Objects of the allocation that are still there, tenants' pods included."""
-    mine = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
-    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *mine).split()
+def remaining_objects(kubectl: Kubectl, project: Project, name: str) -> list[str]:
+    """Return objects of the allocation that still exist, including tenants' pods."""
+    selector = ("-n", project.namespace, "-l", f"gpu-portal.io/allocation={name}", "-o", "name")
+    return kubectl("get", "workloads.kueue.x-k8s.io,resourceclaims,pods", *selector).split()
 
 
 def device(shown: dict[str, Any]) -> str:
-    """The devices' names with placement, or the count on the flavor."""
+    """Return the devices' names with placement, or the count on the flavor."""
     if not shown["devices"]:
         return f"{shown['count']} on the flavor; none is named"
     return ", ".join(f"{d['node']}/{d['device']}" for d in shown["devices"])

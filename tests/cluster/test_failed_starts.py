@@ -1,4 +1,4 @@
-"""An allocation that Kueue admits and that cannot start: it gives its place back, says why, and asks its owner."""
+"""Allocations that Kueue admits and that cannot start: they release their quota, show why, and notify their owner."""
 
 import json
 from collections.abc import Iterator
@@ -15,27 +15,27 @@ from allocations.requests import services
 from portal.core import clock
 from portal.core.models import WorkItem
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, intervals, wait_for
+from tests.support.cluster.allocations import intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
-WORDS = "Claims of this namespace want a cost centre."
+REFUSAL = "Claims of this namespace want a cost centre."
 
 
 @pytest.fixture
 def refused_claims(project: Project, kubectl: Kubectl) -> Iterator[str]:
-    """A policy of the cluster's administrator that refuses every claim of the project. Yields its name."""
+    """Add an administrator's policy that refuses every claim of the project; yield its name."""
     name = f"test-{project.namespace}"
-    deny(kubectl, project, name, WORDS, {"validations": [{"expression": "false", "message": WORDS}]})
+    deny(kubectl, project, name, REFUSAL, {"validations": [{"expression": "false", "message": REFUSAL}]})
     yield name
     lift(kubectl, name)
 
 
 @pytest.fixture
 def unread_policy(project: Project, kubectl: Kubectl) -> Iterator[str]:
-    """A policy named as the portal's own that reads what the API server does not find, as just after its start."""
+    """Add a policy with a portal's name whose parameters the API server does not find, as just after its start."""
     name = f"gpu-portal-test-{project.namespace}"
     unknown = {"apiVersion": "gpu-portal.io/v1", "kind": "Unknown"}
     rule = {"paramKind": unknown, "validations": [{"expression": "true"}]}
@@ -46,9 +46,14 @@ def unread_policy(project: Project, kubectl: Kubectl) -> Iterator[str]:
 
 
 def deny(
-    kubectl: Kubectl, project: Project, name: str, words: str, rule: dict[str, Any], bound: dict[str, Any] | None = None
+    kubectl: Kubectl,
+    project: Project,
+    name: str,
+    message: str,
+    rule: dict[str, Any],
+    bound: dict[str, Any] | None = None,
 ) -> None:
-    """Have claims of the project refused with the words."""
+    """Have claims of the project refused with the message."""
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -78,12 +83,12 @@ def deny(
         kubectl("apply", "-f", "-", stdin=json.dumps(each))
     tried = json.dumps(claim("tried", "gpu.nvidia.com"))
     create = ("create", "--dry-run=server", "-n", project.namespace, "-f", "-")
-    eventually(lambda: words in refusal(kubectl, *create, stdin=tried))
+    eventually(lambda: message in refusal(kubectl, *create, stdin=tried))
 
 
-def refusal(kubectl: Kubectl, *words: str, stdin: str) -> str:
+def refusal(kubectl: Kubectl, *arguments: str, stdin: str) -> str:
     try:
-        kubectl(*words, stdin=stdin)
+        kubectl(*arguments, stdin=stdin)
     except AssertionError as error:
         return str(error)
     return ""
@@ -100,9 +105,9 @@ def test_a_claim_that_the_api_server_refuses_is_a_failed_start_in_its_words(
     row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
     wait_for(row, Phase.SUSPENDED, within_s=60)
     assert (row.reason, row.start_failures) == ("start_refused", 3)
-    assert WORDS in row.message
-    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    eventually(lambda: kubectl(*left) == "")
+    assert REFUSAL in row.message
+    list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*list_command) == "")
     lift(kubectl, refused_claims)
     services.retry(member, row)
     wait_for(row, Phase.ACTIVE)
@@ -127,9 +132,9 @@ def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_
 def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """Its units are those of a fleet whose nodes had four cards when it was asked; now they have eight."""
+    """The resources are those of a fleet whose nodes had four cards at the request; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
-    row = ask(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
+    row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None
     half = {name: amount // 2 for name, amount in row.claim["built"]["units"].items()}
     then = {**row.claim, "built": {**row.claim["built"], "units": half}}
@@ -137,6 +142,6 @@ def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     wait_for(row, Phase.SUSPENDED, within_s=90)
     assert (row.reason, row.start_failures) == ("more_than_counted", 3)
     assert "56 of gpu-portal.io/compute-slices where 28 are counted" in row.message
-    left = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    eventually(lambda: kubectl(*left) == "")
+    list_command = ("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    eventually(lambda: kubectl(*list_command) == "")
     eventually(lambda: all(interval.end is not None for interval in intervals(row)))

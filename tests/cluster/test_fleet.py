@@ -1,4 +1,4 @@
-"""The simulated hardware in a real control plane: Kubernetes schedules on it, and it heals itself."""
+"""The simulated hardware in a real control plane: Kubernetes schedules on it, and it repairs itself."""
 
 import json
 import time
@@ -48,10 +48,10 @@ def profile(name: str) -> str:
 H100 = product("NVIDIA H100 80GB HBM3")
 
 
-def eventually(look: Callable[[], Any], right: Callable[[Any], bool], within_s: float = WITHIN_S) -> Any:
+def eventually(read_value: Callable[[], Any], right: Callable[[Any], bool], within_s: float = WITHIN_S) -> Any:
     """Poll until `right`, and return what was read; fail with the last reading."""
     deadline = time.monotonic() + within_s
-    while not right(value := look()):
+    while not right(value := read_value()):
         assert time.monotonic() < deadline, value
         time.sleep(0.2)
     return value
@@ -195,7 +195,7 @@ def test_extra_nodes_come_and_go(fleet, read):
 
 @pytest.fixture(scope="module")
 def nodes_of(one_more) -> dict[str, str]:
-    """One node more of each kind that the demo does without, by kind."""
+    """Add one node of each kind that is off in the demo, by kind."""
     return one_more(*SWITCHED_ON)
 
 
@@ -222,8 +222,8 @@ def test_a_node_switched_on_gives_out_what_its_device_plugin_advertises(
 
 
 def test_an_h200_is_cut_on_demand(apply, read, namespace, nodes_of):
-    there = {"nodeSelector": {"kubernetes.io/hostname": nodes_of["h200"]}}
-    apply(claim("h200", "mig.nvidia.com", 4, profile("1g.35gb")), claiming_pod("h200", **there))
+    on_node = {"nodeSelector": {"kubernetes.io/hostname": nodes_of["h200"]}}
+    apply(claim("h200", "mig.nvidia.com", 4, profile("1g.35gb")), claiming_pod("h200", **on_node))
     eventually(lambda: read("pod", "h200", "-n", namespace), running)
     got = devices(read("resourceclaim", "h200", "-n", namespace))
     assert got == [(nodes_of["h200"], f"gpu-0-mig-1g35gb-15-{start}") for start in (0, 2, 4, 6)]
@@ -231,30 +231,30 @@ def test_an_h200_is_cut_on_demand(apply, read, namespace, nodes_of):
 
 def test_instances_cut_beforehand_are_handed_out_until_none_is_left(apply, read, namespace, nodes_of):
     node = nodes_of["a100-static"]
-    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
-    apply(claim("static", "mig.nvidia.com", 8, profile("3g.40gb")), claiming_pod("static", **there))
+    on_node = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    apply(claim("static", "mig.nvidia.com", 8, profile("3g.40gb")), claiming_pod("static", **on_node))
     eventually(lambda: read("pod", "static", "-n", namespace), running)
     got = devices(read("resourceclaim", "static", "-n", namespace))
     assert sorted(got) == [(node, f"gpu-{minor}-mig-3g40gb-9-4") for minor in range(8)]
-    apply(claim("ninth", "mig.nvidia.com", 1, profile("3g.40gb")), claiming_pod("ninth", **there))
+    apply(claim("ninth", "mig.nvidia.com", 1, profile("3g.40gb")), claiming_pod("ninth", **on_node))
     eventually(lambda: read("pod", "ninth", "-n", namespace), unschedulable)
 
 
 def test_shares_of_a_card_are_counted_by_the_scheduler(apply, read, namespace, nodes_of):
     node = nodes_of["l40s-shares"]
-    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    on_node = {"nodeSelector": {"kubernetes.io/hostname": node}}
     three = {"capacity": {"requests": {"shares": "3", "memory": "20Gi"}}}
     names = [f"share-{index}" for index in range(4)]
     for name in names:
-        apply(claim(name, "gpu.nvidia.com", 1, **three), claiming_pod(name, **there))
+        apply(claim(name, "gpu.nvidia.com", 1, **three), claiming_pod(name, **on_node))
     eventually(lambda: [read("pod", name, "-n", namespace) for name in names], lambda pods: all(map(running, pods)))
     got = [result for name in names for result in results(read("resourceclaim", name, "-n", namespace))]
     assert sorted(result["device"] for result in got) == [f"gpu-{minor}" for minor in range(4)]
     assert len({result["shareID"] for result in got}) == 4
     assert got[0]["consumedCapacity"] == {"shares": "3", "memory": "20Gi"}
-    apply(claim("two", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "2"}}), claiming_pod("two", **there))
+    apply(claim("two", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "2"}}), claiming_pod("two", **on_node))
     eventually(lambda: read("pod", "two", "-n", namespace), unschedulable)
-    apply(claim("last", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "1"}}), claiming_pod("last", **there))
+    apply(claim("last", "gpu.nvidia.com", 1, capacity={"requests": {"shares": "1"}}), claiming_pod("last", **on_node))
     eventually(lambda: read("pod", "last", "-n", namespace), running)
     [beside] = results(read("resourceclaim", "last", "-n", namespace))
     assert (beside["pool"], beside["device"]) == (node, "gpu-0")

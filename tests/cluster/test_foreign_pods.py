@@ -1,4 +1,6 @@
-"""Pods that are not the portal's and ask for the CPU of GPUs: those GPUs are not said to fit now, until the pods go."""
+"""Pods outside the portal that request the CPU of GPUs: those GPUs are not offered as free until the pods are
+gone.
+"""
 
 import json
 from collections.abc import Iterator
@@ -21,17 +23,18 @@ BIG = "asks-for-all-cpu"
 def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
     offering: str, node: str, kubectl: Kubectl, apply: Apply, namespace: str
 ) -> None:
-    """All but four CPU of one node are asked for by a pod that tolerates its taint: less than one GPU's share is left.
-    Its memory and its pod slots are free, and so are all of its GPUs."""
+    """A pod that tolerates the node's taint requests all but four CPU: less than one GPU's share is left. Memory, pod
+    slots and all of the node's GPUs are free.
+    """
     before, of_node = free(offering), free_on(offering, node)
     assert of_node > 0
     apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
     eventually(lambda: free(offering) == before - of_node)
-    told = Node.objects.get(name=node)
-    assert told.flavor_id is not None
-    assert "pods that are not the portal's ask for" in told.problem
-    assert f"so 0 of {told.capacity[next(iter(told.capacity))]} GPUs have their share of CPU" in told.problem
-    assert f"spec.nodeName={node}" in told.problem
+    row = Node.objects.get(name=node)
+    assert row.flavor_id is not None
+    assert "pods that are not the portal's ask for" in row.problem
+    assert f"so 0 of {row.capacity[next(iter(row.capacity))]} GPUs have their share of CPU" in row.problem
+    assert f"spec.nodeName={node}" in row.problem
     kubectl("delete", "pod", BIG, "-n", namespace)
     eventually(lambda: free(offering) == before)
     eventually(lambda: Node.objects.get(name=node).problem == "")
@@ -39,7 +42,7 @@ def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
 
 @pytest.fixture(autouse=True)
 def unblocked() -> Iterator[None]:
-    """No node is left blocked to the tests after this."""
+    """Wait at the end until no node is blocked."""
     yield
     eventually(lambda: not Node.objects.filter(blocked_gpus__gt=0).exists())
 
@@ -49,24 +52,24 @@ def free(key: str) -> int:
 
 
 def free_on(key: str, node: str) -> int:
-    """Slices of the offering that nobody holds on a node: by device plugin all of them, since no pod runs there."""
+    """Return the free slices of the offering on a node: by device plugin all of them, since no pod runs there."""
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
-        there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-        return sum(not card.allocated for card in there.gpus if card.node == node)
+        devices = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
+        return sum(not card.allocated for card in devices.gpus if card.node == node)
     return int(Node.objects.get(name=node).capacity["gpu"])
 
 
 def cpu_left(kubectl: Kubectl, node: str) -> int:
-    """Whole CPU of a node that no pod has asked for."""
+    """Return the whole CPUs of a node that no pod has requested."""
     allocatable = json.loads(kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]["cpu"]
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json"))["items"]
-    asked = sum(
+    requested = sum(
         millicores(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
         for one in pods
         for container in one["spec"]["containers"]
     )
-    return (millicores(allocatable) - asked) // 1000
+    return (millicores(allocatable) - requested) // 1000
 
 
 def millicores(amount: str) -> int:

@@ -1,8 +1,8 @@
-"""What the portal says can be had now is held when it is asked for; one more is not.
+"""The number shown as available now is held when requested; one more is not.
 
     python -m tests.stack tests/cluster/test_get_now.py --answers 500
 
-asks that many times at random states of the fleet.
+makes that many requests at random states of the fleet.
 """
 
 import random
@@ -21,18 +21,18 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import ended, phase, release_all, wait_for
+from tests.support.cluster.allocations import ended, phase, release_all, wait_for
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 DEFAULT_ANSWERS = 12
 HELD_WITHIN_S = 10.0
 NEW_STATE_EVERY = 4
-MOST = 24
-"""Of an answer that is tried: each slice by DRA has a claim and a holder of its own, which take their time to start."""
+MAX_COUNT = 24
+"""The maximum count of a request: each slice by DRA has a claim and a holder, which take time to start."""
 NOT_NOW = frozenset({"WaitingForQuota", "WaitingForPreemptedWorkloads", "ExceedsMaxQuota", "no_fitting_device"})
 STANDS_BY_IT_S = 1.0
-"""What was given back a moment ago is admitted within that."""
+"""The time in which slices released a moment ago are admitted again."""
 KINDS = (
     *("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "a100/mig-2g.20gb", "a100/mig-3g.40gb", "h100/whole"),
     *("h100/mig-1g.10gb", "h100/mig-1g.20gb", "h100/mig-2g.20gb", "h100/mig-3g.40gb", "h100/mig-7g.80gb"),
@@ -41,7 +41,7 @@ KINDS = (
 
 @pytest.fixture
 def lending(vision: Team) -> Iterator[None]:
-    """Both teams of the demo may borrow what the other leaves, of every pool."""
+    """Let both teams of the demo borrow from each other, of every pool."""
     rows = list(Limit.objects.filter(team__isnull=False, user=None, pool__isnull=False).select_related("team", "pool"))
     for row in rows:
         limits.set_limit("test", *limits.holder_and_scope(row), row.nominal, borrowing=None)
@@ -59,44 +59,46 @@ def test_what_can_be_had_now_is_held_and_one_more_is_not(
     dice = random.Random(20261121)
     other = Project.objects.select_related("team").get(slug="language-train")
     neighbour = User.objects.get(username="language-member")
-    told = set()
+    tried = set()
     for number in range(answers):
         if number % NEW_STATE_EVERY == 0:
             release_all(project)
             release_all(other)
             crowd(dice, [(member, project), (neighbour, other)])
         eventually(lambda: is_at_rest(project, other), within_s=60)
-        offering, now = drawn(dice, project, member)
-        told.add((offering.key, now))
+        offering, now = random_offering(dice, project, member)
+        tried.add((offering.key, now))
         if now:
-            row = ask(member, project, offering, now)
+            row = request_slices(member, project, offering, now)
             wait_for(row, Phase.ACTIVE, within_s=HELD_WITHIN_S)
             ended(member, row)
         assert not is_held(member, project, offering, now + 1), f"{now + 1} of {offering.key} were held, not {now}"
     release_all(other)
-    assert len(told) > 1
+    assert len(tried) > 1
 
 
 def is_at_rest(*projects: Project) -> bool:
-    """Whether nobody comes or goes: who asked for one more may have had Kueue take back what the neighbour borrowed."""
+    """Return whether no allocation changes: the last request may have made Kueue reclaim what the neighbour
+    borrowed.
+    """
     return not Allocation.objects.filter(project__in=projects, ended_at=None).exclude(phase=Phase.ACTIVE).exists()
 
 
-def drawn(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
-    """An offering with what can be had of it, if that is not too many to try."""
+def random_offering(dice: random.Random, project: Project, user: User) -> tuple[Offering, int]:
+    """Return a random offering with its number available now, if that is not too large to try."""
     while True:
         offering = Offering.objects.select_related("pool", "flavor").get(key=dice.choice(KINDS))
-        if (now := can_get_now(project, user, offering)) <= MOST:
+        if (now := can_get_now(project, user, offering)) <= MAX_COUNT:
             return offering, now
 
 
 def can_get_now(project: Project, user: User, offering: Offering) -> int:
-    """As the catalogue says."""
+    """Return the catalog's number."""
     return Availability([project.team], user=user, project=project).headroom(project.team, offering).can_get_now
 
 
-def ask(user: User, project: Project, offering: Offering, count: int) -> Allocation:
-    """All on one node where there is room, else on several."""
+def request_slices(user: User, project: Project, offering: Offering, count: int) -> Allocation:
+    """Request slices on one node if they fit there, else on several."""
     spec = AllocationRequest(
         project.slug, offering.key, count, constraints=Constraints(spread=offering.flavor.path == "dra")
     )
@@ -104,10 +106,11 @@ def ask(user: User, project: Project, offering: Offering, count: int) -> Allocat
 
 
 def is_held(user: User, project: Project, offering: Offering, count: int) -> bool:
-    """Whether so many were held: not when it is refused, when Kueue has none of it or has to take it back from others
-    first, and stays with that, or when the scheduler finds no device."""
+    """Return whether the slices were held: not if the request is refused, if Kueue has no quota or would reclaim it, or
+    if the scheduler finds no device.
+    """
     try:
-        row = ask(user, project, offering, count)
+        row = request_slices(user, project, offering, count)
     except Refused:
         return False
     eventually(lambda: phase(row) == Phase.ACTIVE or row.reason in NOT_NOW)
@@ -118,10 +121,10 @@ def is_held(user: User, project: Project, offering: Offering, count: int) -> boo
     return held
 
 
-def crowd(dice: random.Random, who: list[tuple[User, Project]]) -> None:
-    """A random state: some of both teams hold some of each flavor."""
-    for user, project in who:
+def crowd(dice: random.Random, people: list[tuple[User, Project]]) -> None:
+    """Create a random state: both teams hold some of each flavor."""
+    for user, project in people:
         for _ in range(dice.randint(0, 4)):
-            offering, now = drawn(dice, project, user)
+            offering, now = random_offering(dice, project, user)
             if now:
-                wait_for(ask(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)
+                wait_for(request_slices(user, project, offering, dice.randint(1, now)), Phase.ACTIVE)

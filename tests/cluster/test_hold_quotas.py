@@ -1,4 +1,4 @@
-"""One allocation's pods use its own slices and no others', and none before they are charged; on the real API server."""
+"""An allocation's pods use only its own slices, and none before they are charged; on the real API server."""
 
 import json
 from datetime import timedelta
@@ -23,10 +23,11 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.metering.models import UsageInterval
 from tests.cluster.attacks.stage import Person
-from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, person_of
+from tests.support.cluster.tenants import gpu_pod, person_of, retry_refused
 from tests.support.cluster.waiting import eventually
+from tests.support.cluster.watch_events import events_since
 from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
@@ -41,7 +42,9 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 
 def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> str:
-    """Create a pod, of the allocation or of none, as the tenant: what the API server says against it, or nothing."""
+    """Create a pod, with or without an allocation, as the tenant; return the API server's refusal, or an empty
+    text.
+    """
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
@@ -55,13 +58,13 @@ def attempt(tenant: Person, name: str, allocation: Allocation | None, gpus: int 
     }
     spec = {"containers": [container], "securityContext": RESTRICTED}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    done = tenant.run("create", "-f", "-", words=json.dumps(pod))
+    done = tenant.run("create", "-f", "-", stdin=json.dumps(pod))
     return done.stderr if done.returncode else ""
 
 
 def create(tenant: Person, name: str, allocation: Allocation | None, gpus: int = 0, **annotations: str) -> None:
-    said = attempt(tenant, name, allocation, gpus, **annotations)
-    assert said == ""
+    refusal = attempt(tenant, name, allocation, gpus, **annotations)
+    assert refusal == ""
 
 
 def running_gpus(kubectl: Kubectl, project: Project) -> int:
@@ -84,21 +87,19 @@ def is_in_guard(kubectl: Kubectl, row: Allocation) -> bool:
 
 
 def was_in_guard(kubectl: Kubectl, row: Allocation, since: str) -> list[bool]:
-    """Whether it was after each write of the guard since a resourceVersion: a watch from there tells all, however late
-    it begins."""
+    """Return whether it was listed after each write of the guard since a resourceVersion."""
     guards = f"/apis/gpu-portal.io/v1/namespaces/{row.project.namespace}/gpuprojects"
-    told = kubectl("get", "--raw", f"{guards}?watch=true&resourceVersion={since}&timeoutSeconds=1")
-    written = map(json.loads, told.splitlines())
-    return [one["type"] == "MODIFIED" and row.name in one["object"]["spec"]["allocations"] for one in written]
+    events = events_since(kubectl, guards, since)
+    return [one["type"] == "MODIFIED" and row.name in one["object"]["spec"]["allocations"] for one in events]
 
 
 def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     large, small = held(member, project, "l40s/whole", 3), held(member, project, "l40s/whole", 1)
-    let_in(create, tenant, "greedy-0", small, 1)
-    said = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
-    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in words for words in said)
+    retry_refused(create, tenant, "greedy-0", small, 1)
+    messages = [attempt(tenant, f"greedy-{n}", small, 1) for n in range(1, 4)]
+    assert all(f"exceeded quota: {names.hold_slot(small.number)}" in message for message in messages)
     eventually(lambda: running_gpus(kubectl, project) == 1)
     ended(member, large)
     assert running_gpus(kubectl, project) == 1
@@ -108,11 +109,12 @@ def test_pods_of_one_label_cannot_use_the_share_of_another_allocation(
 def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_gone(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    """Its deletion is told to take a second, and it stays until an operator ends it by force: ``status.used`` of the
-    quota is zero long before, as soon as another pod goes and Kubernetes adds up the quotas anew."""
-    where = ("-n", project.namespace)
+    """Its deletion is recorded after a second, and it stays until an operator forces it: ``status.used`` of the quota
+    is zero long before, as soon as another pod goes and Kubernetes recomputes the quotas.
+    """
+    in_namespace = ("-n", project.namespace)
     first = held(member, project, "l40s/whole")
-    let_in(create, tenant, "slow", first, 1, stop_after="120s")
+    retry_refused(create, tenant, "slow", first, 1, stop_after="120s")
     eventually(lambda: running_gpus(kubectl, project) == 1)
     tenant.do("delete", "pod/slow", "--wait=false", "--grace-period=1")
     services.release(member, first)
@@ -122,23 +124,23 @@ def test_number_lease_and_charge_come_back_when_the_last_pod_of_the_class_has_go
         create(tenant, "passing", None)
         tenant.do("delete", "pod/passing")
         shown = ("-o", "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}")
-        return kubectl("get", "resourcequota", names.hold_slot(first.number), *where, *shown)
+        return kubectl("get", "resourcequota", names.hold_slot(first.number), *in_namespace, *shown)
 
     eventually(lambda: used_anew() == "0")
     assert phase(first) == Phase.RELEASING
     assert open_counts(project) == [1]
-    assert ask(member, project, "t4/shared").number != first.number
-    kubectl("delete", "pod/slow", *where, "--force", "--grace-period=0")
+    assert request_slices(member, project, "t4/shared").number != first.number
+    kubectl("delete", "pod/slow", *in_namespace, "--force", "--grace-period=0")
     wait_for(first, Phase.ENDED, within_s=60)
-    assert ask(member, project, "t4/shared").number == first.number
+    assert request_slices(member, project, "t4/shared").number == first.number
 
 
 def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
     row = ended(member, held(member, project, "l40s/whole"))
-    where = ("-n", project.namespace, "-o", "json")
+    in_namespace = ("-n", project.namespace, "-o", "json")
 
     def hard() -> dict[str, str]:
-        quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *where))
+        quota = json.loads(kubectl("get", "resourcequota", names.hold_slot(row.number), *in_namespace))
         return dict(quota["status"]["hard"])
 
     eventually(lambda: set(hard().values()) == {"0"})
@@ -146,8 +148,9 @@ def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: 
 
 @pytest.fixture
 def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
-    """A rule that takes one card of h100-0 from new claims, and h100-1 shut: seven cards are left. Yields how to do it,
-    since what is asked then would be refused at once."""
+    """Taint one card of h100-0 by a rule and cordon h100-1: seven cards are left. Yields the function that does it,
+    since a later request would be refused at once.
+    """
     rule = {
         "apiVersion": "resource.k8s.io/v1beta2",
         "kind": "DeviceTaintRule",
@@ -170,16 +173,16 @@ def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
     project: Project, member: User, tenant: Person, kubectl: Kubectl, one_card_of_the_only_node: Any
 ) -> None:
-    row = ask(
+    row = request_slices(
         member, project, "h100/whole", 8, constraints={"spread": True}, starts_at=clock.now() + timedelta(seconds=12)
     )
     one_card_of_the_only_node()
 
-    def given() -> int:
+    def slices() -> int:
         claims = json.loads(kubectl("get", "resourceclaims", "-n", project.namespace, "-o", "json"))["items"]
         return sum("allocation" in claim.get("status", {}) for claim in claims)
 
-    eventually(lambda: given() == 7, within_s=60)
+    eventually(lambda: slices() == 7, within_s=60)
     assert "no active allocation named" in attempt(tenant, "early", row, slices="0")
     assert not is_in_guard(kubectl, row)
     assert open_counts(project) == []
@@ -192,7 +195,7 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
     project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     row = held(member, project, "h100/whole", 3, constraints={"spread": True})
-    let_in(create, tenant, "before", row, slices="2")
+    retry_refused(create, tenant, "before", row, slices="2")
     before = guard(kubectl, row)["metadata"]["resourceVersion"]
     kubectl("delete", f"pod/{row.name}.1-holder", "-n", project.namespace, "--wait=false")
     assert attempt(tenant, "other", row, slices="0") == ""
@@ -210,9 +213,9 @@ def test_the_loss_of_one_spread_holder_shuts_out_no_pod(
 def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """As after an upgrade: a pod that was let in when all allocations on a flavor shared one quota."""
+    """As after an upgrade: a pod from when all allocations on a flavor shared one quota."""
     row = held(member, project, "l40s/whole", 2)
-    former, where = names.former_hold("l40s"), ("-n", project.namespace)
+    former, in_namespace = names.former_hold("l40s"), ("-n", project.namespace)
     hold_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -222,16 +225,16 @@ def test_the_quota_of_a_whole_flavor_stays_as_long_as_a_pod_has_its_class(
     kubectl("apply", PORTAL, "-f", "-", stdin=json.dumps(hold_class))
     pod = json.loads(gpu_pod("old", labels={names.ALLOCATION: row.name, names.HOLDER: "true"}))
     pod["spec"]["priorityClassName"] = former
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(pod))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=json.dumps(pod))
 
     def hard(name: str) -> str:
         shown = ("-o", "jsonpath={.status.hard.requests\\.nvidia\\.com/gpu}", "--ignore-not-found")
-        return kubectl("get", "resourcequota", name, *where, *shown)
+        return kubectl("get", "resourcequota", name, *in_namespace, *shown)
 
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("1", "1"))
     workqueue.enqueue(targets.platform(LOCAL))
     eventually(lambda: AppliedObject.objects.filter(kind="PriorityClass", name=former).exists())
-    kubectl("delete", PORTAL, "pod/old", *where, "--wait=false")
+    kubectl("delete", PORTAL, "pod/old", *in_namespace, "--wait=false")
     eventually(lambda: (hard(former), hard(names.hold_slot(row.number))) == ("", "2"))
     eventually(lambda: not MirrorObject.objects.filter(kind="ResourceQuota", name=former).exists())
     workqueue.enqueue(targets.platform(LOCAL))

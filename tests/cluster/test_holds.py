@@ -1,4 +1,4 @@
-"""The main job: slices by both paths, asked, admitted, held, used, given back."""
+"""The main path: slices on both backends, requested, admitted, held, used, released."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests import selectors
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ask, ended, held, intervals, phase, reason, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, phase, reason, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 
@@ -43,16 +43,16 @@ def test_a_device_plugin_hold_is_a_count_in_the_hold_quota(project: Project, mem
 
 
 def hold_quota(row: Allocation, kubectl: Kubectl) -> dict[str, Any]:
-    name, where = hold_slot(row.number), ("-n", row.project.namespace)
-    return dict(json.loads(kubectl("get", "resourcequota", name, *where, "-o", "json")))
+    name, in_namespace = hold_slot(row.number), ("-n", row.project.namespace)
+    return dict(json.loads(kubectl("get", "resourcequota", name, *in_namespace, "-o", "json")))
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
 def test_release_leaves_nothing_behind(offering: str, project: Project, member: User, kubectl: Kubectl) -> None:
     row = ended(member, held(member, project, offering))
     assert row.outcome == Outcome.RELEASED
-    left = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
-    assert left == ""
+    remaining = kubectl("get", "workloads,resourceclaims,pods", "-n", project.namespace, "-o", "name")
+    assert remaining == ""
     guard = json.loads(kubectl("get", "gpuproject", "gpu-portal", "-n", project.namespace, "-o", "json"))
     assert guard["spec"]["allocations"] == {}
     assert set(hold_quota(row, kubectl)["spec"]["hard"].values()) == {"0"}
@@ -98,7 +98,7 @@ def test_every_transition_has_its_evidence(project: Project, member: User) -> No
 
 def test_what_does_not_fit_now_queues_and_is_admitted_when_another_leaves(project: Project, member: User) -> None:
     first = held(member, project, "l40s/whole", 4)
-    second = ask(member, project, "l40s/whole", 1)
+    second = request_slices(member, project, "l40s/whole", 1)
     eventually(lambda: reason(second) == "WaitingForQuota")
     assert second.phase == Phase.QUEUED
     assert second.message.startswith("The team's quota of it is in use")
@@ -108,7 +108,7 @@ def test_what_does_not_fit_now_queues_and_is_admitted_when_another_leaves(projec
 
 def test_a_queued_request_that_is_released_was_never_held(project: Project, member: User) -> None:
     first = held(member, project, "l40s/whole", 4)
-    second = ended(member, ask(member, project, "l40s/whole", 1))
+    second = ended(member, request_slices(member, project, "l40s/whole", 1))
     assert second.outcome == Outcome.CANCELLED
     assert intervals(second) == []
     assert phase(first) == Phase.ACTIVE

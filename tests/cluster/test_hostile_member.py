@@ -1,12 +1,12 @@
-"""A member attacks for minutes with his ordinary rights, and another team works on as if he were not there.
+"""A member attacks for minutes with ordinary permissions, and another team works as if there were no attack.
 
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 10 --seed 3
     python -m tests.stack tests/cluster/test_hostile_member.py --minutes 2 --attacks "full objects,lists"
 
-First the other team works without him, then with him: its medians stay within twice the calm ones and a quarter of a
-second. All he sends comes from the seed, each kind of attack from threads of its own, as fast as it is answered. He is
-a process of low priority: what his requests cost the servers counts, what they cost his client does not, since a remote
-member brings a machine of his own. His requests to the portal come from an address of his own.
+The other team works first without the attack, then with it: its medians stay within twice the former ones and a quarter
+of a second. All requests come from the seed, each kind of attack from threads of its own, as fast as it is answered.
+The attacker's process has low priority: what its requests cost the servers counts, the client's own work does not,
+since a remote member has a machine of its own. Its requests to the portal come from an address of its own.
 """
 
 import secrets
@@ -32,13 +32,13 @@ from portal.tenants.models import Project, Role, Scope, Team, User
 from tests.cluster.hostile_member import aftermath, attacks, etcd, measures, probes, tally, web
 from tests.cluster.hostile_member.__main__ import Task
 from tests.cluster.hostile_member.activities import measured
-from tests.cluster.hostile_member.calls import Place
+from tests.cluster.hostile_member.calls import AttackContext
 from tests.cluster.hostile_member.etcd import MIB, Etcd, Size
 from tests.cluster.hostile_member.neighbour import Login, Neighbour
 from tests.cluster.hostile_member.process import AttackProcess
-from tests.cluster.hostile_member.sender import Given
+from tests.cluster.hostile_member.sender import MemberAccess
+from tests.support.cluster.allocations import release_all
 from tests.support.cluster.api_client import ApiClient
-from tests.support.cluster.asking import release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
 from tests.support.cluster.preflight import preflight
@@ -48,31 +48,31 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 CALM_S = 75.0
 HELD = ("own-1", "own-2")
-"""His allocations: many small labels take few devices."""
+"""The attacker's allocations: many small requests with few devices."""
 PORTAL_LOGS = ("worker", "beat", "watcher")
 
 
 @dataclass(frozen=True)
 class Attacker:
-    """``tenant`` has the token of a kubeconfig of his."""
+    """``tenant`` has the token of the attacker's kubeconfig."""
 
     user: User
     project: Project
-    given: Given
+    access: MemberAccess
     tenant: ApiClient
 
     def names(self) -> tuple[str, ...]:
-        """All that is his is called by one of these, in logs too."""
+        """Return the names by which all of the attacker's objects can be recognized, in logs too."""
         rows = Allocation.objects.filter(project=self.project).values_list("pk", flat=True)
         return (self.project.slug, self.user.username, *map(str, rows))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def minutes(pytestconfig: pytest.Config) -> float:
-    given = float(pytestconfig.getoption("minutes"))
-    if not given:
+    access = float(pytestconfig.getoption("minutes"))
+    if not access:
         pytest.skip("runs by option: --minutes 2")
-    return given
+    return access
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def web_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(local: Local, web_log: Path) -> Iterator[str]:
-    """Of a web process with the limits of production."""
+    """Yield the URL of a web process with production limits."""
     with web.serving(local, web_log) as address:
         yield address
 
@@ -99,7 +99,7 @@ def operator() -> User:
 
 @pytest.fixture
 def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
-    """Leads of team language, with a project of their own."""
+    """Create leads of team language with a project; yield their work."""
     team = Team.objects.get(slug="language")
     with _people(team, Role.LEAD, 3) as people:
         [project] = own_projects(team, 1, kubectl)
@@ -116,7 +116,7 @@ def neighbour(local: Local, url: str, kubectl: Kubectl) -> Iterator[Neighbour]:
 def attacker(
     local: Local, url: str, vision: Team, operator: User, admin: ApiClient, kubectl: Kubectl
 ) -> Iterator[Attacker]:
-    """A member of team vision, with a project, two allocations, and the kubeconfig that he gets by REST."""
+    """Create a member of team vision with a project, two allocations, and the kubeconfig from REST."""
     with _people(vision, Role.MEMBER, 1) as people:
         [(user, password)] = people.items()
         [project] = own_projects(vision, 1, kubectl)
@@ -124,8 +124,8 @@ def attacker(
         portal = Web(url, token)
         bodies = [{"project": project.slug, "offering": "t4/shared", "name": name} for name in HELD]
         first, *_ = [portal.hold(body)[0] for body in bodies]
-        given = Given(_kubeconfig(url, token, first), url, token, user.username, password)
-        yield Attacker(user, project, given, ApiClient(local.home, token_of(user)))
+        access = MemberAccess(_kubeconfig(url, token, first), url, token, user.username, password)
+        yield Attacker(user, project, access, ApiClient(local.home, token_of(user)))
         project.refresh_from_db()
         if project.archived_at is None:
             aftermath.archive(operator, project, admin)
@@ -133,7 +133,7 @@ def attacker(
 
 @contextmanager
 def _people(team: Team, role: str, number: int) -> Iterator[dict[User, str]]:
-    """New people with their passwords, in the team until the block ends."""
+    """Create people with passwords in the team until the block ends."""
     people: dict[User, str] = {}
     for _ in range(number):
         password = secrets.token_urlsafe(12)
@@ -150,7 +150,7 @@ def _token(user: User) -> str:
 
 
 def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
-    """As `connect` hands it out, once the person's account on the cluster is there."""
+    """Return the kubeconfig from `connect`, once the person's service account exists."""
 
     def ask() -> str:
         headers = {"Authorization": f"Bearer {token}"}
@@ -163,7 +163,7 @@ def _kubeconfig(url: str, token: str, allocation: UUID) -> str:
 
 @pytest.fixture
 def unmanaged(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace that is no project's."""
+    """Create a namespace that is no project."""
     name = own_namespace(kubectl)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
@@ -172,7 +172,7 @@ def unmanaged(kubectl: Kubectl) -> Iterator[str]:
 @pytest.fixture
 def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Task:
     project = attacker.project
-    place = Place(
+    context = AttackContext(
         namespace=project.namespace,
         project=project.slug,
         team=project.team.slug,
@@ -182,11 +182,11 @@ def task(pytestconfig: pytest.Config, minutes: float, attacker: Attacker) -> Tas
         tomorrow=(clock.now() + timedelta(days=1)).isoformat(),
     )
     options = pytestconfig.getoption
-    return Task(int(options("seed")), 60 * minutes, options("attacks"), attacker.given, place)
+    return Task(int(options("seed")), 60 * minutes, options("attacks"), attacker.access, context)
 
 
-def say(*lines: str) -> None:
-    """To standard output, which pytest shows of a test that failed, and of others with -rP."""
+def report(*lines: str) -> None:
+    """Print to standard output, which pytest shows for failed tests, and for others with -rP."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
@@ -203,7 +203,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
     kubectl: Kubectl,
     tmp_path: Path,
 ) -> None:
-    say(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
+    report(f"replay with: --minutes {task.seconds / 60:g} --seed {task.seed} --attacks '{task.attacks}'")
     kinds, metrics_token = attacks.chosen(task.attacks), local.home.secret("metrics")
     readiness, gauges = _readiness(local), aftermath.gauges(url, metrics_token)
     marks = aftermath.LogMarks({"web": web_log, **{name: local.home.log(name) for name in PORTAL_LOGS}})
@@ -223,8 +223,8 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
         tallies = attack.tallies()
     finally:
         attack.kill()
-    say(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
-    say(*tally.story(kinds, tallies))
+    report(*measures.table(calm.series, attacked.series), _growth(before, sizes), *tally.table(kinds, tallies))
+    report(*tally.details(kinds, tallies))
 
     names = attacker.names()
     aftermath.delete_own(attacker.tenant, attacker.project.namespace)
@@ -243,7 +243,7 @@ def test_a_hostile_member_slows_nobody_fills_nothing_and_leaves_nothing_behind(
 
 
 def _readiness(local: Local) -> dict[str, str]:
-    """What preflight finds, by its checks: amounts that it tells may differ."""
+    """Return preflight's findings by check; amounts in them may differ."""
     _, found = preflight(f"--kueue-config={local.root / 'kueue' / 'config.yaml'}")
     return {check: finding["status"] for check, finding in found.items()}
 

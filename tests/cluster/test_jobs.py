@@ -1,4 +1,6 @@
-"""Tenants' own Jobs with the queue label, on the real Kueue and by a tenant's kubeconfig: queued, billed, explained."""
+"""Tenants' own Jobs with the queue label, on the real Kueue and with a tenant's kubeconfig: queued, billed,
+explained.
+"""
 
 import re
 from datetime import timedelta
@@ -14,7 +16,7 @@ from portal.core import clock
 from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Offering
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held
+from tests.support.cluster.allocations import held
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.jobs import GPU, Submit, assert_charged_once, become
 from tests.support.cluster.waiting import eventually
@@ -45,11 +47,11 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
     become(project, uid, State.ADMITTED)
     api = client(member)
 
-    def told() -> dict[str, str] | None:
+    def rated_hours() -> dict[str, str] | None:
         hours = api.get(f"/api/v1/jobs/{uid}").json()["gpu_hours"]
         return hours if float(hours["reserved"]) > 0 else None
 
-    hours = eventually(told)
+    hours = eventually(rated_hours)
     assert hours and hours["used"] == "0.000000"
     browser = Client()
     browser.force_login(member)
@@ -66,7 +68,10 @@ def test_a_job_whose_pods_can_never_be_bound_is_charged_until_it_is_deleted(
 
 def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, project: Project, vision: Team) -> None:
     offering = Offering.objects.get(key="l40s/whole")
-    before, left = CapacitySnapshot().capacity(offering), Availability([vision]).headroom(vision, offering).can_get_now
+    before, available = (
+        CapacitySnapshot().capacity(offering),
+        Availability([vision]).headroom(vision, offering).can_get_now,
+    )
     uid = submit("train", pods=2)
     eventually(lambda: UsageInterval.objects.filter(holder_id=uid, end=None, unused=False).count() == 2)
 
@@ -75,7 +80,7 @@ def test_gpus_of_a_running_job_are_held_and_leave_less_to_get(submit: Submit, pr
         return (found.total, found.held, found.free)
 
     eventually(lambda: counted() == (before.total, before.held + 2, before.free - 2))
-    eventually(lambda: Availability([vision]).headroom(vision, offering).can_get_now == left - 2)
+    eventually(lambda: Availability([vision]).headroom(vision, offering).can_get_now == available - 2)
 
 
 def test_what_does_not_fit_beside_holds_waits_with_its_place_and_what_is_ahead(

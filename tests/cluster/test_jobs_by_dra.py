@@ -1,4 +1,6 @@
-"""A tenant's queued Job on GPUs by DRA, asked for as nvidia.com/gpu: admitted, given devices, charged for each."""
+"""A tenant's queued Job on GPUs by DRA, requested as nvidia.com/gpu: admitted, allocated devices, charged for
+each.
+"""
 
 import pytest
 from django.core.management import call_command
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def node(one_more: Switch) -> str:
-    """A node of whole GPUs by DRA, its flavor accepted and shared out."""
+    """Add a node of whole GPUs by DRA, accept its flavor, and set quotas."""
     name = one_more("a10-dra")["a10-dra"]
     eventually(lambda: Node.objects.filter(name=name, present=True, flavor__isnull=False).exists())
     eventually(lambda: Pool.objects.filter(key="a10/gpu", use__total__gt=0).exists())
@@ -40,8 +42,8 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
     assert (job.offering, job.gpus) == ("a10/whole", 2)
     rows = eventually(lambda: both(uid))
     claims = read("resourceclaims", "-n", project.namespace)["items"]
-    given = {f"local/{pool}/{device}" for claim in claims for pool, device in devices(claim)}
-    assert {row.slot for row in rows or ()} == given
+    slots = {f"local/{pool}/{device}" for claim in claims for pool, device in devices(claim)}
+    assert {row.slot for row in rows or ()} == slots
     for row in rows or ():
         assert row.device_uuid == Device.objects.get(node__name=node, name=row.device).uuid
         assert (row.node, row.offering, row.count, row.project) == (node, "a10/whole", 1, project.slug)
@@ -55,6 +57,6 @@ def test_a_job_by_dra_is_admitted_given_a_device_and_charged_for_it(
 
 
 def both(uid: str) -> list[UsageInterval] | None:
-    """The two devices in use, once nothing that is reserved is left over."""
+    """Return the two devices in use, once nothing reserved is left over."""
     rows = list(UsageInterval.objects.filter(holder_id=uid, end=None))
     return rows if len(rows) == 2 and not any(row.unused for row in rows) else None

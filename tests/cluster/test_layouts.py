@@ -1,6 +1,6 @@
-"""Every way in which a card can be cut: asked largest first it is admitted by Kueue and placed by the scheduler.
+"""Every layout of a card: requested largest first, it is admitted by Kueue and placed by the scheduler.
 
-The portal is not in the way here: plain Workloads, each in a queue of one card, and plain claims, one card each.
+The portal takes no part: plain Workloads, each in a queue of one card, and plain claims, one card each.
 """
 
 import json
@@ -43,8 +43,8 @@ def largest_first(layout: Mapping[str, int]) -> list[str]:
 
 
 @pytest.fixture
-def place(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace beside the portal, whose name all that is made for one test has as its label."""
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """Create a namespace without the portal; its name is the label of everything created for one test."""
     name = f"layouts-{uuid4().hex[:6]}"
     kubectl("create", "namespace", name)
     yield name
@@ -54,28 +54,31 @@ def place(kubectl: Kubectl) -> Iterator[str]:
     kubectl("delete", "namespace", name, "--wait=false")
 
 
-def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, place: str) -> None:
-    """The maximal ones: every other asks for a part of what one of these does."""
+def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, namespace: str) -> None:
+    """Maximal layouts: every other layout is a part of one of them."""
     wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(layouts.maximal_layouts(H100))}
-    made = [
+    manifests = [
         part
         for name, profiles in wanted.items()
-        for part in (*queue_of_one_card(place, name), workload(place, name, profiles))
+        for part in (*queue_of_one_card(namespace, name), workload(namespace, name, profiles))
     ]
-    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
-    eventually(lambda: quota_reserved(kubectl, place) == dict.fromkeys(wanted, "True"), within_s=60)
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
+    eventually(lambda: quota_reserved(kubectl, namespace) == dict.fromkeys(wanted, "True"), within_s=60)
 
 
-def test_kueue_admits_none_with_a_slice_more(kubectl: Kubectl, place: str) -> None:
+def test_kueue_admits_none_with_a_slice_more(kubectl: Kubectl, namespace: str) -> None:
     wanted = {f"more-{n}": [*largest_first(layout), "1g.10gb"] for n, layout in enumerate(FULL)}
-    made = [*queue_of_one_card(place, "card"), *(workload(place, *item, queue="card") for item in wanted.items())]
-    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
-    eventually(lambda: quota_reserved(kubectl, place) == dict.fromkeys(wanted, "False"), within_s=60)
+    manifests = [
+        *queue_of_one_card(namespace, "card"),
+        *(workload(namespace, *item, queue="card") for item in wanted.items()),
+    ]
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
+    eventually(lambda: quota_reserved(kubectl, namespace) == dict.fromkeys(wanted, "False"), within_s=60)
 
 
-def quota_reserved(kubectl: Kubectl, place: str) -> dict[str, str | None]:
-    """What Kueue says of each workload; None while it says nothing."""
-    rows = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", place, "-o", "json"))["items"]
+def quota_reserved(kubectl: Kubectl, namespace: str) -> dict[str, str | None]:
+    """Return Kueue's QuotaReserved status of each workload; None if it has none yet."""
+    rows = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", namespace, "-o", "json"))["items"]
     conditions = {row["metadata"]["name"]: row.get("status", {}).get("conditions", ()) for row in rows}
     return {
         name: next((c["status"] for c in found if c["type"] == "QuotaReserved"), None)
@@ -83,59 +86,63 @@ def quota_reserved(kubectl: Kubectl, place: str) -> dict[str, str | None]:
     }
 
 
-def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, place: str) -> None:
+def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, namespace: str) -> None:
     for first in range(0, len(EVERY), AT_ONCE):
         some = {f"layout-{n}": layout for n, layout in enumerate(EVERY[first : first + AT_ONCE], first)}
-        made = [part for name, layout in some.items() for part in claimed(place, name, largest_first(layout))]
-        kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
-        given = allocated(kubectl, place, set(some))
+        manifests = [part for name, layout in some.items() for part in claimed(namespace, name, largest_first(layout))]
+        kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
+        results = allocated(kubectl, namespace, set(some))
         for name, layout in some.items():
-            on = {(r["pool"], r["device"].partition("-mig-")[0]) for r in given[name]}
-            placed = [layouts.placement_of_device(H100, r["device"])[1] for r in given[name]]
+            on = {(r["pool"], r["device"].partition("-mig-")[0]) for r in results[name]}
+            placed = [layouts.placement_of_device(H100, r["device"])[1] for r in results[name]]
             assert len(on) == 1
             assert Counter(one.profile for one in placed if one) == Counter(layout)
             assert is_valid(H100, [one for one in placed if one])
-        kubectl("delete", "pods", "--all", "-n", place, "--force")
-        kubectl("delete", "resourceclaims", "--all", "-n", place, "--timeout=30s")
+        kubectl("delete", "pods", "--all", "-n", namespace, "--force")
+        kubectl("delete", "resourceclaims", "--all", "-n", namespace, "--timeout=30s")
 
 
-def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, place: str) -> None:
+def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, namespace: str) -> None:
     names = {f"more-{n}": layout for n, layout in enumerate(TOO_LARGE)}
-    made = [p for name, layout in names.items() for p in claimed(place, name, [*largest_first(layout), "1g.10gb"])]
-    kubectl("create", "-f", "-", stdin=json.dumps(listed(made)))
+    manifests = [
+        p for name, layout in names.items() for p in claimed(namespace, name, [*largest_first(layout), "1g.10gb"])
+    ]
+    kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
 
     def reasons() -> set[str]:
-        pods = json.loads(kubectl("get", "pods", "-n", place, "-o", "json"))["items"]
+        pods = json.loads(kubectl("get", "pods", "-n", namespace, "-o", "json"))["items"]
         of = [c for pod in pods for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
         return {c.get("reason", "") for c in of} if len(of) == len(names) else set()
 
     eventually(lambda: reasons() == {"Unschedulable"}, within_s=60)
 
 
-def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(kubectl: Kubectl, place: str) -> None:
-    """``layouts.first_fit``, on which the steering and all measures of it rest: one card, filled and emptied."""
+def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(
+    kubectl: Kubectl, namespace: str
+) -> None:
+    """``layouts.first_fit``, on which the portal's choice of cards is based: one card, filled and emptied."""
     dice = random.Random(20261121)
     card = uuid_of(kubectl, "h100-0", "gpu-0")
-    there: dict[str, Placement] = {}
-    seen = 0
+    placements: dict[str, Placement] = {}
+    placed = 0
     for step in range(40):
-        if there and dice.random() < 0.4:
-            gone = dice.choice(sorted(there))
-            kubectl("delete", "pod", gone, "-n", place, "--force")
-            kubectl("delete", "resourceclaim", gone, "-n", place, "--timeout=30s")
-            del there[gone]
+        if placements and dice.random() < 0.4:
+            name_to_delete = dice.choice(sorted(placements))
+            kubectl("delete", "pod", name_to_delete, "-n", namespace, "--force")
+            kubectl("delete", "resourceclaim", name_to_delete, "-n", namespace, "--timeout=30s")
+            del placements[name_to_delete]
             continue
         profile = dice.choice([one.name for one in H100.profiles])
-        predicted = layouts.first_fit(H100, frozenset(there.values()), profile)
+        predicted = layouts.first_fit(H100, frozenset(placements.values()), profile)
         if predicted is None:
             continue
         name = f"step-{step}"
-        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(place, name, [profile], card))))
-        (given,) = allocated(kubectl, place, {*there, name})[name]
-        assert layouts.placement_of_device(H100, given["device"]) == ("gpu-0", predicted), there
-        there[name] = predicted
-        seen += 1
-    assert seen > 10
+        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(namespace, name, [profile], card))))
+        (result,) = allocated(kubectl, namespace, {*placements, name})[name]
+        assert layouts.placement_of_device(H100, result["device"]) == ("gpu-0", predicted), placements
+        placements[name] = predicted
+        placed += 1
+    assert placed > 10
 
 
 def uuid_of(kubectl: Kubectl, node: str, card: str) -> str:
@@ -145,23 +152,23 @@ def uuid_of(kubectl: Kubectl, node: str, card: str) -> str:
     return uuids[0]
 
 
-def allocated(kubectl: Kubectl, place: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
-    """What each claim was given, once all of them were."""
+def allocated(kubectl: Kubectl, namespace: str, names: set[str]) -> dict[str, list[dict[str, str]]]:
+    """Return the device allocated to each claim, once all of them have one."""
 
-    def look() -> dict[str, list[dict[str, str]]]:
-        rows = json.loads(kubectl("get", "resourceclaims", "-n", place, "-o", "json"))["items"]
+    def results_if_complete() -> dict[str, list[dict[str, str]]]:
+        rows = json.loads(kubectl("get", "resourceclaims", "-n", namespace, "-o", "json"))["items"]
         of = {row["metadata"]["name"]: row.get("status", {}).get("allocation", {}) for row in rows}
-        given = {name: found.get("devices", {}).get("results", []) for name, found in of.items()}
-        return given if set(given) == names and all(given.values()) else {}
+        results = {name: found.get("devices", {}).get("results", []) for name, found in of.items()}
+        return results if set(results) == names and all(results.values()) else {}
 
-    return eventually(look, within_s=60)
+    return eventually(results_if_complete, within_s=60)
 
 
 def listed(items: Sequence[Manifest]) -> Manifest:
     return {"apiVersion": "v1", "kind": "List", "items": list(items)}
 
 
-def queue_of_one_card(place: str, name: str) -> list[Manifest]:
+def queue_of_one_card(namespace: str, name: str) -> list[Manifest]:
     kueue = "kueue.x-k8s.io/v1beta2"
     quota = [{"name": resource, "nominalQuota": str(amount)} for resource, amount in CARD.items()]
     group = {"coveredResources": list(CARD), "flavors": [{"name": "h100", "resources": quota}]}
@@ -169,23 +176,23 @@ def queue_of_one_card(place: str, name: str) -> list[Manifest]:
         {
             "apiVersion": kueue,
             "kind": "ClusterQueue",
-            "metadata": {"name": f"{place}-{name}", "labels": {"layouts": place}},
+            "metadata": {"name": f"{namespace}-{name}", "labels": {"layouts": namespace}},
             "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
         },
         {
             "apiVersion": kueue,
             "kind": "LocalQueue",
-            "metadata": {"name": name, "namespace": place},
-            "spec": {"clusterQueue": f"{place}-{name}"},
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterQueue": f"{namespace}-{name}"},
         },
     ]
 
 
-def workload(place: str, name: str, profiles: Sequence[str], queue: str = "") -> Manifest:
+def workload(namespace: str, name: str, profiles: Sequence[str], queue: str = "") -> Manifest:
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
-        "metadata": {"name": name, "namespace": place},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "queueName": queue or name,
             "priority": 0,
@@ -203,8 +210,8 @@ def pod_set(profile: str, count: int) -> Manifest:
     return {"name": name, "count": count, "template": {"spec": {**spec, "containers": [container]}}}
 
 
-def claimed(place: str, name: str, profiles: Sequence[str], card: str = "") -> list[Manifest]:
-    """A claim of all the slices on one card, by its UUID or whichever, and a pod that uses it."""
+def claimed(namespace: str, name: str, profiles: Sequence[str], card: str = "") -> list[Manifest]:
+    """Return a claim of all the slices on one card, by UUID or any card, and a pod that uses it."""
     steered = [{"cel": {"expression": in_card(card)}}] if card else []
     requests = [
         {
@@ -225,13 +232,13 @@ def claimed(place: str, name: str, profiles: Sequence[str], card: str = "") -> l
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": place},
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {"devices": devices},
         },
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": place},
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {
                 "nodeSelector": SELECT,
                 "tolerations": [{"operator": "Exists"}],

@@ -1,7 +1,7 @@
-"""Ways to use more GPUs than a queued Job reserved, each tried by a member with kubectl on the running portal.
+"""Attempts of a member with kubectl to use more GPUs than a queued Job reserved, on the running portal.
 
-What is tried is told to the member as refused, and whatever came of it: the GPUs of bound pods, ending ones included,
-are at no time more than Kueue has reserved.
+The attempt is refused with a message, and in any case the GPUs of bound pods, including terminating ones, never exceed
+Kueue's reservation.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 GPU = "nvidia.com/gpu"
-Look = Callable[[], int]
+GpuCount = Callable[[], int]
 
 
 @pytest.fixture
@@ -30,21 +30,21 @@ def person(local: Local, member: User, project: Project, tmp_path: Path) -> Pers
 
 
 @pytest.fixture
-def used(kubectl: Kubectl, project: Project) -> Look:
-    """() → GPUs that pods bound to nodes ask for, whether they run or are ending."""
+def used(kubectl: Kubectl, project: Project) -> GpuCount:
+    """Return a function that counts the GPUs of pods bound to nodes, running or terminating."""
 
-    def look() -> int:
+    def count() -> int:
         pods = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
         return sum(gpus(pod) for pod in pods if pod["spec"].get("nodeName"))
 
-    return look
+    return count
 
 
 @pytest.fixture
-def reserved(kubectl: Kubectl, project: Project) -> Look:
-    """() → GPUs that Kueue has reserved for what has not finished."""
+def reserved(kubectl: Kubectl, project: Project) -> GpuCount:
+    """Return a function that counts the GPUs that Kueue has reserved for unfinished work."""
 
-    def look() -> int:
+    def count() -> int:
         items = json.loads(kubectl("get", "workloads.kueue.x-k8s.io", "-n", project.namespace, "-o", "json"))["items"]
         return sum(
             int(podset["resourceUsage"][GPU])
@@ -53,7 +53,7 @@ def reserved(kubectl: Kubectl, project: Project) -> Look:
             for podset in item["status"].get("admission", {}).get("podSetAssignments", [])
         )
 
-    return look
+    return count
 
 
 def gpus(pod: dict[str, Any]) -> int:
@@ -63,24 +63,24 @@ def gpus(pod: dict[str, Any]) -> int:
 
 
 def job(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> str:
-    """A queued Job of one pod with one GPU; ``spec`` and ``metadata`` are laid over it."""
+    """Return a queued Job of one pod with one GPU; ``spec`` and ``metadata`` are merged over it."""
     return json.dumps(merge(json.loads(queued_job(name)), {"metadata": metadata or {}, "spec": spec}))
 
 
 def submit(person: Person, body: str) -> str:
-    """Nothing, or why it was refused."""
-    return person.run("create", "-f", "-", words=body).stderr
+    """Return an empty text, or the refusal."""
+    return person.run("create", "-f", "-", stdin=body).stderr
 
 
 def patch(person: Person, name: str, body: dict[str, Any]) -> str:
-    """Nothing, or why it was refused."""
+    """Return an empty text, or the refusal."""
     return person.run("patch", "job", name, "--type=merge", "-p", json.dumps(body)).stderr
 
 
 def running(person: Person, name: str, count: int = 1) -> set[str]:
-    """Names of the Job's pods, once ``count`` of them run."""
+    """Return the names of the Job's pods, once ``count`` of them run."""
 
-    def look() -> set[str]:
+    def running_pods() -> set[str]:
         pods = person.items("pods", f"job-name={name}")
         names = {
             pod["metadata"]["name"]
@@ -89,23 +89,25 @@ def running(person: Person, name: str, count: int = 1) -> set[str]:
         }
         return names if len(names) == count else set()
 
-    return eventually(look)
+    return eventually(running_pods)
 
 
-def test_a_finalizer_keeps_no_pods_of_a_deleted_job(person: Person, used: Look, reserved: Look) -> None:
+def test_a_finalizer_keeps_no_pods_of_a_deleted_job(person: Person, used: GpuCount, reserved: GpuCount) -> None:
     stay = {"finalizers": ["example.com/stay"]}
-    said = [submit(person, job("train", stay)), submit(person, job("train"))]
+    messages = [submit(person, job("train", stay)), submit(person, job("train"))]
     running(person, "train")
-    said.append(patch(person, "train", {"metadata": stay}))
+    messages.append(patch(person, "train", {"metadata": stay}))
     person.do("delete", "job", "train", "--cascade=background", "--wait=false")
     try:
         eventually(lambda: (used(), reserved()) == (0, 0))
     finally:
         patch(person, "train", {"metadata": {"finalizers": None}})
-    assert ["Leave metadata.finalizers out" in words for words in said] == [True, False, True]
+    assert ["Leave metadata.finalizers out" in message for message in messages] == [True, False, True]
 
 
-def test_an_owner_or_more_completions_give_a_job_no_more_pods(person: Person, used: Look, reserved: Look) -> None:
+def test_an_owner_or_more_completions_give_a_job_no_more_pods(
+    person: Person, used: GpuCount, reserved: GpuCount
+) -> None:
     assert submit(person, job("other")) == ""
     running(person, "other")
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "controller": True}
@@ -123,7 +125,7 @@ def test_an_owner_or_more_completions_give_a_job_no_more_pods(person: Person, us
     assert "keeps the pods that it was submitted with" in grown
 
 
-def test_pods_that_end_slowly_run_beside_no_successor(person: Person, used: Look, reserved: Look) -> None:
+def test_pods_that_end_slowly_run_beside_no_successor(person: Person, used: GpuCount, reserved: GpuCount) -> None:
     slow = {
         "metadata": {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}},
         "spec": {"terminationGracePeriodSeconds": 6},
@@ -134,21 +136,21 @@ def test_pods_that_end_slowly_run_beside_no_successor(person: Person, used: Look
     patch(person, "train", {"spec": {"podReplacementPolicy": "TerminatingOrFailed"}})
     longer = person.run("delete", "pod", *first, "--grace-period=60", "--wait=false").stderr
     person.do("delete", "pod", *first, "--wait=false")
-    most = used()
+    highest = used()
 
     def replaced() -> bool:
-        nonlocal most
-        most = max(most, used())
+        nonlocal highest
+        highest = max(highest, used())
         pods = person.items("pods", "job-name=train")
         others = [pod for pod in pods if pod["metadata"]["name"] not in first and pod["spec"].get("nodeName")]
         return len(others) == 2
 
     eventually(replaced, within_s=90)  # a Job pauses before it makes a failed pod anew
-    assert max(most, used()) == reserved() == 2
+    assert max(highest, used()) == reserved() == 2
     assert "a deletion gives it no more" in longer
 
 
-def test_a_running_queued_job_is_not_suspended_by_its_owner(person: Person, used: Look, reserved: Look) -> None:
+def test_a_running_queued_job_is_not_suspended_by_its_owner(person: Person, used: GpuCount, reserved: GpuCount) -> None:
     assert submit(person, job("train")) == ""
     running(person, "train")
     assert "Kueue starts a queued Job" in patch(person, "train", {"spec": {"suspend": True}})
@@ -156,7 +158,7 @@ def test_a_running_queued_job_is_not_suspended_by_its_owner(person: Person, used
 
 
 def test_a_running_queued_job_is_suspended_by_an_operator_and_started_again_by_kueue(
-    person: Person, project: Project, kubectl: Kubectl, used: Look, reserved: Look
+    person: Person, project: Project, kubectl: Kubectl, used: GpuCount, reserved: GpuCount
 ) -> None:
     assert submit(person, job("train")) == ""
     running(person, "train")
@@ -167,7 +169,7 @@ def test_a_running_queued_job_is_suspended_by_an_operator_and_started_again_by_k
     eventually(lambda: (used(), reserved()) == (1, 1))
 
 
-def test_no_container_without_a_gpu_sees_those_of_its_node(person: Person, used: Look) -> None:
+def test_no_container_without_a_gpu_sees_those_of_its_node(person: Person, used: GpuCount) -> None:
     pod = json.loads(queued_job("train"))["spec"]["template"]["spec"]
     (main,) = pod["containers"]
     none = {"limits": {GPU: "0"}, "requests": {GPU: "0"}}

@@ -1,8 +1,8 @@
-"""Three teams lend to each other on the real Kueue, told as a timeline with numbers.
+"""Three teams lend to each other on the real Kueue, written as a timeline with numbers.
 
     python -m tests.stack tests/cluster/test_lending.py --lending-story docs/guide/lending.md
 
-writes what was seen into the guide.
+writes the observations into the guide.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from quotas.catalog.models import Pool
 from quotas.costs import windows
 from quotas.limits import names as queue_names
 from quotas.limits import services as limits
-from tests.support.cluster.asking import ask, ended, held, phase, reason, release_all, wait_for
+from tests.support.cluster.allocations import ended, held, phase, reason, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.guide import write_lines
 from tests.support.cluster.waiting import eventually
@@ -36,12 +36,12 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 OFFERING, POOL = "l40s/whole", "l40s/gpu"
 NOMINAL = {"lidar": 4, "radar": 2, "sonar": 2}
-"""Of the eight cards of the fleet; lidar keeps one of its four at home."""
+"""Of the eight cards of the fleet; lidar does not lend one of its four."""
 
 
 @dataclass
 class Crew:
-    """A team with its person and project, and a story of what was seen of it."""
+    """A team with its person and project."""
 
     team: Team
     user: User
@@ -64,7 +64,7 @@ class Story:
         }
 
     def loans(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Borrowed and lent of each."""
+        """Return what each team borrowed and lent."""
         found = {}
         for name, crew in self.crews.items():
             [side] = [s for s in lending.of_team(crew.team) if s.pool == POOL] or [
@@ -73,20 +73,20 @@ class Story:
             found[name] = (side.borrowed, side.lent)
         return found
 
-    def tell(self, what: str) -> None:
+    def tell(self, event: str) -> None:
         holds, loans = self.holds(), self.loans()
         cells = [f"{holds[name]}{_with(*loans[name])}" for name in self.crews]
-        self.lines.append(f"| {what} | {' | '.join(cells)} |\n")
+        self.lines.append(f"| {event} | {' | '.join(cells)} |\n")
 
 
 def _with(borrowed: Fraction, lent: Fraction) -> str:
-    words = [f"{text(borrowed)} borrowed" if borrowed else "", f"{text(lent)} lent" if lent else ""]
-    return f" ({', '.join(filter(None, words))})" if any(words) else ""
+    parts = [f"{text(borrowed)} borrowed" if borrowed else "", f"{text(lent)} lent" if lent else ""]
+    return f" ({', '.join(filter(None, parts))})" if any(parts) else ""
 
 
 @pytest.fixture
 def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
-    """A department of its own; the demo's teams have nothing of the pool meanwhile."""
+    """Create a department; the demo's teams have no quota of the pool meanwhile."""
     pool = Pool.objects.get(key=POOL)
     theirs = pool.limits.filter(user=None).select_related("team")
     before = {limit.team: limit.nominal for limit in theirs if limit.team}
@@ -95,8 +95,8 @@ def story(kubectl: Kubectl, vision: Team) -> Iterator[Story]:
     tail = uuid4().hex[:6]
     department = tenants.create_department(f"sensing-{tail}", "Sensing")
     crews = {name: _crew(department, name, tail, pool, kubectl) for name in NOMINAL}
-    told = Story(crews)
-    yield told
+    story_ = Story(crews)
+    yield story_
     for crew in crews.values():
         release_all(crew.project)
     for crew in crews.values():
@@ -135,11 +135,11 @@ def test_three_teams_lend_borrow_and_take_back(story: Story, kubectl: Kubectl, r
     assert story.loans() == {"lidar": loan(0, 3), "radar": loan(2, 0), "sonar": loan(1, 0)}
     story.tell("Sonar asks 2 and 1 more; lidar has lent all that it lends")
 
-    waits = ask(sonar.user, sonar.project, OFFERING, 1)
+    waits = request_slices(sonar.user, sonar.project, OFFERING, 1)
     eventually(lambda: phase(waits) == Phase.QUEUED and reason(waits) == "WaitingForQuota")
     story.tell("Sonar asks one more and waits: the fourth of lidar's stays at home")
 
-    back = ask(lidar.user, lidar.project, OFFERING, 4)
+    back = request_slices(lidar.user, lidar.project, OFFERING, 4)
     victims = [*first, own, borrowed]
     notices = Transition.objects.filter(allocation__in=victims, to_phase=Phase.LEAVING).select_related("allocation")
     leaving = eventually(lambda: list(notices.all()))
@@ -168,7 +168,7 @@ def loan(borrowed: int, lent: int) -> tuple[Fraction, Fraction]:
 
 
 def is_evicted_for_its_cohort(row: Allocation, kubectl: Kubectl) -> bool:
-    """Whether Kueue itself says that the lease is evicted, for the lender's sake."""
+    """Return whether Kueue reports that the lease is evicted so that the lender can reclaim."""
     wanted = (
         "get",
         "workload",

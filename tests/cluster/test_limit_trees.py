@@ -1,4 +1,4 @@
-"""Random trees of limits become objects that the API server and Kueue's webhooks accept, stay so, and are repaired."""
+"""Random trees of limits as Kueue objects: accepted by the API server and Kueue's webhooks, stable, and repaired."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,13 +32,14 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 UNITS = st.integers(0, 20)
 QUOTAS = st.builds(Quota, UNITS, st.none() | UNITS, st.none() | UNITS)
-NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+SUPPRESSED_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """``departments``: which earlier one each stands in, or none; ``teams``: in which department each is; quotas and
-    weights go round the holders and pools in their order."""
+    """``departments``: the parent of each, an earlier one or none; ``teams``: the department of each; quotas and
+    weights are assigned to holders and pools in turn.
+    """
 
     departments: list[int]
     teams: list[int]
@@ -73,27 +74,27 @@ SHAPES = st.builds(
 
 @pytest.fixture
 def forget() -> Iterator[Callable[[Department | Team], None]]:
-    """Takes departments and teams away again, with their limits; Kueue's objects follow."""
-    made: list[Department | Team] = []
-    yield made.append
-    for holder in reversed(made):
+    """Delete departments and teams with their limits; Kueue's objects follow."""
+    created: list[Department | Team] = []
+    yield created.append
+    for holder in reversed(created):
         Limit.objects.filter(**limits.holder_fields(holder)).delete()
         QueuePolicy.objects.filter(**limits.holder_fields(holder)).delete()
         holder.delete()
     workqueue.enqueue(targets.platform(LOCAL))
 
 
-@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=SUPPRESSED_CHECKS)
 @given(shape=SHAPES)
 def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_an_edit(
     shape: Shape, forget: Callable[[Department | Team], None], kubectl: Kubectl
 ) -> None:
-    made = grown(shape, forget)
-    note(str(made))
+    created = grown(shape, forget)
+    note(str(created))
     client = connect(LOCAL)
     reconcile_platform(client)
-    seen = {name: read(kubectl, name) for name in made}
-    assert all(seen.values())
+    observed = {name: read(kubectl, name) for name in created}
+    assert all(observed.values())
     before = list(
         AppliedObject.objects.filter(target="local/platform").order_by("pk").values_list("name", "resource_version")
     )
@@ -102,19 +103,19 @@ def test_whatever_limits_are_set_kueue_takes_them_once_and_gets_them_back_after_
         AppliedObject.objects.filter(target="local/platform").order_by("pk").values_list("name", "resource_version")
     )
     assert after == before
-    edited = sorted(name for name in made if name.startswith("clusterqueue"))[shape.edit % len(shape.teams)]
+    edited = sorted(name for name in created if name.startswith("clusterqueue"))[shape.edit % len(shape.teams)]
     patch = [
         {"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "777"},
         {"op": "replace", "path": "/spec/preemption/withinClusterQueue", "value": "LowerPriority"},
     ]
     kubectl("patch", edited, "--type=json", "-p", json.dumps([patch[shape.edit % 2]]))
-    eventually(lambda: read(kubectl, edited) == seen[edited])
+    eventually(lambda: read(kubectl, edited) == observed[edited])
 
 
-@settings(max_examples=25, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@settings(max_examples=25, deadline=None, phases=[Phases.generate], suppress_health_check=SUPPRESSED_CHECKS)
 @given(pools=POOLS, quotas=st.lists(QUOTAS, min_size=3, max_size=3))
 def test_whatever_the_flavors_share_kueue_takes_the_groups(pools: list[PoolShape], quotas: list[Quota]) -> None:
-    """As it would, by dry run: of a department alone, of one within another, and of a team."""
+    """By dry run: of a department alone, of one within another, and of a team."""
     client = connect(LOCAL)
     alone = {pool.key: Quota(quotas[0].nominal, None, None) for pool in pools[1:]}
     within = {pool.key: quotas[1] for pool in pools[1:]}
@@ -145,7 +146,7 @@ def read(kubectl: Kubectl, name: str) -> object:
 
 
 def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str]:
-    """Departments, teams and limits of that shape; returns the names of Kueue's objects for them."""
+    """Create departments, teams and limits of that shape; return the names of their Kueue objects."""
     tail = uuid4().hex[:6]
     departments: list[Department] = []
     for number, parent in enumerate(shape.departments):
@@ -156,17 +157,17 @@ def grown(shape: Shape, forget: Callable[[Department | Team], None]) -> list[str
         departments.append(row)
         forget(row)
     teams = []
-    for number, where in enumerate(shape.teams):
-        teams.append(tenants.create_team(departments[where % len(departments)], f"tree-{tail}-t{number}", "Tree"))
+    for number, department in enumerate(shape.teams):
+        teams.append(tenants.create_team(departments[department % len(departments)], f"tree-{tail}-t{number}", "Tree"))
         forget(teams[-1])
     pools = list(Pool.objects.filter(flavor__accepted=True))
-    turn = 0
+    index = 0
     holders: list[Department | Team] = [*departments, *teams]
     for holder in holders:
         for pool in pools:
-            quota = shape.quotas[turn % len(shape.quotas)]
+            quota = shape.quotas[index % len(shape.quotas)]
             limits.set_limit("test", holder, pool, quota.nominal, borrowing=quota.borrowing, lending=quota.lending)
-            turn += 3
-        limits.set_policy("test", holder, weight=Decimal(shape.weights[turn % 2]) / 1000)
+            index += 3
+        limits.set_policy("test", holder, weight=Decimal(shape.weights[index % 2]) / 1000)
     cohorts = [f"cohort/{names.cohort(row.slug)}" for row in departments]
     return [*cohorts, *(f"clusterqueue/{names.cluster_queue(row.slug)}" for row in teams)]

@@ -1,15 +1,15 @@
-"""An administrator changes a node's MIG layout by its label, and what the node offers follows."""
+"""An administrator changes a node's MIG layout by its label, and the node's offerings follow."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from deploy.local.fleet.mig_manager import CONFIG, REMEMBERED, STATE, recalled
+from deploy.local.fleet.mig_manager import CARDS_ANNOTATION, CONFIG, STATE, from_annotation
 from quotas.catalog.models import Node, Offering, PoolUse
 from tests.support.cluster.hardware import gpu_pod, running, unschedulable
 from tests.support.cluster.waiting import eventually
+from tests.support.cluster.watch_events import events_since
 
 pytestmark = pytest.mark.cluster
 
@@ -35,16 +35,18 @@ def a30(added) -> str:
 
 @pytest.fixture
 def cut(kubectl, read) -> Cut:
-    """Ask for a layout, and return the states that the manager went through; none when it is the layout already."""
+    """Request a layout; return the states of the MIG manager until it is done; none if it is the current layout."""
 
     def cut(node: str, config: str) -> list[str]:
         before = read("node", node)["metadata"]
 
         def states() -> list[str]:
-            seen = [version["metadata"] for version in versions(kubectl, node, before["resourceVersion"])]
-            mine = [one for one in seen if recalled(one["annotations"][REMEMBERED]).wish == config]
-            found = [one["labels"][STATE] for one in mine]
-            return found if found[-1:] in (["success"], ["failed"]) else []
+            metadata = [version["metadata"] for version in versions(kubectl, node, before["resourceVersion"])]
+            answers = [
+                one for one in metadata if from_annotation(one["annotations"][CARDS_ANNOTATION]).config == config
+            ]
+            states = [one["labels"][STATE] for one in answers]
+            return states if states[-1:] in (["success"], ["failed"]) else []
 
         if before["labels"][CONFIG] == config:
             return []
@@ -55,10 +57,8 @@ def cut(kubectl, read) -> Cut:
 
 
 def versions(kubectl, node: str, since: str) -> list[dict[str, Any]]:
-    """The node as each write after a resourceVersion left it: a watch from there tells all, however late it begins."""
-    of_it = f"fieldSelector=metadata.name%3D{node}&resourceVersion={since}"
-    told = kubectl("get", "--raw", f"/api/v1/nodes?watch=true&{of_it}&timeoutSeconds=1")
-    return [json.loads(line)["object"] for line in told.splitlines()]
+    """Return the node after each write since a resourceVersion."""
+    return [event["object"] for event in events_since(kubectl, "/api/v1/nodes", since, node)]
 
 
 def labels(read, node: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ def gpus_of(node: dict[str, Any], part: str = "allocatable") -> dict[str, str]:
 
 
 def total(pool: str) -> int:
-    """Units that the portal's catalogue has of a pool."""
+    """Return the units of a pool in the portal's catalog."""
     return PoolUse.objects.get(pool__key=pool).total
 
 
@@ -115,8 +115,11 @@ def test_nothing_is_offered_while_a_layout_is_pending(a100, cut, kubectl, read):
     assert cut(a100, "large-and-small") == ["pending", "success"]
     eventually(lambda: gpus(read, a100).get("nvidia.com/mig-4g.40gb") == "8")
     plugin = "nvidia.com/gpu.deploy.device-plugin"
-    seen = versions(kubectl, a100, before)
-    paused = [version for version in seen if version["metadata"]["labels"][plugin] == "paused-for-mig-change"]
+    paused = [
+        version
+        for version in versions(kubectl, a100, before)
+        if version["metadata"]["labels"][plugin] == "paused-for-mig-change"
+    ]
     assert set(gpus_of(paused[-1]).values()) == {"0"}
 
 

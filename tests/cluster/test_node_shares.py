@@ -1,4 +1,4 @@
-"""A slice has its share of its node's CPU and memory, so whoever holds one can use it; on the real scheduler."""
+"""A slice has its share of its node's CPU and memory, so its holder can always use it; on the real scheduler."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ from quotas.catalog.node_shares import NodeShare
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.cluster.attacks.stage import Person
-from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in, own_projects, person_of, queued_job
+from tests.support.cluster.tenants import own_projects, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -38,14 +38,14 @@ def tenant(local: Local, project: Project, member: User, tmp_path: Path) -> Pers
 
 @pytest.fixture
 def neighbour(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
-    (made,) = own_projects(vision, 1, kubectl)
-    yield made
-    release_all(made)
+    (project,) = own_projects(vision, 1, kubectl)
+    yield project
+    release_all(project)
 
 
 @pytest.fixture
 def every_l40s(vision: Team) -> Iterator[int]:
-    """The team may hold all of them for one test; yields how many are free."""
+    """Let the team hold all of them for one test; yield how many are free."""
     offering = Offering.objects.select_related("pool", "flavor").get(key="l40s/whole")
     before = Limit.objects.get(team=vision, pool=offering.pool).nominal
     limits.set_limit("test", vision, offering.pool, 8)
@@ -74,28 +74,28 @@ def amounts(share: NodeShare, percent: int) -> dict[str, str]:
 
 
 def read(amounts: dict[str, str]) -> dict[str, Fraction]:
-    """CPU and memory, however Kubernetes writes them."""
+    """Return CPU and memory as numbers, however Kubernetes writes them."""
     return {name: quantities.value(amounts[name]) for name in ("cpu", "memory")}
 
 
-def seen(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
+def pod_of(kubectl: Kubectl, row: Allocation, name: str) -> dict[str, Any]:
     return dict(json.loads(kubectl("get", "pod", name, "-n", row.project.namespace, "-o", "json")))
 
 
 def is_running(kubectl: Kubectl, row: Allocation, name: str) -> bool:
-    return bool(seen(kubectl, row, name)["status"].get("phase") == "Running")
+    return bool(pod_of(kubectl, row, name)["status"].get("phase") == "Running")
 
 
 def test_every_gpu_of_a_full_flavor_can_be_used_with_all_that_goes_with_it(
     every_l40s: int, project: Project, neighbour: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
-    most, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
-    share = share_of(most)
+    large, last = held(member, project, "l40s/whole", every_l40s - 1), held(member, neighbour, "l40s/whole")
+    share = share_of(large)
     for number in range(every_l40s - 1):
-        let_in(tenant.do, "create", "-f", "-", words=pod(f"p-{number}", most, amounts(share, 100), slices="1"))
+        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(f"p-{number}", large, amounts(share, 100), slices="1"))
     for number in range(every_l40s - 1):
-        eventually(partial(is_running, kubectl, most, f"p-{number}"))
-    let_in(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
+        eventually(partial(is_running, kubectl, large, f"p-{number}"))
+    retry_refused(kubectl, "create", "-f", "-", stdin=pod("late", last, amounts(share, 100)))
     eventually(partial(is_running, kubectl, last, "late"))
 
 
@@ -104,11 +104,11 @@ def test_pods_of_one_claim_together_ask_for_no_more_than_goes_with_it(
 ) -> None:
     row = held(member, project, "h100/mig-1g.10gb")
     share = share_of(row)
-    let_in(tenant.do, "create", "-f", "-", words=pod("first", row, amounts(share, 60)))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("first", row, amounts(share, 60)))
     eventually(partial(is_running, kubectl, row, "first"))
-    said = tenant.run("create", "-f", "-", words=pod("second", row, amounts(share, 60))).stderr
-    assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in said
-    tenant.do("create", "-f", "-", words=pod("third", row, amounts(share, 40)))
+    message = tenant.run("create", "-f", "-", stdin=pod("second", row, amounts(share, 60))).stderr
+    assert f"exceeded quota: {names.hold_slot(row.number or 0)}, requested: requests.cpu=" in message
+    tenant.do("create", "-f", "-", stdin=pod("third", row, amounts(share, 40)))
     eventually(partial(is_running, kubectl, row, "third"))
 
 
@@ -117,8 +117,8 @@ def test_limits_left_out_become_what_goes_with_the_pods_slices(
     offering: str, count: int, project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     row = held(member, project, offering, count)
-    let_in(tenant.do, "create", "-f", "-", words=pod("plain", row, {}))
-    resources = seen(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("plain", row, {}))
+    resources = pod_of(kubectl, row, "plain")["spec"]["containers"][0]["resources"]
     slices = 1 if offering == "t4/shared" else count
     share = share_of(row).times(slices)
     assert read(resources["limits"]) == read(share.amounts)
@@ -130,17 +130,17 @@ def test_one_pod_at_a_time_runs_on_a_slice_that_may_be_on_any_node(
 ) -> None:
     row = held(member, project, "h100/whole", 2, constraints={"spread": True})
     for name, number in (("first", "0"), ("other", "1")):
-        let_in(tenant.do, "create", "-f", "-", words=pod(name, row, amounts(share_of(row), 100), slices=number))
+        retry_refused(tenant.do, "create", "-f", "-", stdin=pod(name, row, amounts(share_of(row), 100), slices=number))
         eventually(partial(is_running, kubectl, row, name))
     tenant.do("delete", "pod/other")
-    let_in(tenant.do, "create", "-f", "-", words=pod("second", row, amounts(share_of(row), 100), slices="0"))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("second", row, amounts(share_of(row), 100), slices="0"))
     eventually(lambda: "anti-affinity" in scheduling(kubectl, row, "second"))
     tenant.do("delete", "pod/first")
     eventually(partial(is_running, kubectl, row, "second"))
 
 
 def scheduling(kubectl: Kubectl, row: Allocation, name: str) -> str:
-    conditions = seen(kubectl, row, name)["status"].get("conditions", ())
+    conditions = pod_of(kubectl, row, name)["status"].get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
 
@@ -149,12 +149,12 @@ def test_a_queued_job_that_asks_for_eight_cpu_and_states_no_limit_runs(
 ) -> None:
     job = json.loads(queued_job("eight"))
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/gpu": "1", "cpu": "8"}
-    tenant.do("create", "-f", "-", words=json.dumps(job))
-    where = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
+    selector = ("-n", project.namespace, "-l", "batch.kubernetes.io/job-name=eight", "-o", "json")
     found = eventually(
         lambda: [
             each
-            for each in json.loads(kubectl("get", "pods", *where))["items"]
+            for each in json.loads(kubectl("get", "pods", *selector))["items"]
             if each["status"].get("phase") == "Running"
         ]
     )

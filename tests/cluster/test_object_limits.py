@@ -1,9 +1,9 @@
-"""What an operator sets of a project's objects, as its members meet it; and what the API server tells of etcd."""
+"""A project's object limits, set by an operator, as its members meet them; and the API server's report of etcd's
+size.
+"""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -14,80 +14,75 @@ from allocations.reconcile import etcd_monitor
 from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import held, release_all
+from tests.cluster.attacks.manifests import build
+from tests.cluster.attacks.stage import Person
+from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import person_of, queued_job
+from tests.support.cluster.tenants import person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
-Run = Callable[..., CompletedProcess[str]]
-
 
 @pytest.fixture
-def run(project: Project, member: User, local: Local, tmp_path: Path) -> Run:
-    """kubectl as a member of the project, who may already enter it."""
+def tenant(project: Project, member: User, local: Local, tmp_path: Path) -> Person:
+    """Return kubectl as a member of the project, once the member has access."""
     person = person_of(local, tmp_path, member, project.namespace)
     eventually(lambda: person.run("get", "configmaps").returncode == 0)
-    return person.run
+    return person
 
 
 def hard(kubectl: Kubectl, namespace: str, name: str = "gpu-portal-objects") -> dict[str, str]:
-    """The limits that the quota controller has taken up."""
+    """Return the limits that the quota controller enforces."""
     quota = json.loads(kubectl("get", "resourcequota", name, "-n", namespace, "-o", "json"))
     return dict(quota.get("status", {}).get("hard") or {})
 
 
-def test_a_number_that_an_operator_sets_is_in_the_quota_and_binds(project: Project, run: Run, kubectl: Kubectl) -> None:
+def test_a_number_that_an_operator_sets_is_in_the_quota_and_binds(
+    project: Project, tenant: Person, kubectl: Kubectl
+) -> None:
     structure.configure_project(project, object_limits={"configmaps": 10}, actor="operator")
     eventually(lambda: hard(kubectl, project.namespace).get("configmaps") == "10")
-    answers = [run("create", "configmap", f"c-{number}") for number in range(11)]
+    answers = [tenant.run("create", "configmap", f"c-{number}") for number in range(11)]
     assert answers[0].returncode == 0, answers[0].stderr
     assert "exceeded quota: gpu-portal-objects" in answers[-1].stderr
     structure.configure_project(project, object_limits={"configmaps": None}, actor="operator")
-    eventually(lambda: run("create", "configmap", "more").returncode == 0)
+    eventually(lambda: tenant.run("create", "configmap", "more").returncode == 0)
 
 
-def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(project: Project, run: Run) -> None:
+def test_a_size_that_an_operator_sets_is_the_most_that_a_config_map_may_have(project: Project, tenant: Person) -> None:
     halves = [f"--from-literal={key}={'x' * 75_000}" for key in ("a", "b")]
     create = ("create", "configmap", "large", *halves, "--dry-run=server")
-    eventually(lambda: "128 KiB are the most" in run(*create).stderr)
+    eventually(lambda: "128 KiB are the most" in tenant.run(*create).stderr)
     structure.configure_project(project, config_size_kib=200, actor="operator")
-    eventually(lambda: run(*create).returncode == 0)
+    eventually(lambda: tenant.run(*create).returncode == 0)
     structure.configure_project(project, config_size_kib=100, actor="operator")
-    eventually(lambda: "100 KiB are the most" in run(*create).stderr)
+    eventually(lambda: "100 KiB are the most" in tenant.run(*create).stderr)
 
 
 def test_other_pods_are_bounded_and_those_of_allocations_and_queued_jobs_are_not_counted_with_them(
-    project: Project, member: User, run: Run, kubectl: Kubectl
+    project: Project, member: User, tenant: Person, kubectl: Kubectl
 ) -> None:
     structure.configure_project(project, object_limits={"other_pods": 1}, actor="operator")
     eventually(lambda: hard(kubectl, project.namespace, "gpu-portal-other-pods").get("pods") == "1")
     allocation = held(member, project, "t4/shared")
-    eventually(
-        lambda: run("create", "-f", "-", words=pod("own", **{names.ALLOCATION: allocation.name})).returncode == 0
-    )
-    assert run("create", "-f", "-", words=queued_job("train")).returncode == 0
+    retry_refused(tenant.do, "create", "-f", "-", stdin=pod("own", **{names.ALLOCATION: allocation.name}))
+    tenant.do("create", "-f", "-", stdin=queued_job("train"))
     of_job = ("get", "pods", "-n", project.namespace, "-l", "batch.kubernetes.io/job-name=train", "-o", "json")
     [train] = eventually(lambda: json.loads(kubectl(*of_job))["items"])
     assert (train["spec"]["priorityClassName"], train["spec"]["priority"]) == (names.QUEUED_JOB_CLASS, 100)
-    first, second = (run("create", "-f", "-", words=pod(name)) for name in ("first", "second"))
+    first, second = (tenant.run("create", "-f", "-", stdin=pod(name)) for name in ("first", "second"))
     assert first.returncode == 0, first.stderr
     assert "exceeded quota: gpu-portal-other-pods" in second.stderr
-    run("delete", "pods", "own", "first", "--grace-period=1", "--wait=false")
-    run("delete", "job", "train", "--wait=false")
+    tenant.run("delete", "pods", "own", "first", "--grace-period=1", "--wait=false")
+    tenant.run("delete", "job", "train", "--wait=false")
     release_all(project)
 
 
 def pod(name: str, **labels: str) -> str:
-    """As restricted Pod Security takes it."""
-    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    spec = {
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{"name": "main", "image": "busybox", "securityContext": safe}],
-    }
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
+    """Return a pod that satisfies Pod Security `restricted`."""
+    return json.dumps(build({"pod": {"labels": labels}}, name))
 
 
 def test_the_api_server_tells_the_size_of_etcd() -> None:

@@ -1,7 +1,7 @@
-"""What Kubernetes', Kueue's and NVIDIA's documentation shows, and what people mostly run, runs behind all guards.
+"""Examples of Kubernetes', Kueue's and NVIDIA's documentation, and common workloads, run behind all guards.
 
-The manifests of `workloads/` have two things of the portal's: the label of an allocation or of the queue, and how long
-the simulated container runs. They are applied with a member's kubeconfig, in a project of level baseline.
+The manifests of `workloads/` have two additions for the portal: the label of an allocation or of the queue, and the run
+time of the simulated container. They are applied with a member's kubeconfig, in a project of level baseline.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from deploy.local.runner import Local
 from portal.tenants import structure
 from portal.tenants.models import PodSecurity, Project, Team, User
 from tests.cluster.attacks.stage import Person
-from tests.support.cluster.asking import held, release_all
+from tests.support.cluster.allocations import held, release_all
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.tenants import own_projects, person_of
 from tests.support.cluster.waiting import eventually
@@ -32,7 +32,7 @@ TRIED = [
     ("kueue-job", "sample-job", 3, "Succeeded"),
     ("indexed-job", "training", 2, "Succeeded"),
 ]
-"""File, value of the label app, how many pods, and what becomes of them."""
+"""File, value of the label app, number of pods, and their final phase."""
 SLICES = {"whole": ("l40s/whole", 2), "shared": ("t4/shared", 8)}
 
 
@@ -57,9 +57,9 @@ def manifests(name: str) -> list[dict[str, Any]]:
 
 
 def apply(person: Person, objects: list[dict[str, Any]]) -> None:
-    """As the baseline level reaches the namespace a moment after it was set, applied until it has."""
-    words = yaml.safe_dump_all(objects)
-    eventually(lambda: person.do("apply", "-f", "-", words=words), AssertionError)
+    """Apply until it succeeds, since the baseline level reaches the namespace a moment after it was set."""
+    manifests = yaml.safe_dump_all(objects)
+    eventually(lambda: person.do("apply", "-f", "-", stdin=manifests), AssertionError)
 
 
 def phases(person: Person, app: str) -> list[str]:

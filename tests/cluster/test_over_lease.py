@@ -1,7 +1,7 @@
-"""What uses more than its lease is ended, however it came about: on the real cluster, by what no guard looks at.
+"""Use beyond a lease is ended, whatever its cause: on the real cluster, in ways that no guard prevents.
 
-The portal's own account and Kubernetes' controllers are excepted from the guards, so what an administrator does in
-their name stands for a hole that nobody knows.
+The portal's own account and Kubernetes' controllers are exempt from the guards, so what an administrator does in their
+name represents an unknown gap.
 """
 
 import json
@@ -18,9 +18,9 @@ from deploy.local.runner import Local
 from portal.core.models import AuditEntry
 from portal.tenants.models import Project, User
 from quotas.metering.models import UsageInterval
-from tests.support.cluster.asking import held, phase
+from tests.support.cluster.allocations import held, phase
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -32,7 +32,7 @@ Smuggle = Callable[..., None]
 
 @pytest.fixture
 def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
-    """Make a pod with a GPU past the guards, and wait until it runs."""
+    """Create a pod with a GPU past the guards, and wait until it runs."""
 
     def make(name: str, **metadata: Any) -> None:
         kubectl("create", PORTAL, "-n", project.namespace, "-f", "-", stdin=gpu_pod(name, **metadata))
@@ -42,10 +42,10 @@ def smuggle(project: Project, kubectl: Kubectl) -> Smuggle:
 
 
 def pods(kubectl: Kubectl, project: Project) -> dict[str, str]:
-    """Phase of each pod of the project that is not ending."""
+    """Return the phase of each pod of the project that is not terminating."""
     found = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
-    there = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
-    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in there}
+    remaining = (pod for pod in found if "deletionTimestamp" not in pod["metadata"])
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in remaining}
 
 
 def warnings(kubectl: Kubectl, project: Project, pod: str) -> list[str]:
@@ -63,8 +63,8 @@ def test_a_pod_of_no_lease_ends_with_an_event_and_an_entry_in_the_audit_log(
 ) -> None:
     smuggle("stowaway")
     eventually(lambda: "stowaway" not in pods(kubectl, project), within_s=60)
-    (told,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
-    assert told.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
+    (message,) = eventually(lambda: warnings(kubectl, project, "stowaway"))
+    assert message.startswith("The pod stowaway has neither an allocation nor a queued Job, and uses 1 nvidia.com/gpu")
     entry = eventually(lambda: AuditEntry.objects.filter(project=project.slug, action="pod.over_lease").first())
     assert entry is not None
     assert entry.target == f"{project.slug}/stowaway"
@@ -78,14 +78,14 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 ) -> None:
     row = held(member, project, "l40s/whole", 1)
     labels = {names.ALLOCATION: row.name}
-    let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
+    retry_refused(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=plain_pod("mine", row))
     eventually(lambda: pods(kubectl, project).get("mine") == "Running")
     # A holder's label keeps the policies from giving it the class, so no quota counts it.
     smuggle("more", labels={**labels, names.HOLDER: "true"})
     eventually(lambda: "more" not in pods(kubectl, project), within_s=60)
     assert pods(kubectl, project) == {"mine": "Running"}
-    told = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
-    (sentence,) = eventually(lambda: list(told.all()))
+    messages = Transition.objects.filter(allocation=row, type="over_lease").values_list("message", flat=True)
+    (sentence,) = eventually(lambda: list(messages.all()))
     assert f"Allocation {row.name} uses 2 nvidia.com/gpu where 1 are reserved." in sentence
     charged = UsageInterval.objects.filter(holder_id=row.pk).order_by("start")
     eventually(lambda: [(one.count, one.end is None) for one in charged.all()] == [(1, True), (1, False)])
@@ -94,15 +94,15 @@ def test_of_an_allocation_the_newest_pods_go_until_the_rest_is_within_its_lease(
 def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    row, where = held(member, project, "h100/whole"), ("-n", project.namespace)
-    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *where, "-o", "json"))
+    row, in_namespace = held(member, project, "h100/whole"), ("-n", project.namespace)
+    own = json.loads(kubectl("get", f"resourceclaim/{row.name}", *in_namespace, "-o", "json"))
     claim = {
         **{key: own[key] for key in ("apiVersion", "kind", "spec")},
         "metadata": {"name": "second", "labels": {names.ALLOCATION: row.name}},
     }
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=json.dumps(claim))
-    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *where, "-o", "json"))
-    kubectl("create", PORTAL, *where, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=json.dumps(claim))
+    holder = json.loads(kubectl("get", f"pod/{row.name}-holder", *in_namespace, "-o", "json"))
+    kubectl("create", PORTAL, *in_namespace, "-f", "-", stdin=pod_on_claim("sharer", "second", holder["spec"]))
     eventually(lambda: pods(kubectl, project).get("sharer") == "Running")
     eventually(lambda: "sharer" not in pods(kubectl, project), within_s=60)
     sentence = "The ResourceClaim second belongs to no allocation, and has 1 devices where 0 are reserved."
@@ -111,11 +111,11 @@ def test_a_claim_of_no_lease_loses_its_pods_though_it_has_an_allocations_label(
     eventually(lambda: "Deleted: pods sharer." in str([entry.after for entry in ended.all()]))
     assert pods(kubectl, project) == {f"{row.name}-holder": "Running"}
     assert phase(row) == Phase.ACTIVE
-    kubectl("delete", "resourceclaim/second", *where, PORTAL, "--wait=false")
+    kubectl("delete", "resourceclaim/second", *in_namespace, PORTAL, "--wait=false")
 
 
 def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
-    """It runs where ``like`` does, the spec of a pod."""
+    """Create a pod that runs where ``like``, the spec of a pod, runs."""
     container = {"name": "main", "image": "busybox", "resources": {"claims": [{"name": "gpu"}]}}
     spec = {
         **{key: like[key] for key in ("nodeSelector", "tolerations", "securityContext")},
@@ -127,33 +127,33 @@ def pod_on_claim(name: str, claim: str, like: dict[str, Any]) -> str:
 
 def plain_pod(name: str, row: Allocation) -> str:
     pod = json.loads(gpu_pod(name, labels={names.ALLOCATION: row.name}))
-    for given in ("tolerations", "nodeSelector"):
-        del pod["spec"][given]
+    for field in ("tolerations", "nodeSelector"):
+        del pod["spec"][field]
     return json.dumps(pod)
 
 
 def test_pods_of_a_queued_job_that_run_on_without_its_quota_end(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """A finalizer keeps the Job, and with it its pods, when it is deleted; Kueue takes its Workload for an orphan's."""
-    where = ("-n", project.namespace)
+    """A finalizer keeps the Job, and so its pods, when it is deleted; Kueue treats its Workload as orphaned."""
+    in_namespace = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("train"))
+    tenant.do("create", "-f", "-", stdin=queued_job("train"))
     eventually(lambda: "Running" in pods(kubectl, project).values())
-    finalizer = ("patch", "job/train", *where, "--type=merge", "-p")
+    finalizer = ("patch", "job/train", *in_namespace, "--type=merge", "-p")
     kubectl(*finalizer, '{"metadata": {"finalizers": ["example.com/mine"]}}', CONTROLLER)
     tenant.do("delete", "job/train", "--cascade=background", "--wait=false")
     try:
         eventually(lambda: not pods(kubectl, project), within_s=60)
         sentence = "The Job train uses 1 nvidia.com/gpu where 0 are reserved."
-        eventually(lambda: any(sentence in message for message in told_of(project)))
+        eventually(lambda: any(sentence in message for message in messages_of(project)))
     finally:
         kubectl(*finalizer, '{"metadata": {"finalizers": null}}', CONTROLLER)
     eventually(lambda: not UsageInterval.objects.filter(project=project.slug, end=None).exists())
 
 
 def of_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Metadata by which a pod counts as the Job's, with the portal and with the Job controller."""
+    """Return metadata by which a pod counts as the Job's, for the portal and for the Job controller."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
     return {"labels": job["spec"]["selector"]["matchLabels"], "ownerReferences": [{**owner, "controller": True}]}
 
@@ -161,24 +161,25 @@ def of_job(job: dict[str, Any]) -> dict[str, Any]:
 def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
     local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
 ) -> None:
-    """Without completions, the Job controller leaves all that run alone once a pod has succeeded. Kueue takes the quota
-    of that one back, so that one of two stays reserved."""
-    where = ("-n", project.namespace)
+    """Without completions, the Job controller leaves all running pods alone once one has succeeded. Kueue releases the
+    quota of that one, so that one of two stays reserved.
+    """
+    in_namespace = ("-n", project.namespace)
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["parallelism"] = 2
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: list(pods(kubectl, project).values()) == ["Running", "Running"])
-    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *where, "gpu-portal.io/run-for=1s")
-    workload = kubectl("get", "workloads", *where, "-o", "name").strip()
-    given_back = ("get", workload, *where, "-o", "jsonpath={.status.reclaimablePods[*].count}")
+    kubectl("annotate", f"pod/{min(pods(kubectl, project))}", *in_namespace, "gpu-portal.io/run-for=1s")
+    workload = kubectl("get", "workloads", *in_namespace, "-o", "name").strip()
+    given_back = ("get", workload, *in_namespace, "-o", "jsonpath={.status.reclaimablePods[*].count}")
     eventually(lambda: kubectl(*given_back) == "1")
     smuggle("more", **of_job(tenant.get("job", "train")))
-    (told,) = eventually(lambda: told_of(project), within_s=60)
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
     deactivated = f"Deactivated: Workload {workload.partition('/')[2]}, so that Kueue suspends the Job."
-    assert told == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
-    assert kubectl("get", workload, *where, "-o", "jsonpath={.spec.active}") == "false"
-    assert told in eventually(lambda: warnings(kubectl, project, "more"))
+    assert message == f"The Job train uses 2 {GPU} where 1 are reserved. {deactivated}"
+    assert kubectl("get", workload, *in_namespace, "-o", "jsonpath={.spec.active}") == "false"
+    assert message in eventually(lambda: warnings(kubectl, project, "more"))
     eventually(lambda: tenant.get("job", "train")["spec"]["suspend"])
     eventually(lambda: "Running" not in pods(kubectl, project).values())
 
@@ -186,19 +187,19 @@ def test_a_job_that_has_a_pod_too_many_is_deactivated_so_that_kueue_suspends_it(
 def test_a_finished_job_that_has_a_pod_all_the_same_is_deleted_with_it(
     local: Local, project: Project, member: User, kubectl: Kubectl, smuggle: Smuggle, tmp_path: Path
 ) -> None:
-    """The Job controller no longer looks at a Job that has finished, and its Workload cannot be deactivated."""
+    """The Job controller no longer handles a finished Job, and its Workload cannot be deactivated."""
     tenant = person_of(local, tmp_path, member, project.namespace)
     job = json.loads(queued_job("train"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/run-for": "1s"}}
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: tenant.get("job", "train")["status"].get("completionTime"))
     smuggle("more", **of_job(tenant.get("job", "train")))
-    (told,) = eventually(lambda: told_of(project), within_s=60)
-    assert told == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
+    assert message == f"The Job train uses 1 {GPU} where 0 are reserved. Deleted: Job train."
     eventually(lambda: kubectl("get", "jobs,pods", "-n", project.namespace, "-o", "name") == "")
 
 
-def told_of(project: Project) -> list[str]:
+def messages_of(project: Project) -> list[str]:
     entries = AuditEntry.objects.filter(project=project.slug, action="job.over_lease")
     return [entry.after["message"] for entry in entries if entry.after]
 
@@ -220,12 +221,12 @@ def test_what_was_tried_while_the_portal_was_down_is_ended_when_it_is_back(
 def test_pods_that_end_within_their_grace_are_no_excess(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """Kueue gives the quota of a deleted Job back before its pods have ended, and these take their time."""
+    """Kueue releases the quota of a deleted Job before its pods have ended, which takes a while."""
     job = json.loads(queued_job("slow"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/ignore-sigterm": "true"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 25
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: "Running" in pods(kubectl, project).values())
     tenant.do("delete", "job/slow", "--wait=false")
     eventually(lambda: not kubectl("get", "workloads", "-n", project.namespace, "-o", "name"))
@@ -240,18 +241,18 @@ def test_pods_that_end_within_their_grace_are_no_excess(
 def test_a_job_whose_pods_have_only_not_ended_in_time_is_told_of_and_stays(
     local: Local, project: Project, member: User, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """As on a lost node: Kueue takes the quota back, while nobody can say that the pod has ended."""
+    """As on a lost node: Kueue releases the quota, while it is unknown whether the pod has ended."""
     job = json.loads(queued_job("stuck"))
     job["spec"]["template"]["metadata"] = {"annotations": {"gpu-portal.io/stop-after": "30s"}}
     job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=json.dumps(job))
+    tenant.do("create", "-f", "-", stdin=json.dumps(job))
     eventually(lambda: "Running" in pods(kubectl, project).values())
     workload = kubectl("get", "workloads", "-n", project.namespace, "-o", "name").strip()
     kubectl("patch", workload, "-n", project.namespace, "--type=merge", "-p", '{"spec": {"active": false}}')
     [pod] = json.loads(kubectl("get", "pods", "-n", project.namespace, "-o", "json"))["items"]
-    (told,) = eventually(lambda: told_of(project), within_s=60)
-    assert "ending already" in told
-    assert warnings(kubectl, project, pod["metadata"]["name"]) == [told]
+    (message,) = eventually(lambda: messages_of(project), within_s=60)
+    assert "ending already" in message
+    assert warnings(kubectl, project, pod["metadata"]["name"]) == [message]
     assert tenant.get("job", "stuck")["spec"]["suspend"]
     tenant.do("delete", "job/stuck", "--wait=false")

@@ -1,4 +1,4 @@
-"""The command on the real cluster: green for the portal, and told apart for a token that may nothing."""
+"""The preflight command on the real cluster: green for the portal, and specific for a token without permissions."""
 
 import re
 from pathlib import Path

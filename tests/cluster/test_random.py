@@ -1,4 +1,4 @@
-"""Random requests and releases of all kinds: nothing is given out twice, no hold is lost, and "now" means now."""
+"""Random requests and releases of all kinds: nothing is allocated twice, no hold is lost, and "now" means now."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from allocations.requests import selectors, services
 from allocations.requests.preview import preview_request
 from portal.tenants.models import Project, User
 from tests.support.cluster import slices
-from tests.support.cluster.asking import ended, phase, wait_for
+from tests.support.cluster.allocations import ended, phase, wait_for
 from tests.support.cluster.every_kind import nodes, offering_of  # noqa: F401 (a fixture)
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.judge import over_allocated
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cluster
 
 MIG = ("1g.10gb+me", "1g.20gb", "2g.20gb", "4g.40gb", "7g.80gb")
 KINDS = (*slices.ROWS, *(slices.Row(f"MIG {p}", slices.DRA, "h100", f"mig-{p}", slices.HARDWARE) for p in MIG))
-WISHES = st.builds(
+REQUESTS = st.builds(
     lambda kind, count, together: {"kind": kind, "count": count, "constraints": together},
     st.sampled_from(KINDS),
     st.integers(1, 4),
@@ -35,12 +35,12 @@ def devices(row: Allocation) -> list[tuple[str, str]]:
     return [(d.node, d.device) for d in selectors.details([row])[row.pk].devices]
 
 
-# Drawn whole before anything is asked: a number releases that one of what is held.
-SCRIPTS = st.lists(st.one_of(WISHES, WISHES, st.integers(0, 9)), min_size=10, max_size=10)
-NEVER_MIND = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+# Generated before the first request: a number releases the held allocation at that index.
+SCRIPTS = st.lists(st.one_of(REQUESTS, REQUESTS, st.integers(0, 9)), min_size=10, max_size=10)
+SUPPRESSED_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=NEVER_MIND)
+@settings(max_examples=4, deadline=None, phases=[Phases.generate], suppress_health_check=SUPPRESSED_CHECKS)
 @given(script=SCRIPTS)
 def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
     script: list[dict[str, Any] | int],
@@ -52,7 +52,7 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
     held: dict[Allocation, list[tuple[str, str]]] = {}
     for step in script:
         if isinstance(step, dict):
-            if row := asked(member, project, nodes, **step):
+            if row := request_if_possible(member, project, nodes, **step):
                 held[row] = devices(row)
         elif held:
             row = list(held)[step % len(held)]
@@ -60,12 +60,14 @@ def test_whatever_is_asked_and_released_the_cluster_gives_each_thing_once(
             ended(member, row)
         assert over_allocated(kubectl) == []
         assert {row.name: phase(row) for row in held} == {row.name: Phase.ACTIVE for row in held}
-        assert {row.name: devices(row) for row in held} == {row.name: where for row, where in held.items()}
+        assert {row.name: devices(row) for row in held} == {
+            row.name: held_devices for row, held_devices in held.items()
+        }
     for row in held:
         ended(member, row)
 
 
-def asked(
+def request_if_possible(
     member: User,
     project: Project,
     nodes: dict[str, str],  # noqa: F811
@@ -73,7 +75,7 @@ def asked(
     count: int,
     constraints: tuple[str, ...],
 ) -> Allocation | None:
-    """Held when the preview said so; what would have to wait is taken back, what never fits is not asked."""
+    """Request slices that the preview says can be held; withdraw requests that would wait; skip what never fits."""
     if "claim" in kind.body:
         count, constraints = 1, ()
     if not kind.named:
@@ -87,12 +89,12 @@ def asked(
             **kind.body,
         }
     )
-    seen = preview_request(member, spec)
-    note(f"{seen.fits}: {spec}")
-    if seen.fits == "never":
+    preview = preview_request(member, spec)
+    note(f"{preview.fits}: {spec}")
+    if preview.fits == "never":
         return None
     row = services.request(member, spec)
-    if seen.fits == "now":
+    if preview.fits == "now":
         return wait_for(row, Phase.ACTIVE)
     ended(member, row)
     return None

@@ -1,8 +1,8 @@
-"""A member with a kubeconfig tries everything at random, and lease, use and bill agree all the same.
+"""A member with a kubeconfig makes random operations, and lease, use and bill agree.
 
     python -m tests.stack tests/cluster/test_random_tenant.py --operations 5000 --seed 3
 
-The operations are printed when it fails; the same seed tries the same again.
+The operations are printed if it fails; the same seed repeats them.
 """
 
 import sys
@@ -31,13 +31,13 @@ def admin(local: Local) -> ApiClient:
 
 @pytest.fixture
 def tenant(local: Local, member: User, projects: list[Project]) -> ApiClient:
-    """With the token of the member's kubeconfig."""
+    """Return a client with the token of the member's kubeconfig."""
     return ApiClient(local.home, token_of(member))
 
 
 @pytest.fixture
 def projects(vision: Team, kubectl: Kubectl) -> list[Project]:
-    """Two projects of the member's team: the one that is mostly used, and another one."""
+    """Create two projects of the member's team: the one that is mostly used, and another one."""
     return own_projects(vision, 2, kubectl)
 
 
@@ -49,8 +49,8 @@ def record(admin: ApiClient, projects: list[Project]) -> Iterator[recorder.Recor
     recording.stop()
 
 
-def say(line: str) -> None:
-    """To standard output, which pytest shows of a test that failed."""
+def report(line: str) -> None:
+    """Print to standard output, which pytest shows for a failed test."""
     sys.stdout.write(f"{line}\n")
 
 
@@ -65,14 +65,14 @@ def test_whatever_a_tenant_tries_lease_use_and_bill_agree(
 ) -> None:
     operations, seed = int(pytestconfig.getoption("operations")), int(pytestconfig.getoption("seed"))
     namespaces = [project.namespace for project in projects]
-    say(f"replay with: --operations {operations} --seed {seed}")
-    generator = Generator(seed, tenant, lambda: trial.places_of(projects))
+    report(f"replay with: --operations {operations} --seed {seed}")
+    generator = Generator(seed, tenant, lambda: trial.namespaces_of(projects))
 
     def judge() -> list[str]:
         return invariants.findings(admin, namespaces) or over_allocated(kubectl)
 
     try:
-        trial.run(generator, Performer(member, tenant), operations, judge, say)
+        trial.run(generator, Performer(member, tenant), operations, judge, report)
     finally:
         trial.clear(tenant, admin, projects)
     record.stop()

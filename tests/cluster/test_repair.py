@@ -1,4 +1,4 @@
-"""Whatever is done to our objects by hand is made good, and the ledger tells the truth about it."""
+"""Manual changes of the portal's objects are reverted, and the ledger records the truth about them."""
 
 import json
 
@@ -17,7 +17,7 @@ from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Flavor
 from quotas.limits import services as limits
-from tests.support.cluster.asking import ask, ended, held, intervals, phase, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, phase, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.hardware import claim
 from tests.support.cluster.waiting import eventually
@@ -43,8 +43,8 @@ PLATFORM = (
 )
 
 
-def uid(kubectl: Kubectl, name: str, *where: str) -> str:
-    return kubectl("get", name, *where, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
+def uid(kubectl: Kubectl, name: str, *namespace_option: str) -> str:
+    return kubectl("get", name, *namespace_option, "-o", "jsonpath={.metadata.uid}", "--ignore-not-found")
 
 
 @pytest.mark.parametrize("offering", ["h100/whole", "l40s/whole"])
@@ -52,14 +52,14 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
     offering: str, project: Project, member: User, kubectl: Kubectl
 ) -> None:
     row = held(member, project, offering)
-    mine = ("workload,resourceclaim,pod", "-n", project.namespace, "-l", f"gpu-portal.io/allocation={row.name}")
-    uids = kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}")
+    own_objects = ("workload,resourceclaim,pod", "-n", project.namespace, "-l", f"gpu-portal.io/allocation={row.name}")
+    uids = kubectl("get", *own_objects, "-o", "jsonpath={.items[*].metadata.uid}")
     flavors = Flavor.objects.filter(name=row.offering.flavor.name)
     selector = flavors.get().node_selector
     flavors.update(node_selector={**selector, "kubernetes.io/os": "linux"})
     try:
         reconcile_allocation(str(row.pk), connect(LOCAL))
-        assert kubectl("get", *mine, "-o", "jsonpath={.items[*].metadata.uid}") == uids
+        assert kubectl("get", *own_objects, "-o", "jsonpath={.items[*].metadata.uid}") == uids
         assert phase(row) == Phase.ACTIVE
     finally:
         flavors.update(node_selector=selector)
@@ -68,27 +68,27 @@ def test_what_is_held_stays_when_its_flavor_is_told_apart_anew(
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_deleted_object_of_a_namespace_is_made_again(name: str, project: Project, kubectl: Kubectl) -> None:
-    where = ("-n", project.namespace)
-    before = eventually(lambda: uid(kubectl, name, *where))
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+    namespace_option = ("-n", project.namespace)
+    before = eventually(lambda: uid(kubectl, name, *namespace_option))
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
 
 
 @pytest.mark.parametrize("name", PLATFORM)
 def test_a_deleted_object_of_the_platform_is_made_again(name: str, kubectl: Kubectl) -> None:
-    where = ("-n", "gpu-portal-people") if name.startswith("serviceaccount") else ()
-    before = eventually(lambda: uid(kubectl, name, *where))
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
+    namespace_option = ("-n", "gpu-portal-people") if name.startswith("serviceaccount") else ()
+    before = eventually(lambda: uid(kubectl, name, *namespace_option))
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
 
 
 def test_a_hold_quota_that_nobody_uses_is_made_again_at_zero(project: Project, member: User, kubectl: Kubectl) -> None:
     name = f"resourcequota/{hold_slot(ended(member, held(member, project, 'l40s/whole')).number)}"
-    where = ("-n", project.namespace)
-    before = uid(kubectl, name, *where)
-    kubectl("delete", name, *where, "--wait=false")
-    eventually(lambda: uid(kubectl, name, *where) not in ("", before))
-    assert set(json.loads(kubectl("get", name, *where, "-o", "json"))["spec"]["hard"].values()) == {"0"}
+    namespace_option = ("-n", project.namespace)
+    before = uid(kubectl, name, *namespace_option)
+    kubectl("delete", name, *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, name, *namespace_option) not in ("", before))
+    assert set(json.loads(kubectl("get", name, *namespace_option, "-o", "json"))["spec"]["hard"].values()) == {"0"}
 
 
 def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: Kubectl) -> None:
@@ -103,7 +103,7 @@ def test_an_edited_quota_is_put_right(project: Project, member: User, kubectl: K
 def test_a_quota_that_the_portal_changed_and_does_not_remember_is_put_right(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """As after the restore of a backup: who owns the fields is no different, only what stands in them."""
+    """As after the restore of a backup: the owner of the fields is the same, only their content differs."""
     row = ended(member, held(member, project, "l40s/whole"))
     quota = (f"resourcequota/{hold_slot(row.number)}", "-n", project.namespace)
     live = json.loads(kubectl("get", *quota, "-o", "json"))
@@ -147,10 +147,10 @@ def test_a_deleted_holder_is_made_again(project: Project, member: User, kubectl:
 
 def test_a_claim_deleted_in_use_ends_its_pods_and_comes_back(project: Project, member: User, kubectl: Kubectl) -> None:
     row = held(member, project, "h100/whole")
-    where = ("-n", project.namespace)
-    before = uid(kubectl, f"resourceclaim/{row.name}", *where)
-    kubectl("delete", f"resourceclaim/{row.name}", *where, "--wait=false")
-    eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *where) not in ("", before))
+    namespace_option = ("-n", project.namespace)
+    before = uid(kubectl, f"resourceclaim/{row.name}", *namespace_option)
+    kubectl("delete", f"resourceclaim/{row.name}", *namespace_option, "--wait=false")
+    eventually(lambda: uid(kubectl, f"resourceclaim/{row.name}", *namespace_option) not in ("", before))
     eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
     eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
     first, second = intervals(row)
@@ -175,7 +175,7 @@ def test_deleting_the_namespace_fails_what_it_held_and_the_project_gets_a_new_on
 
 
 def test_a_lease_without_a_row_becomes_one_again(project: Project, member: User) -> None:
-    """Its limit, too, counts it again: this database is as of before it was asked for."""
+    """Its limit counts it again, too: the restored database is older than the request."""
     row = held(member, project, "h100/whole")
     id_, name = row.pk, row.name
     opened = intervals(row)[0].key
@@ -199,7 +199,7 @@ def test_somebody_elses_claim_that_has_the_name_stays_and_the_start_says_so(
     foreign = ("resourceclaim/taken", "-n", project.namespace)
     kubectl("create", "-n", project.namespace, "-f", "-", stdin=json.dumps(claim("taken", "mig.nvidia.com")))
     before = uid(kubectl, *foreign)
-    row = ask(member, project, "h100/whole", name="taken")
+    row = request_slices(member, project, "h100/whole", name="taken")
     wait_for(row, Phase.SUSPENDED, within_s=60)
     assert row.reason == "start_refused"
     assert f"A ResourceClaim named taken in {project.namespace} is in the way" in row.message
@@ -225,7 +225,7 @@ def due_now(*targets: str) -> bool:
 
 
 def test_a_queued_request_waits_for_its_namespace(project: Project, member: User, kubectl: Kubectl) -> None:
-    """Asked in the moment in which the namespace is going: it is held once the namespace is there again."""
+    """Requested while the namespace is being deleted: it is held once the namespace exists again."""
     kubectl("delete", "namespace", project.namespace, "--wait=false")
-    row = ask(member, project, "l40s/whole")
+    row = request_slices(member, project, "l40s/whole")
     wait_for(row, Phase.ACTIVE, within_s=60)

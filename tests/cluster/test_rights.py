@@ -1,4 +1,4 @@
-"""Whatever tenants may write is in the tables of tests/cluster/rights, by the running API server's own word."""
+"""Everything tenants may write is in the tables of tests/cluster/rights, by the running API server's OpenAPI."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[str, str, Object]] = {
     "count/statefulsets.apps": ("apps/v1", "StatefulSet", {"spec": NO_POD}),
     "count/jobs.batch": ("batch/v1", "Job", {"spec": WAITING}),
 }
-"""Key in the quota gpu-portal-objects → a kind, and what an object of it has that makes no pod."""
+"""Key in the quota gpu-portal-objects → a kind, and what an object of it needs so that it creates no pod."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def granted(kubectl: Kubectl) -> set[Right]:
 
 @pytest.fixture(scope="module")
 def documents(local: Local, granted: set[Right]) -> Documents:
-    """The API server's OpenAPI, of the groups that the role names."""
+    """Return the API server's OpenAPI documents of the groups in the role."""
     admin = ApiClient(local.home)
     listed = admin.call("GET", "/openapi/v3").body["paths"]
     groups = {f"apis/{right.group}/" if right.group else "api/" for right in granted}
@@ -81,12 +81,12 @@ def test_what_the_api_server_keeps_for_itself_is_not_taken_from_a_member(project
     }
     pod["metadata"] |= ours
     pod["status"] = {"phase": "Succeeded"}
-    made = tenant.call("POST", f"/api/v1/namespaces/{project.namespace}/pods", pod, {"dryRun": "All"})
-    assert made.status == 201, made.message
-    assert {key for key, value in ours.items() if made.body["metadata"].get(key) == value} == set()
-    assert "deletionTimestamp" not in made.body["metadata"]
-    assert "schedulingGroup" not in made.body["spec"]
-    assert made.body["status"]["phase"] == "Pending"
+    answer = tenant.call("POST", f"/api/v1/namespaces/{project.namespace}/pods", pod, {"dryRun": "All"})
+    assert answer.status == 201, answer.message
+    assert {key for key, value in ours.items() if answer.body["metadata"].get(key) == value} == set()
+    assert "deletionTimestamp" not in answer.body["metadata"]
+    assert "schedulingGroup" not in answer.body["spec"]
+    assert answer.body["status"]["phase"] == "Pending"
 
 
 def test_a_member_cannot_delete_what_the_api_server_cannot_read(
@@ -99,7 +99,7 @@ def test_a_member_cannot_delete_what_the_api_server_cannot_read(
 
 @pytest.fixture
 def room(project: Project, kubectl: Kubectl) -> dict[str, int]:
-    """How many objects of each kind fit into the project's quota, which is made small for that."""
+    """Return how many objects of each kind fit into the project's quota, which is made small for the test."""
     most = {name: max(FEW, kind.minimum) for name, kind in OBJECT_KINDS.items() if kind.quota_key in KINDS}
     structure.configure_project(project, object_limits=most, actor="operator")
     quota = ("get", "resourcequota", "gpu-portal-objects", "-n", project.namespace, "-o", "json")

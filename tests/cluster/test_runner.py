@@ -1,4 +1,4 @@
-"""The local cluster itself: whatever is killed comes back with its data, and `down` leaves nothing."""
+"""The local cluster itself: every killed process comes back with its data, and `down` leaves nothing."""
 
 import os
 import signal
@@ -28,26 +28,26 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
 
 @pytest.fixture
 def cluster(home: Local) -> Local:
-    """A control plane of its own: these tests kill it, so it is not the one that others share."""
+    """Run a control plane for these tests, which kill it, so that others are not affected."""
     home.up(("cluster",))
     return home
 
 
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Local]]:
-    """Makes homes with a PostgreSQL and a Redis of their own."""
+    """Return a function that creates homes with a PostgreSQL and a Redis of their own."""
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("REDIS_URL")
-    made: list[Local] = []
+    homes: list[Local] = []
 
     def make(name: str) -> Local:
         local = Local(tmp_path / name)
-        made.append(local)
+        homes.append(local)
         local.up(("stores",))
         return local
 
     yield make
-    for local in made:
+    for local in homes:
         local.down()
 
 

@@ -1,4 +1,4 @@
-"""Many at once: each object is made once, and what is as it should be costs the API server nothing."""
+"""Many allocations at once: each object is created once, and an unchanged state costs the API server nothing."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ from quotas.catalog.models import Pool, PoolUse
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
 from tests.support.apiserver import OWN_GETS, OWN_WRITES, READS, WRITES, ApiServer
-from tests.support.cluster.asking import ask, ended, held, release_all, wait_for
+from tests.support.cluster.allocations import ended, held, release_all, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -35,12 +35,12 @@ PROCESSES, THREADS = 4, 25
 MANY, PROJECTS = 500, 5
 NODES = 40  # of t4, each with 16 shared slices
 OURS = {kind.plural for kind in KINDS.values() if kind.name not in INVENTORY}
-"""What the portal reads and writes. The inventory's kinds it only reads, by list and watch; KWOK writes nodes."""
+"""The kinds that the portal reads and writes. It only lists and watches the inventory's kinds; KWOK writes nodes."""
 
 
 @pytest.fixture(scope="module")
 def apiserver(local: Local) -> Iterator[ApiServer]:
-    with ApiServer(local.home).telling_own() as server:
+    with ApiServer(local.home).counting_own() as server:
         yield server
 
 
@@ -52,7 +52,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
         crowd = [stack.enter_context(_reconcilers()) for _ in range(PROCESSES)]
         assert all(process.stdout and process.stdout.readline() == "ready\n" for process in crowd)
         before = apiserver.counts()
-        row = ask(member, project, offering)
+        row = request_slices(member, project, offering)
         ends = [process.communicate(f"{row.pk}\n", timeout=60) for process in crowd]
         assert [process.returncode for process in crowd] == [0] * PROCESSES, ends
     wait_for(row, Phase.ACTIVE)
@@ -68,7 +68,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
 
 
 @pytest.mark.parametrize(
-    ("offering", "asked", "released"),
+    ("offering", "requested", "released"),
     [
         pytest.param(
             "l40s/whole",
@@ -86,7 +86,7 @@ def test_a_hundred_reconciles_at_once_make_each_object_once(
 )
 def test_an_allocation_costs_one_write_per_object_and_status_step(
     offering: str,
-    asked: dict[str, int],
+    requested: dict[str, int],
     released: dict[str, int],
     project: Project,
     member: User,
@@ -101,14 +101,14 @@ def test_an_allocation_costs_one_write_per_object_and_status_step(
     ended(member, row)
     until_nothing_is_due()
     assert apiserver.own(OWN_WRITES) - own_in_between == sum(released.values())
-    assert own_in_between - own_at_start == sum(asked.values()) + 1
+    assert own_in_between - own_at_start == sum(requested.values()) + 1
     applied = {r.resource: n for r, n in (middle - start).items() if r.verb == "APPLY" and r.resource in OURS}
-    assert applied == asked
+    assert applied == requested
 
 
 @pytest.fixture(scope="module")
 def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]:
-    """MANY held allocations over PROJECTS projects, on nodes of their own."""
+    """Hold MANY allocations in PROJECTS projects, on nodes of their own."""
     pool = Pool.objects.get(key="t4/gpu.shared")
     nominal = Limit.objects.get(team=vision, pool=pool).nominal
     _fleet(local, "t4", NODES)
@@ -116,7 +116,7 @@ def many(local: Local, vision: Team, member: User) -> Iterator[list[Allocation]]
     limits.set_limit("test", vision, pool, nominal + MANY)
     projects = [tenants.create_project(vision, f"t-{uuid4().hex[:10]}", "One of many") for _ in range(PROJECTS)]
     workqueue.enqueue(targets.platform(LOCAL), *(targets.project(LOCAL, p.slug) for p in projects))
-    rows = [ask(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
+    rows = [request_slices(member, project, "t4/shared") for _ in range(MANY // PROJECTS) for project in projects]
     eventually(lambda: _are_all(rows, Phase.ACTIVE), within_s=300, every_s=1)
     until_nothing_is_due(within_s=60)
     yield rows
@@ -141,13 +141,13 @@ def test_a_second_pass_over_many_unchanged_writes_and_gets_nothing(
 
 
 def test_what_is_held_stays_held_while_others_come(many: list[Allocation]) -> None:
-    """They share a GpuProject per project, which is written anew each time another is added."""
+    """They share a GpuProject per project, which is written each time another is added."""
     actives = Transition.objects.filter(allocation__in=[row.pk for row in many], type="phase", to_phase=Phase.ACTIVE)
     assert actives.count() == len(many)
 
 
 def until_nothing_is_due(within_s: float = 30.0) -> None:
-    """All that was marked has been looked at; what is due later waits for a time of its own, such as an end."""
+    """Wait until all enqueued targets are reconciled; later ones wait for their own time, such as an end."""
     soon = clock.now() + timedelta(hours=1)
     eventually(lambda: not WorkItem.objects.filter(due_at__lte=soon).exists(), within_s=within_s)
 

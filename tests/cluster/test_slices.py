@@ -1,4 +1,4 @@
-"""MIG slices by DRA: which card they get, what binds them together, and how pods share what they get."""
+"""MIG slices by DRA: their card, their constraints, and sharing between pods."""
 
 import json
 from collections.abc import Iterator
@@ -23,9 +23,10 @@ from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.models import Offering
-from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.pods import running_pod
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
@@ -46,8 +47,8 @@ def test_a_mig_slice_is_told_with_its_card_profile_and_placement(
 ) -> None:
     row = held(member, project, "h100/mig-3g.40gb", 2)
     claim = json.loads(kubectl("get", "resourceclaim", row.name, "-n", project.namespace, "-o", "json"))
-    given = {(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]}
-    assert {(d.node, d.device) for d in devices(row)} == given
+    results = {(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]}
+    assert {(d.node, d.device) for d in devices(row)} == results
     assert {(d.profile, d.uuid) for d in devices(row)} == {("3g.40gb", "")}
     assert {d.placement for d in devices(row)} <= {(0, 4), (4, 4)}
     assert all(d.parent_uuid.startswith("GPU-") for d in devices(row))
@@ -73,7 +74,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     project: Project, member: User, kubectl: Kubectl, foreign: str
 ) -> None:
     starts_at = clock.now() + timedelta(seconds=2)
-    row = ask(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
+    row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
     with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
         eventually(lambda: clock.now() > starts_at)
         reconcile_allocation(str(row.pk), connect(LOCAL))
@@ -93,14 +94,14 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
 
 def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
-    there = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(there.gpus) - 1)
+    devices_of_flavor = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
+    eventually(lambda: CapacitySnapshot().capacity(offering).free == len(devices_of_flavor.gpus) - 1)
     small = held(member, project, "h100/mig-1g.10gb")
     assert parent(small) != foreign
 
 
 def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
-    """A slice on each of two cards: half a card is in use, and two whole GPUs are gone."""
+    """With a slice on each of two cards, half a card is in use, and two whole GPUs are unavailable."""
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     before = CapacitySnapshot().capacity(offering).free
     held(member, project, "h100/mig-1g.10gb", 2, constraints={"distinct_gpus": True})
@@ -146,10 +147,10 @@ def test_a_constraint_that_never_holds_is_refused_with_what_would(
     offering: str, count: int, constraint: str, most: int, project: Project, member: User
 ) -> None:
     with pytest.raises(Refused) as caught:
-        ask(member, project, offering, count, constraints={constraint: True})
-    found = next(d for d in caught.value.violations if d.dimension == f"node:{offering}")
-    assert (found.reason, found.limit) == ("never_fits", most)
-    assert f"constraints.{constraint}" in found.hint + found.detail
+        request_slices(member, project, offering, count, constraints={constraint: True})
+    violation = next(d for d in caught.value.violations if d.dimension == f"node:{offering}")
+    assert (violation.reason, violation.limit) == ("never_fits", most)
+    assert f"constraints.{constraint}" in violation.hint + violation.detail
 
 
 def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: User, kubectl: Kubectl) -> None:
@@ -167,8 +168,9 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     assert selectors.isolation_of(row).level == "none"
     for name in ("one", "two"):
         pod = json.dumps(labelled(name, row.name))
-        let_in(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
-    assert {running(kubectl, project, name)["spec"]["nodeName"] for name in ("one", "two")} == {devices(row)[0].node}
+        retry_refused(kubectl, "create", "-n", project.namespace, "-f", "-", stdin=pod)
+    pods = [running_pod(kubectl, project.namespace, name) for name in ("one", "two")]
+    assert {pod["spec"]["nodeName"] for pod in pods} == {devices(row)[0].node}
 
 
 def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
@@ -184,7 +186,7 @@ def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project
 
 
 def labelled(name: str, allocation: str) -> dict[str, Any]:
-    """A pod with nothing but the label."""
+    """Return a pod with only the label."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -206,19 +208,9 @@ def labelled(name: str, allocation: str) -> dict[str, Any]:
     }
 
 
-def running(kubectl: Kubectl, project: Project, name: str) -> dict[str, Any]:
-    """The pod, once it runs."""
-
-    def look() -> dict[str, Any]:
-        seen: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", project.namespace, "-o", "json"))
-        return seen if seen["status"].get("phase") == "Running" else {}
-
-    return eventually(look, AssertionError)
-
-
 @pytest.fixture
 def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
-    """UUID of a whole h100 that a claim beside the portal has, for one test."""
+    """Hold a whole h100 by a claim without the portal for one test; yield its UUID."""
     name = f"foreign-{uuid4().hex[:6]}"
     kubectl("create", "namespace", name)
     claim = {
@@ -239,14 +231,14 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
         kubectl("create", "-f", "-", stdin=json.dumps(claim))
         kubectl("create", "-f", "-", stdin=json.dumps(pod))
 
-        def given() -> list[dict[str, Any]]:
-            seen = json.loads(kubectl("get", "resourceclaim", name, "-n", name, "-o", "json"))
+        def allocated_devices() -> list[dict[str, Any]]:
+            manifest = json.loads(kubectl("get", "resourceclaim", name, "-n", name, "-o", "json"))
             results: list[dict[str, Any]] = (
-                seen.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+                manifest.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
             )
             return results
 
-        (device,) = eventually(given)
+        (device,) = eventually(allocated_devices)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
         eventually(lambda: any(c.allocated for c in flavor_devices.of_flavors([flavor])[flavor.pk].gpus))
         uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].gpus}

@@ -1,4 +1,4 @@
-"""More slices by DRA than a node has: one claim and one holder each, wherever they fit."""
+"""More slices by DRA than a node has: one claim and one holder each, on any nodes."""
 
 import json
 from collections.abc import Iterator
@@ -20,21 +20,22 @@ from portal.workqueue import targets
 from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from quotas.limits.models import Limit
-from tests.support.cluster.asking import ask, ended, held, intervals, wait_for
+from tests.support.cluster.allocations import ended, held, intervals, request_slices, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import let_in
+from tests.support.cluster.pods import running_pod
+from tests.support.cluster.tenants import retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 
 pytestmark = pytest.mark.cluster
 
 COUNT = 10
-"""A node of the local fleet has eight."""
+"""The cards of a node of the local fleet."""
 
 
 @pytest.fixture
 def quota(vision: Team) -> Iterator[None]:
-    """The team may hold so many for one test."""
+    """Return a function that lets the team hold this many for one test."""
     pool = Offering.objects.get(key="h100/whole").pool
     before = Limit.objects.get(team=vision, pool=pool).nominal
     limits.set_limit("test", vision, pool, COUNT)
@@ -49,7 +50,7 @@ def row(quota: None, project: Project, member: User) -> Allocation:
 
 def test_more_than_a_node_has_is_refused_unless_it_may_spread(quota: None, project: Project, member: User) -> None:
     with pytest.raises(Refused) as caught:
-        ask(member, project, "h100/whole", COUNT)
+        request_slices(member, project, "h100/whole", COUNT)
     assert [violation.dimension for violation in caught.value.violations] == ["node:h100/whole"]
     assert "constraints.spread" in caught.value.hint
 
@@ -66,40 +67,40 @@ def test_each_slice_has_a_claim_and_all_of_them_are_held(row: Allocation, kubect
 
 
 def test_pods_get_the_slice_that_they_name(row: Allocation, kubectl: Kubectl) -> None:
-    where = ("-n", row.project.namespace)
+    in_namespace = ("-n", row.project.namespace)
     for index in (0, COUNT - 1):
         pod = tenant_pod(row, str(index))
-        let_in(kubectl, "create", *where, "-f", "-", stdin=json.dumps(pod))
-        seen = running(kubectl, pod["metadata"]["name"], *where)
-        claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *where, "-o", "json"))
+        retry_refused(kubectl, "create", *in_namespace, "-f", "-", stdin=json.dumps(pod))
+        manifest = running_pod(kubectl, row.project.namespace, pod["metadata"]["name"], within_s=60)
+        claim = json.loads(kubectl("get", f"resourceclaim/wide.{index}", *in_namespace, "-o", "json"))
         (device,) = claim["status"]["allocation"]["devices"]["results"]
-        assert seen["spec"]["nodeName"] == device["pool"]
-        assert {"resource": "pods", "name": pod["metadata"]["name"], "uid": seen["metadata"]["uid"]} in claim["status"][
-            "reservedFor"
-        ]
+        assert manifest["spec"]["nodeName"] == device["pool"]
+        assert {"resource": "pods", "name": pod["metadata"]["name"], "uid": manifest["metadata"]["uid"]} in claim[
+            "status"
+        ]["reservedFor"]
 
 
 def test_pods_of_a_stateful_set_get_one_slice_each(row: Allocation, kubectl: Kubectl) -> None:
-    where = ("-n", row.project.namespace)
+    in_namespace = ("-n", row.project.namespace)
     chosen = {"app": "wide"}
     pod = tenant_pod(row, "")
     template = {"metadata": {"labels": {**pod["metadata"]["labels"], **chosen}}, "spec": pod["spec"]}
     template["spec"].pop("restartPolicy")
     spec = {"replicas": 3, "podManagementPolicy": "Parallel", "selector": {"matchLabels": chosen}, "template": template}
-    made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ring"}, "spec": spec}
-    kubectl("create", *where, "-f", "-", stdin=json.dumps(made))
+    stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ring"}, "spec": spec}
+    kubectl("create", *in_namespace, "-f", "-", stdin=json.dumps(stateful_set))
     for index in range(3):
-        seen = running(kubectl, f"ring-{index}", *where)
-        assert seen["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": f"wide.{index}"}]
+        manifest = running_pod(kubectl, row.project.namespace, f"ring-{index}", within_s=60)
+        assert manifest["spec"]["resourceClaims"] == [{"name": "gpu-portal", "resourceClaimName": f"wide.{index}"}]
 
 
 def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, kubectl: Kubectl) -> None:
-    where = ("-n", row.project.namespace)
-    before = uids(kubectl, *where)
-    kubectl("delete", "resourceclaim/wide.3", *where, "--wait=false")
+    in_namespace = ("-n", row.project.namespace)
+    before = uids(kubectl, *in_namespace)
+    kubectl("delete", "resourceclaim/wide.3", *in_namespace, "--wait=false")
     eventually(lambda: row.transitions.filter(reason="claim_deleted").exists(), within_s=60)
     eventually(lambda: row.transitions.filter(to_phase="active", type="phase").count() == 2, within_s=60)
-    after = uids(kubectl, *where)
+    after = uids(kubectl, *in_namespace)
     changed = {name for name in before if after.get(name) != before[name]}
     assert changed == {"ResourceClaim/wide.3", "Pod/wide.3-holder"}
     assert sorted(i.end is None for i in intervals(row)) == [False] + [True] * COUNT
@@ -107,8 +108,8 @@ def test_a_claim_deleted_in_use_comes_back_and_the_others_stay(row: Allocation, 
 
 def test_release_leaves_nothing_behind(row: Allocation, member: User, kubectl: Kubectl) -> None:
     ended(member, row)
-    left = kubectl("get", "workloads,resourceclaims,pods", "-n", row.project.namespace, "-o", "name")
-    assert left == ""
+    remaining = kubectl("get", "workloads,resourceclaims,pods", "-n", row.project.namespace, "-o", "name")
+    assert remaining == ""
     assert all(interval.end for interval in intervals(row))
 
 
@@ -130,22 +131,14 @@ def test_by_device_plugin_it_changes_nothing(project: Project, member: User, kub
 
 
 def tenant_pod(row: Allocation, index: str) -> dict[str, Any]:
-    """The pod that /connect gives, for slice ``index``; for none when it is empty."""
+    """Return the pod from /connect, for slice ``index``; without a slice if it is empty."""
     pod: dict[str, Any] = yaml.safe_load(connection.pod_yaml(spec_of_row.rows().get(pk=row.pk)))
     assert pod["metadata"]["annotations"] == {"gpu-portal.io/slices": "0"}
     pod["metadata"] |= {"name": f"on-{index}", "annotations": {"gpu-portal.io/slices": index} if index else {}}
     return pod
 
 
-def running(kubectl: Kubectl, name: str, *where: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        seen: dict[str, Any] = json.loads(kubectl("get", f"pod/{name}", *where, "-o", "json"))
-        return seen if seen["status"].get("phase") == "Running" else None
-
-    return eventually(look, AssertionError, within_s=60) or {}
-
-
-def uids(kubectl: Kubectl, *where: str) -> dict[str, str]:
-    """Claims and holders, as kind and name, each with its uid."""
-    found = json.loads(kubectl("get", "resourceclaims,pods", *where, "-o", "json"))["items"]
+def uids(kubectl: Kubectl, *in_namespace: str) -> dict[str, str]:
+    """Return uids of claims and holders, by kind and name."""
+    found = json.loads(kubectl("get", "resourceclaims,pods", *in_namespace, "-o", "json"))["items"]
     return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["uid"] for item in found}

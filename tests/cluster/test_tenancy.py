@@ -1,4 +1,4 @@
-"""Projects that move, end and adopt, seen on the cluster: who may enter, by which queue, and what is left behind."""
+"""Projects that are moved, archived and adopted, on the cluster: access, queue, and what is left."""
 
 import json
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from deploy.local.runner import Local
 from portal.core.errors import Invalid, Refused
 from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
-from tests.support.cluster.asking import ended as end
-from tests.support.cluster.asking import held, intervals, release_all, wait_for
+from tests.support.cluster.allocations import ended as end
+from tests.support.cluster.allocations import held, intervals, release_all, wait_for
 from tests.support.cluster.fixtures import Kubectl
-from tests.support.cluster.tenants import gpu_pod, let_in, own_namespace, person_of, queued_job
+from tests.support.cluster.tenants import gpu_pod, own_namespace, person_of, queued_job, retry_refused
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
 from tests.support.people import client
@@ -42,8 +42,8 @@ def language() -> Team:
 
 
 def read(kubectl: Kubectl, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-    where = ("-n", namespace) if namespace else ()
-    return dict(json.loads(kubectl("get", kind, name, *where, "-o", "json", "--ignore-not-found") or "{}"))
+    namespace_option = ("-n", namespace) if namespace else ()
+    return dict(json.loads(kubectl("get", kind, name, *namespace_option, "-o", "json", "--ignore-not-found") or "{}"))
 
 
 def labels(kubectl: Kubectl, namespace: str) -> dict[str, str]:
@@ -87,8 +87,8 @@ def test_a_moved_project_has_the_new_teams_people_and_queue_and_old_costs_stay(
     row = end(member, held(member, project, "l40s/whole"))
     transfer.move(operator, project, language)
     eventually(lambda: people(kubectl, project.namespace) == {"person-language-member", "person-language-lead"})
-    where = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
-    eventually(lambda: kubectl("get", "localqueue", "gpu", *where) == "team-language")
+    namespace_option = ("-n", project.namespace, "-o", "jsonpath={.spec.clusterQueue}", "--ignore-not-found")
+    eventually(lambda: kubectl("get", "localqueue", "gpu", *namespace_option) == "team-language")
     assert labels(kubectl, project.namespace)["gpu-portal.io/team"] == "language"
     new = User.objects.get(username="language-member")
     after = held(new, project, "l40s/whole")
@@ -113,7 +113,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
     project: Project, member: User, operator: User, language: Team, local: Local, tmp_path: Path
 ) -> None:
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("own"))
+    tenant.do("create", "-f", "-", stdin=queued_job("own"))
     with pytest.raises(Refused, match=r"queued Jobs.*own"):
         transfer.move(operator, project, language)
 
@@ -122,7 +122,7 @@ def test_a_queued_job_keeps_its_project_where_it_is(
 
 
 def over_http(local: Local, user: User, project: Project, body: str | Iterator[bytes]) -> dict[str, Any]:
-    """What the running web process answers to a request to archive; an iterator is sent in chunks."""
+    """Return the running web process' answer to a request to archive; an iterator is sent in chunks."""
     _, secret = tenants.issue_token(user, "test", Scope.values, timedelta(days=1))
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     url = f"{local.home.url}/api/v1/projects/{project.slug}/archive"
@@ -135,10 +135,10 @@ def test_archiving_ends_what_is_held_then_takes_the_namespace_away(
 ) -> None:
     row = held(member, project, "h100/whole")
     tenant = person_of(local, tmp_path, member, project.namespace)
-    tenant.do("create", "-f", "-", words=queued_job("own"))
-    said = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
-    assert [found["name"] for found in said["allocations"]] == [row.name]
-    assert (said["jobs"], said["namespace"], said["cost_per_hour"]) == (["own"], "deleted", "3.2000")
+    tenant.do("create", "-f", "-", stdin=queued_job("own"))
+    answer = over_http(local, operator, project, iter([b'{"dry_', b'run": true}']))
+    assert [found["name"] for found in answer["allocations"]] == [row.name]
+    assert (answer["jobs"], answer["namespace"], answer["cost_per_hour"]) == (["own"], "deleted", "3.2000")
     project.refresh_from_db()
     assert project.archived_at is None
     assert over_http(local, operator, project, json.dumps({"confirm": project.slug}))["jobs"] == ["own"]
@@ -156,16 +156,16 @@ def test_what_keeps_an_archived_projects_namespace_is_told(
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": ["example.com/stay"]}}')
     archive.archive(operator, project)
 
-    def told() -> str:
+    def message() -> str:
         return " ".join(over_http(local, operator, project, json.dumps({"dry_run": True}))["remaining"])
 
-    eventually(lambda: "example.com/stay in 1 resource instances" in told(), within_s=60)
+    eventually(lambda: "example.com/stay in 1 resource instances" in message(), within_s=60)
     browser = Client()
     browser.force_login(operator)
     assert "example.com/stay in 1 resource instances" in browser.get("/tenants").content.decode()
     kubectl("patch", *thing, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     eventually(lambda: not read(kubectl, "namespace", project.namespace), within_s=60)
-    eventually(lambda: told() == "")
+    eventually(lambda: message() == "")
 
 
 def test_a_page_archives_only_what_was_typed(project: Project, operator: User) -> None:
@@ -199,7 +199,9 @@ def test_a_project_taken_into_use_again_has_its_namespace_back(
 
 @pytest.fixture
 def old_namespace(kubectl: Kubectl) -> Iterator[str]:
-    """One with a pod that asks a GPU by itself, which an admin has opened to the portal."""
+    """Create a namespace with a pod that requests a GPU without the portal, opened to the portal by an
+    administrator.
+    """
     name = own_namespace(kubectl, **{"gpu-portal.io/adopt": "true", "example.com/own": "yes"})
     kubectl("create", "-n", name, "-f", "-", stdin=gpu_pod("before"))
     yield name
@@ -208,12 +210,12 @@ def old_namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 def adopted(old_namespace: str, vision: Team, operator: User, kubectl: Kubectl) -> Iterator[Project]:
-    made = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
-    eventually(lambda: people(kubectl, made.namespace))
-    yield made
-    release_all(made)
-    archive.archive(operator, made)
-    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{made.slug}").exists(), within_s=60)
+    project = adopt.adopt(operator, vision, old_namespace, "Old", old_namespace)
+    eventually(lambda: people(kubectl, project.namespace))
+    yield project
+    release_all(project)
+    archive.archive(operator, project)
+    eventually(lambda: not AppliedObject.objects.filter(target=f"local/project:{project.slug}").exists(), within_s=60)
 
 
 def test_an_adopted_namespace_warns_first_and_then_refuses(
@@ -223,7 +225,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     tenant = person_of(local, tmp_path, member, adopted.namespace)
 
     def warned() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
         return tried.returncode == 0 and "asks for a GPU without an allocation" in tried.stderr
 
     eventually(warned)
@@ -233,7 +235,7 @@ def test_an_adopted_namespace_warns_first_and_then_refuses(
     adopt.set_guard(operator, adopted, "enforce")
 
     def refused() -> bool:
-        tried = tenant.run("create", "--dry-run=server", "-f", "-", words=gpu_pod("tried"))
+        tried = tenant.run("create", "--dry-run=server", "-f", "-", stdin=gpu_pod("tried"))
         return tried.returncode != 0 and "gpu-portal-pod-gpus" in tried.stderr
 
     eventually(refused)
@@ -250,7 +252,7 @@ def test_slices_can_be_held_and_used_while_the_guard_only_warns(
     for part in ("tolerations", "nodeSelector"):
         del pod["spec"][part]
     del pod["spec"]["containers"][0]["resources"]
-    let_in(tenant.do, "create", "-f", "-", words=json.dumps(pod))
+    retry_refused(tenant.do, "create", "-f", "-", stdin=json.dumps(pod))
     eventually(lambda: tenant.get("pod", "on-it")["status"].get("phase") == "Running")
 
 
@@ -259,14 +261,14 @@ def test_an_archived_project_gives_its_adopted_namespace_back(
 ) -> None:
     adopt.set_guard(operator, adopted, "enforce")
     row = held(member, adopted, "h100/whole")
-    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", words=queued_job("own"))
+    person_of(local, tmp_path, member, adopted.namespace).do("create", "-f", "-", stdin=queued_job("own"))
     archive.archive(operator, adopted)
     wait_for(row, Phase.ENDED)
     eventually(lambda: "gpu-portal.io/managed" not in labels(kubectl, adopted.namespace), within_s=60)
-    left = labels(kubectl, adopted.namespace)
-    assert {key for key in left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
-    assert left["example.com/own"] == "yes"
-    assert left["pod-security.kubernetes.io/enforce"] == "restricted"
+    labels_left = labels(kubectl, adopted.namespace)
+    assert {key for key in labels_left if key.startswith("gpu-portal.io/")} == {"gpu-portal.io/adopt"}
+    assert labels_left["example.com/own"] == "yes"
+    assert labels_left["pod-security.kubernetes.io/enforce"] == "restricted"
     ours = "gpuproject,resourcequota,limitrange,localqueue,networkpolicy,rolebinding,job"
     assert kubectl("get", ours, "-n", adopted.namespace, "-o", "name") == ""
     assert read(kubectl, "pod", "before", adopted.namespace)["metadata"].get("deletionTimestamp") is None
@@ -288,7 +290,7 @@ def test_the_portal_cannot_delete_what_it_adopted(adopted: Project) -> None:
     uid = (connect(LOCAL).get(Ref("Namespace", "", adopted.namespace)) or {})["metadata"]["uid"]
     with pytest.raises(ClusterRefused, match="was adopted"):
         connect(LOCAL).delete(Ref("Namespace", "", adopted.namespace), uid)
-    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
-    mine["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": adopted.namespace, "labels": {}}}
+    manifest["metadata"]["labels"] = {"gpu-portal.io/adopt": "false"}  # type: ignore[index]
     with pytest.raises(ClusterRefused, match="an admin's to set"):
-        connect(LOCAL).apply(mine)
+        connect(LOCAL).apply(manifest)

@@ -1,4 +1,4 @@
-"""Two watchers, as in a rolling update: one writes, the other stands by until the first is gone."""
+"""Two watchers, as in a rolling update: one writes, the other is on standby until the first is gone."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from allocations.models import WatchEpoch
 from deploy.local.home import REPOSITORY
 from deploy.local.runner import Local
 from portal.tenants.models import Project, User
-from tests.support.cluster.asking import ended, held, intervals
+from tests.support.cluster.allocations import ended, held, intervals
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def second(tmp_path: Path) -> Iterator[Path]:
-    """The log of a second watcher."""
+    """Run a second watcher; yield its log."""
     log = tmp_path / "watcher.log"
     before = _epoch()
     with log.open("w") as out:

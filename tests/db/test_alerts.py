@@ -1,4 +1,4 @@
-"""What Prometheus is told of leases, and that every alert asks for what it is told."""
+"""The metrics of leases for Prometheus, and that every alert uses metrics that exist."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ def samples() -> list[Sample]:
 
 
 def by_holder(metric: str) -> dict[str, float]:
-    """Of each holder that there is anything of."""
+    """Return the usage and reservation of each holder."""
     return {one.labels["holder"]: one.value for one in samples() if one.name == metric and one.value}
 
 
@@ -47,7 +47,7 @@ def excess(kind: HolderKind, holder: str, **moments: Any) -> None:
 
 @pytest.fixture
 def excesses() -> None:
-    """One that is only seen, and two that were confirmed, of which one goes on."""
+    """Create one excess that is only seen, and two that were confirmed, one of which continues."""
     now = clock.now()
     excess(HolderKind.POD, "only seen")
     excess(HolderKind.JOB, "over", confirmed_at=now, over_at=now)

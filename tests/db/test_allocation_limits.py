@@ -1,4 +1,6 @@
-"""How many allocations a project and each person in it may have: live ones, and apart from them scheduled ones."""
+"""The number of allocations that a project and each person in it may have: live ones, and separately scheduled
+ones.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +49,7 @@ def schedule(user: User, project: Project, **fields: Any) -> Allocation:
 
 
 def many(user: User, project: Project, numbered: Iterator[int]) -> list[Allocation]:
-    """Live allocations with these numbers, as rows."""
+    """Create live allocations with these numbers, as rows."""
     model, now = allocate(user, project), clock.now()
     Allocation.objects.filter(pk=model.pk).update(desired="released", ended_at=now, outcome="cancelled")
     kept = {field.attname: getattr(model, field.attname) for field in Allocation._meta.concrete_fields}
@@ -68,7 +70,7 @@ def refused(user: User, project: Project, **fields: Any) -> Refused:
 
 
 def started(row: Allocation) -> Allocation:
-    """The row, with a start that has come."""
+    """Return the row with a start that has passed."""
     Allocation.objects.filter(pk=row.pk).update(starts_at=clock.now() - timedelta(seconds=1))
     return spec_of_row.rows().get(pk=row.pk)
 

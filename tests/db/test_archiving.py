@@ -1,4 +1,4 @@
-"""Archiving as intent: what it ends, what it refuses from then on, and what is told before."""
+"""Archiving as intent: what it ends, what it refuses from then on, and what its preview shows."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def operator(db):
 
 @pytest.fixture
 def rows(team, project):
-    """One that is held, and one that waits."""
+    """Create an active allocation and a queued one."""
     fleet(team)
     member = person(team)
     return held(allocate(member, project)), allocate(member, project)

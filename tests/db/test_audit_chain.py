@@ -1,4 +1,4 @@
-"""The chain over the audit log: nobody waits to write, and whatever is changed afterwards is named."""
+"""The hash chain of the audit log: writers never wait for it, and every later change is detected."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ def written(count: int, word: str = "made") -> None:
 
 
 def run_sql(*statements: str) -> None:
-    """As the owner of the tables, with triggers and foreign keys off: what no grant prevents."""
+    """Run SQL as the owner of the tables, with triggers and foreign keys off, which no grant prevents."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for statement in statements:
@@ -35,7 +35,7 @@ def run_sql(*statements: str) -> None:
 
 @pytest.fixture
 def chain(db):
-    """Seven entries, sealed: positions 1 to 7."""
+    """Create seven sealed entries: positions 1 to 7."""
     written(7)
     assert audit_chain.seal() == 7
     yield list(AuditSeal.objects.select_related("entry").order_by("position"))

@@ -1,4 +1,4 @@
-"""What is noted of what people do: each with team, project, before and after."""
+"""Audit entries of people's actions: each with team, project, before and after."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -70,7 +70,7 @@ def test_an_extension_is_noted_with_both_ends(member, project):
 
 
 def _json(at):
-    """As Django writes a time in JSON: milliseconds."""
+    """Return a time as Django writes it in JSON, in milliseconds."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

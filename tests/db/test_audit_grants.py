@@ -21,7 +21,7 @@ ROLE, PASSWORD = "portal_under_test", "only-for-tests"
 
 @pytest.fixture
 def role() -> Iterator[str]:
-    """A role as an administrator would make it, with one sealed entry in the log."""
+    """Create a role as an administrator would, with one sealed entry in the log."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
     try:
@@ -37,7 +37,7 @@ def role() -> Iterator[str]:
 
 @contextmanager
 def connected() -> Iterator[psycopg.Connection]:
-    """A connection of the role's own, to the same database."""
+    """Connect to the same database as the role."""
     place = connection.get_connection_params()
     words = {name: place[name] for name in ("host", "port", "dbname") if place.get(name)}
     with psycopg.connect(**words, user=ROLE, password=PASSWORD, autocommit=True) as own:

@@ -1,4 +1,4 @@
-"""Pods that are not the portal's, and ask for the share of GPUs: what is free beside them, and who is told."""
+"""Pods outside the portal that request the share of GPUs: what is free beside them, and who is notified."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ TOLERATES = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 @pytest.fixture(autouse=True)
 def inventory_of_both_paths(team: Team) -> None:
-    """Two l40s nodes of four cards, and an h100 node of eight that are cut on demand."""
+    """Create two l40s nodes of four cards, and an h100 node of eight with dynamic MIG."""
     Cluster.objects.get(slug=LOCAL)
     nodes = [replace(plugin_node(f"l40s-{n}"), gives=L40S) for n in range(2)] + [replace(dra_node(), gives=H100)]
     record_observations(LOCAL, [seen(node(one)) for one in nodes])
@@ -94,7 +94,7 @@ def free(*offerings: str) -> list[int]:
 
 
 def due() -> set[str]:
-    """What is due since it was last asked."""
+    """Return and finish the targets enqueued since the last call."""
     marked = set(WorkItem.objects.values_list("target", flat=True))
     WorkItem.objects.all().delete()
     return marked

@@ -1,4 +1,4 @@
-"""What a backup of etcd brought back: an archived project's namespace, and the ways in of people who have left."""
+"""State that a backup of etcd restored: an archived project's namespace, and access of people who have left."""
 
 from datetime import UTC, datetime
 
@@ -64,7 +64,7 @@ def test_where_no_namespace_is_left_there_is_nothing_to_take_down(archived):
 
 @pytest.fixture
 def adopted(archived):
-    """Its namespace, which is older than the project, has the portal's labels again."""
+    """Label the namespace, which is older than the project, for the portal again."""
     archived.adopted = True
     see(archived, "Namespace", archived.namespace, created="2020-01-01T00:00:00Z")
     return archived
@@ -137,7 +137,7 @@ def test_a_role_binding_that_names_a_person_who_left_is_applied_without_them(tea
 
 
 def seen(kind, manifest, uid):
-    """The manifest as the portal's own apply made it."""
+    """Return the manifest as the portal's own apply created it."""
     fields: dict[str, dict[str, str]] = {
         f"f:{name}": {} for name in manifest if name not in ("apiVersion", "kind", "metadata")
     }
@@ -153,7 +153,7 @@ def observe_as_made(kind, manifest, uid):
 
 
 def remember(manifest, uid):
-    """That the manifest was applied, at revision 7, as it is."""
+    """Record that the manifest was applied at revision 7 and is unchanged."""
     ref = Ref.of_manifest(manifest)
     where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "uid": uid, "resource_version": 7}
     fields = seen(ref.kind, manifest, uid).digest

@@ -1,4 +1,4 @@
-"""The catalogue as it is kept: written once, never forgotten, read in few queries."""
+"""The stored catalog: written once, never deleted, read in few queries."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from portal.clusters.models import Cluster
 from quotas.catalog import selectors, services
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
+from quotas.catalog.sync import sync
 from tests.support.clusters import LOCAL, make_cluster
 from tests.support.gpu_facts import card, dra_node, slices_of
 from tests.support.quotas import cluster, found, l40s_nodes, mig_node
@@ -31,7 +32,7 @@ def writes(sql: list[str]) -> list[str]:
 
 def test_what_is_found_is_written():
     local = Cluster.objects.get(slug=LOCAL)
-    assert services.sync(local.slug, found(), {"l40s/whole": 1, "a100/mig-1g.10gb": 3, "gone/whole": 9}) is True
+    assert sync(local.slug, found(), {"l40s/whole": 1, "a100/mig-1g.10gb": 3, "gone/whole": 9}) is True
     assert list(Pool.objects.values_list("key", "use__total", "use__foreign")) == [
         ("a100/mig-1g.10gb", 16, 3),
         ("a100/mig-3g.40gb", 8, 0),
@@ -47,28 +48,28 @@ def test_what_is_found_is_written():
 
 def test_a_second_sync_of_the_same_facts_writes_nothing():
     local = cluster()
-    sql = queries(lambda: services.sync(local.slug, found(), {}))
+    sql = queries(lambda: sync(local.slug, found(), {}))
     assert writes(sql) == []
-    assert services.sync(local.slug, found(), {}) is False
+    assert sync(local.slug, found(), {}) is False
 
 
 def test_only_new_or_different_flavors_and_pools_are_a_change():
     local = cluster(*l40s_nodes(1))
-    assert services.sync(local.slug, found(*l40s_nodes(2)), {}) is False
-    assert services.sync(local.slug, found(*l40s_nodes(2), mig_node()), {}) is True
-    assert services.sync(local.slug, found(*l40s_nodes(2, gpu_family="ada"), mig_node()), {}) is True
+    assert sync(local.slug, found(*l40s_nodes(2)), {}) is False
+    assert sync(local.slug, found(*l40s_nodes(2), mig_node()), {}) is True
+    assert sync(local.slug, found(*l40s_nodes(2, gpu_family="ada"), mig_node()), {}) is True
     assert Flavor.objects.get(name="l40s").architecture == "ada"
 
 
 def test_what_vanishes_stays_with_nothing_in_it():
     local = cluster()
-    assert services.sync(local.slug, Discovered(), {}) is False
+    assert sync(local.slug, Discovered(), {}) is False
     assert Offering.objects.count() == 3
     assert set(PoolUse.objects.values_list("total", flat=True)) == {0}
     assert not Node.objects.filter(present=True).exists()
     assert {selectors.units(pool) for pool in selectors.pools()} == {0}
 
-    services.sync(local.slug, found(), {})
+    sync(local.slug, found(), {})
     assert Node.objects.filter(present=True).count() == 3
     assert Pool.objects.get(key="l40s/gpu").use.total == 8
 
@@ -77,13 +78,13 @@ def test_devices_come_go_and_come_back():
     local = Cluster.objects.get(slug=LOCAL)
     both = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
     one = discover([dra_node()], [slices_of("h100-0", card(0, taints=(("xid", "79", "NoExecute"),)))])
-    services.sync(local.slug, both, {})
-    services.sync(local.slug, one, {})
+    sync(local.slug, both, {})
+    sync(local.slug, one, {})
     assert list(Device.objects.values_list("name", "healthy", "present")) == [
         ("gpu-0", False, True),
         ("gpu-1", True, False),
     ]
-    services.sync(local.slug, both, {})
+    sync(local.slug, both, {})
     assert set(Device.objects.values_list("healthy", "present")) == {(True, True)}
 
 
@@ -97,15 +98,15 @@ def test_a_node_that_is_not_offered_is_kept_with_its_problem():
 
 def test_queries_do_not_grow_with_what_is_found():
     local = cluster()
-    few = queries(lambda: services.sync(local.slug, found(*l40s_nodes(3), mig_node()), {}))
-    many = queries(lambda: services.sync(local.slug, found(*l40s_nodes(60), mig_node(), mig_node("a100-1")), {}))
+    few = queries(lambda: sync(local.slug, found(*l40s_nodes(3), mig_node()), {}))
+    many = queries(lambda: sync(local.slug, found(*l40s_nodes(60), mig_node(), mig_node("a100-1")), {}))
     assert len(many) <= len(few) + 1  # one more UPDATE, for the MIG pools that changed too
 
 
 def test_a_sync_leaves_what_people_decided():
     local = cluster()
     services.configure_flavor("operator", Flavor.objects.get(name="l40s"), {"hidden": True, "start_deadline_s": 60})
-    services.sync(local.slug, found(*l40s_nodes(2, gpu_family="ada")), {})
+    sync(local.slug, found(*l40s_nodes(2, gpu_family="ada")), {})
     flavor = Flavor.objects.get(name="l40s")
     assert (flavor.hidden, flavor.start_deadline_s, flavor.architecture) == (True, 60, "ada")
 
@@ -118,7 +119,7 @@ def test_names_of_this_and_of_other_clusters():
     known, taken = selectors.known_names(far.slug)
     assert (len(known), taken) == (0, frozenset({"a100", "l40s"}))
     there = discover(l40s_nodes(1), [], known, taken)
-    services.sync(far.slug, there, {})
+    sync(far.slug, there, {})
     assert list(Flavor.objects.filter(cluster=far).values_list("name", flat=True)) == ["l40s-45gb"]
 
 

@@ -1,4 +1,4 @@
-"""Django's admin of catalogue, limits, ledger and prices: it shows all, and writes through the services only."""
+"""Django's admin of catalog, limits, ledger and prices: it shows all, and writes through the services only."""
 
 import pytest
 from django.contrib import admin
@@ -85,7 +85,7 @@ def test_what_people_decide_about_flavors_and_offerings(operator, rows):
 
 @pytest.fixture
 def known(rows) -> Flavor:
-    """A flavor whose nodes have told what they have."""
+    """Create a flavor whose nodes have reported their capacity."""
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
     return Flavor.objects.get(name="l40s")
 

@@ -1,4 +1,4 @@
-"""Limits that the portal counts itself: taken by whoever is first, given back once, never beyond."""
+"""Limits that the portal counts: granted first come, first served, released once, never exceeded."""
 
 from fractions import Fraction
 from threading import Barrier, Thread
@@ -16,7 +16,7 @@ from quotas.catalog.models import Offering
 from quotas.limits import counting, services
 from quotas.limits.models import FRACTION_BASE, Limit, LimitUse
 from tests.support.cluster.waiting import eventually
-from tests.support.pages import asked
+from tests.support.pages import requested
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -139,7 +139,7 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
 
     setting = Thread(target=set_it)
     with transaction.atomic():
-        asked(person(team), project, count=2)
+        requested(person(team), project, count=2)
         setting.start()
         eventually(waits_for_a_lock)
     setting.join()
@@ -149,7 +149,7 @@ def test_a_limit_set_while_someone_asks_counts_what_is_asked(team, project, whol
 def test_what_is_there_without_having_been_asked_for_counts_too(team, project, whole):
     limit = services.set_limit("lead", project, None, 9)
     services.set_limit("operator", team, whole.pool, 4)
-    row = asked(person(team), project, count=2)
+    row = requested(person(team), project, count=2)
     counting.release(row.pk)  # as a database of before it was asked for
     recount_limits_on(row)
     assert used(limit) == 2
@@ -164,7 +164,7 @@ def waits_for_a_lock() -> bool:
 def test_a_team_that_moves_counts_where_it_is(team, project, whole):
     limits = {slug: services.set_limit("operator", d, None, 9) for slug, d in departments(team).items()}
     services.set_limit("operator", team, whole.pool, 4)
-    asked(person(team), project, count=2)
+    requested(person(team), project, count=2)
     assert {slug: used(limit) for slug, limit in limits.items()} == {"research": 2, "product": 0}
     product = Department.objects.get(slug="product")
     transfer.move_team(person(platform_role="operator"), team, product)

@@ -1,4 +1,4 @@
-"""Claims of one's own as requests: what they draw, what refuses them, what they cost, and what stays of them."""
+"""Requests of custom claims: their demand, their refusals, their cost, and their record."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +15,7 @@ from allocations.requests import custom_claims, selectors, services
 from allocations.requests.preview import preview_request
 from portal.core.errors import Forbidden, Invalid, Refused
 from quotas.catalog.models import Node, Offering
-from tests.support.claim_rows import h100_node, take
+from tests.support.claim_rows import h100_node, hold_devices
 from tests.support.people import client, person
 
 pytestmark = pytest.mark.django_db
@@ -100,16 +100,16 @@ def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, projec
 
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
-    take(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
+    hold_devices(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
     assert preview_request(member, claim_request({"count": 1})).fits == "now"
     assert preview_request(member, claim_request({"count": 2})).fits == "queue"
     assert preview_request(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
 
 
 def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
-    """Of eight cards, pods that are not the portal's leave the share of two and a half; one is in use."""
+    """Of eight cards, pods outside the portal leave the share of two and a half; one is in use."""
     Node.objects.update(blocked_gpus=Decimal("5.5"))
-    take("gpu-0")
+    hold_devices("gpu-0")
 
     def fits(*requests) -> str:
         return preview_request(member, claim_request(*requests)).fits

@@ -1,4 +1,6 @@
-"""To which cards claims are steered: chosen once, after those under way; told by the claims themselves; given up."""
+"""The choice of cards for claims: made once, in the order of requests; shown by the claims themselves; dropped on
+failure.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -35,7 +37,7 @@ def asked(member: User, project: Project, profile: str, count: int = 1, **fields
 
 
 def taken(node: str, *devices: str) -> None:
-    """Claims of somebody that have these devices."""
+    """Create claims of another user that have these devices."""
     MirrorObject.objects.create(
         cluster_id=LOCAL,
         kind="ResourceClaim",
@@ -49,7 +51,7 @@ def taken(node: str, *devices: str) -> None:
 
 
 def update_affinity(row: Allocation, *seen: ObservedObject, admitted: bool = True, synced: int = 0) -> dict[str, Any]:
-    """The row's affinity after one reconcile with these objects beside its lease."""
+    """Return the row's affinity after one reconcile with these objects besides its lease."""
     view = Snapshot([*([lease(row)] if admitted else []), *seen], {"ResourceClaim": synced})
     wanted = spec_of_row.resolved_spec(row)
     situation = hold.assess(wanted, spec_of_row.intent(row), view, {}, NOW, DEADLINES)

@@ -1,4 +1,4 @@
-"""What the portal tells of etcd: on /readyz, at /metrics and on its pages."""
+"""What the portal reports about etcd: on /readyz, at /metrics and on its pages."""
 
 from datetime import timedelta
 

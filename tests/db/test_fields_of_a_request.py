@@ -1,4 +1,4 @@
-"""Every field of a request is kept by the row, told by REST and the audit log, and comes back from the lease."""
+"""Every field of a request is stored in the row, shown by REST and the audit log, and restored from the lease."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How much fits is told by the states that cards are in, without reading each card."""
+"""How much fits is computed from the occupations of cards, without reading each card."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -7,7 +7,7 @@ from allocations.capacity import flavor_devices
 from allocations.capacity.packing import FlavorDevices
 from portal.tenants.models import Team
 from quotas.catalog.models import Device, Flavor
-from tests.support.claim_rows import h100_node, take
+from tests.support.claim_rows import h100_node, hold_devices
 
 pytestmark = pytest.mark.django_db
 CUT = ("mig-3g40gb-9-0", "mig-1g10gb-19-4")
@@ -15,11 +15,11 @@ CUT = ("mig-3g40gb-9-0", "mig-1g10gb-19-4")
 
 @pytest.fixture
 def flavor(team: Team) -> Flavor:
-    """Eight cards: one held whole, two cut alike, one cut otherwise, one ill, three free."""
+    """Create eight cards: one held whole, two divided alike, one divided differently, one unhealthy, three free."""
     h100_node(team)
-    take("gpu-0")
-    take(*(f"gpu-1-{part}" for part in CUT), *(f"gpu-2-{part}" for part in reversed(CUT)))
-    take("gpu-3-mig-2g20gb-14-2")
+    hold_devices("gpu-0")
+    hold_devices(*(f"gpu-1-{part}" for part in CUT), *(f"gpu-2-{part}" for part in reversed(CUT)))
+    hold_devices("gpu-3-mig-2g20gb-14-2")
     Device.objects.filter(name="gpu-4").update(healthy=False)
     return Flavor.objects.get()
 

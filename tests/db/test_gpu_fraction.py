@@ -1,4 +1,4 @@
-"""What each held device is worth: a card never comes to more than itself, and never is held twice at once."""
+"""The fraction of each held device: a card's parts never exceed the card, and are never held twice at once."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -30,7 +30,7 @@ def member(team: Team, project: Project) -> User:
 
 
 def claimed(member: User, project: Project) -> Allocation:
-    """As by a claim of one's own, whose devices are the scheduler's choice."""
+    """Hold devices by a custom claim, whose devices the scheduler chooses."""
     row = asked(member, project, "whole")
     row.offering = Offering.objects.select_related("flavor").get(key="h100/claim")
     return row
@@ -45,7 +45,7 @@ def held(name: str, node: str = "h100-0", **values: Any) -> Slice:
 
 
 def open_interval(name: str, share: Fraction) -> UsageInterval:
-    """Somebody's, on a card of h100-0."""
+    """Open another holder's interval on a card of h100-0."""
     row = used(NOW, None, flavor="h100", kind="mig", gpu_share=share, node="h100-0")
     UsageInterval.objects.filter(pk=row.pk).update(slot=f"local/h100-0/{name}", cluster="local")
     return row
@@ -91,7 +91,7 @@ def test_of_an_own_claim_a_device_is_worth_what_its_own_offering_says(name, shar
 
 
 def test_a_device_that_the_geometry_does_not_know_is_entered_beside_others(member, project):
-    """Node by node a driver is upgraded; what one names otherwise must not stop the ledger of all."""
+    """A driver is upgraded node by node; a device with another name must not stop the whole ledger."""
     open_interval(device("gpu-0", "1g.10gb", 0), Fraction(1, 7))
     assert gpu_fraction.gpu_fractions([(claimed(member, project), held("gpu-0-mig-1g24gb-99-1"))]) == [Fraction(6, 7)]
 
@@ -111,7 +111,7 @@ def test_many_are_priced_by_one_query(member, project, django_assert_num_queries
 
 
 def placed(layout: Mapping[str, int]) -> Iterable[Any]:
-    """Somewhere on the card where all of the layout stand."""
+    """Return placements on the card at which the whole layout fits."""
 
     def place(left: tuple[str, ...], there: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if not left:

@@ -1,4 +1,4 @@
-"""Leads invite; nobody hears who exists; the person accepts or declines."""
+"""Leads invite; the answer does not reveal who exists; the person accepts or declines."""
 
 from datetime import timedelta
 
@@ -147,7 +147,7 @@ def test_a_team_has_so_many_invitations_and_no_more(team, lead, monkeypatch):
 
 
 def test_inviting_who_exists_and_who_does_not_is_the_same_to_the_last_query(team, lead, newcomer):
-    """The same answer, and no query more or other: nobody is looked up."""
+    """The same answer and the same queries: nobody is looked up."""
     gone = person()
     User.objects.filter(pk=gone.pk).update(is_active=False)
     api, told, asked = client(lead), [], []

@@ -1,4 +1,4 @@
-"""The check of use against leases, over the mirror: what it notes, when it would act, and in how many queries."""
+"""The check of use against leases, on the mirror: what it records, when it would act, and its number of queries."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,7 @@ GPU = "nvidia.com/gpu"
 
 
 class NoCluster(Client):
-    """Whoever asks the API server fails: nothing may be ended by what the mirror alone says."""
+    """A client that fails on every call: nothing may be ended on the mirror's evidence alone."""
 
     def __init__(self) -> None:
         self.cluster = LOCAL
@@ -55,7 +55,9 @@ def mirrored(kind: str, row: Allocation, name: str, **facts: Any) -> None:
 
 
 def hold(team, project, name: str, pods: int) -> Allocation:
-    """An allocation of one GPU whose lease is reserved and whose quota binds, and so many pods with a GPU each."""
+    """Create an allocation of one GPU with a reserved lease and an effective quota, and this many pods with a GPU
+    each.
+    """
     row = allocate(person(team), project, name=name)
     mirrored("Workload", row, f"{name}-lease", cluster_queue="team-vision", usage={"l40s": {GPU: 1}})
     mirrored("ResourceQuota", row, names.hold_slot(row.number), slices={name: {GPU: 1}}, shown=True)
@@ -65,7 +67,7 @@ def hold(team, project, name: str, pods: int) -> Allocation:
 
 
 def spread(team, project, *, holders: int, devices: int = 1) -> Allocation:
-    """An allocation of two cards, a claim each, in the guard; ``holders`` of the two run."""
+    """Create an allocation of two cards, a claim each, in the guard; ``holders`` of the two run."""
     row = allocate(person(team), project, "h100/whole", 2, name="train", constraints={"spread": True})
     mirrored("GpuProject", row, names.GUARD, allocations=[row.name])
     for number in range(2):
@@ -78,14 +80,14 @@ def spread(team, project, *, holders: int, devices: int = 1) -> Allocation:
 
 
 def charged(row: Allocation) -> Allocation:
-    """The allocation, entered in the ledger as the mirror shows it."""
+    """Record the allocation in the ledger as the mirror shows it."""
     rows = list(spec_of_row.rows().filter(pk=row.pk))
     ledger.open_held(rows, mirror.of_allocations(LOCAL, row.project.namespace, rows), at=clock.now())
     return row
 
 
 def marked(phase: Phase) -> list[str]:
-    """What a check marks to be looked at while allocations are in ``phase``."""
+    """Return the targets that a check enqueues while allocations are in ``phase``."""
     Allocation.objects.update(phase=phase)
     WorkItem.objects.all().delete()
     check_leases(NoCluster())

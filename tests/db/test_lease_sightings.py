@@ -1,4 +1,4 @@
-"""What the mirror shows beyond leases, and whose leases these are, also after a restore of the database."""
+"""Use beyond leases in the mirror, and whose leases these are, also after a restore of the database."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -36,7 +36,7 @@ def seen(kind: str, name: str, project: Project, allocation: str, **facts: Any) 
 
 
 def held(project: Project, allocation: str) -> None:
-    """A lease of one GPU, two pods with a GPU each, and a claim with a device."""
+    """Create a lease of one GPU, two pods with a GPU each, and a claim with a device."""
     reserved = {"cluster_queue": "vision", "usage": {"l40s": {GPU: 1}}, "conditions": {}}
     seen("Workload", names.lease(allocation), project, allocation, **reserved)
     for name in "ab":
@@ -50,7 +50,7 @@ def found() -> set[tuple[str, str, int, int]]:
 
 
 def test_what_a_lease_without_a_row_reserves_is_no_excess_and_more_is(project: Project) -> None:
-    """As after the database came back from a backup, of whoever cannot be made a row again too."""
+    """As after a restore of the database, also for a person for whom no row can be created again."""
     held(project, "lost")
     assert found() == {("allocation", GPU, 2, 1)}
 

@@ -1,4 +1,4 @@
-"""Limits: set, halved, and read as headroom."""
+"""Limits: set, lowered, and read as headroom."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The ledger: each fact once, one holder per slot, ends that stay."""
+"""The ledger: each observation once, one holder per slot, ends that do not change."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

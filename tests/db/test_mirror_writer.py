@@ -1,4 +1,6 @@
-"""What the watcher brings becomes mirror, ledger and due list in one step: repeated, late or listed, one result."""
+"""The watcher's events update mirror, ledger and work queue in one transaction: repeated, late or listed, one
+result.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -80,7 +82,7 @@ def test_an_end_that_nobody_saw_is_the_last_sighting(row: Allocation) -> None:
 
 @pytest.fixture
 def listed(row: Allocation) -> Allocation:
-    """Held, as lists at revisions 1000 and 1002 have it."""
+    """Record a hold as lists at revisions 1000 and 1002 have it."""
     record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(row, 1000, DEVICES), 0)], 1000, at(0))
     record_list(LOCAL, KINDS["Pod"], [seen(holder(row, 1001), 0)], 1002, at(0))
     return row
@@ -88,7 +90,9 @@ def listed(row: Allocation) -> Allocation:
 
 @pytest.mark.parametrize(("revision", "of_list"), [(500, 510), (500, 999), (500, 1_000_000_510)])
 def test_a_list_that_is_older_than_the_mirror_is_not_recorded(listed: Allocation, revision: int, of_list: int) -> None:
-    """In its revision, or, where etcd's revisions go on above all former ones, in one object."""
+    """By the list's revision or, if etcd's revisions continue above all former ones, by the revision of one
+    object.
+    """
     with pytest.raises(StoreRestored):
         record_list(LOCAL, KINDS["ResourceClaim"], [seen(claim(listed, revision, []), 60, live=False)], of_list, at(60))
     assert MirrorObject.objects.get(kind="ResourceClaim").resource_version == 1000
@@ -126,7 +130,7 @@ def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found(row:
 def test_a_hold_that_a_backup_brought_back_is_charged_from_when_it_is_found_whichever_holder_it_had(
     row: Allocation,
 ) -> None:
-    """The holder was lost and made again before the backup, so its hold is known to the ledger by the first one."""
+    """The holder was deleted and created again before the backup, so the ledger knows its hold by the first one."""
     record_observations(LOCAL, hold(row, 0, revision=1000))
     again = holder(row, 1050)
     again["metadata"]["uid"] = "made-again"

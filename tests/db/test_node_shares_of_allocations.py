@@ -1,4 +1,4 @@
-"""CPU, memory and pods of a node that go with an allocation."""
+"""The CPU, memory and pods of a node that go with an allocation."""
 
 import pytest
 

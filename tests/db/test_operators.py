@@ -1,4 +1,4 @@
-"""Who is an operator follows from the platform role alone, and so does who may open Django's admin."""
+"""The platform role alone decides who is an operator, and so who may open Django's admin."""
 
 import pytest
 from django.contrib import admin

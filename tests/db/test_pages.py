@@ -11,12 +11,12 @@ from django.conf import settings
 from allocations.domain.phases import Phase
 from portal.core import clock, heartbeat
 from portal.tenants import services as tenants
-from quotas.catalog import services as catalog
-from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.models import Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import plugin_node
-from tests.support.pages import asked, browser_of, ended, held, in_phase, text
+from tests.support.pages import browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster, found, l40s_nodes
 
@@ -26,7 +26,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def fleet(team):
-    """Eight l40s, of which the team may hold four."""
+    """Create eight l40s, of which the team may hold four."""
     cluster()
     limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
     prices.price()
@@ -85,8 +85,8 @@ def test_home_of_who_is_in_no_team_says_so(fleet):
 
 
 def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fleet, member, project, browser):
-    held(asked(member, project, count=2, name="training"), hours=2)
-    in_phase(asked(member, project, count=4, name="later"), Phase.QUEUED, "pending", "No quota is left.")
+    held(requested(member, project, count=2, name="training"), hours=2)
+    in_phase(requested(member, project, count=4, name="later"), Phase.QUEUED, "pending", "No quota is left.")
     page = text(browser.get("/"))
     assert "Active" in page
     assert "4.40 EUR" in page
@@ -98,11 +98,11 @@ def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fle
 def test_home_needs_the_same_queries_for_one_allocation_and_for_twelve(
     fleet, member, project, browser, django_assert_max_num_queries
 ):
-    held(asked(member, project))
+    held(requested(member, project))
     with django_assert_max_num_queries(24) as first:
         browser.get("/")
     for number in range(11):
-        held(asked(member, project, name=f"more-{number}"))
+        held(requested(member, project, name=f"more-{number}"))
     with django_assert_max_num_queries(len(first)):
         browser.get("/")
 
@@ -110,11 +110,11 @@ def test_home_needs_the_same_queries_for_one_allocation_and_for_twelve(
 def test_the_list_needs_the_same_queries_for_one_allocation_and_for_a_full_page(
     fleet, member, project, browser, django_assert_max_num_queries
 ):
-    held(asked(member, project))
+    held(requested(member, project))
     with django_assert_max_num_queries(24) as first:
         browser.get("/allocations")
     for number in range(26):
-        held(asked(member, project, name=f"more-{number}"))
+        held(requested(member, project, name=f"more-{number}"))
     with django_assert_max_num_queries(len(first)):
         page = text(browser.get("/allocations"))
     assert "1 to 25 of 27" in page
@@ -127,7 +127,7 @@ def test_the_request_form_needs_the_same_queries_for_one_offering_and_for_many(
     with django_assert_max_num_queries(24) as first:
         browser.get("/request")
     more = [plugin_node(f"x{n}-0", f"NVIDIA-X{n}00") for n in range(1, 6)]
-    catalog.sync(local.slug, found(*l40s_nodes(1), *more), {})
+    sync(local.slug, found(*l40s_nodes(1), *more), {})
     with django_assert_max_num_queries(len(first)):
         browser.get("/request")
 
@@ -135,7 +135,7 @@ def test_the_request_form_needs_the_same_queries_for_one_offering_and_for_many(
 def test_a_poll_that_finds_nothing_new_costs_few_queries_and_swaps_nothing(
     fleet, member, project, browser, django_assert_max_num_queries
 ):
-    row = held(asked(member, project, name="training"))
+    row = held(requested(member, project, name="training"))
     now = clock.now()
     with clock.frozen(now):
         version = browser.get(f"/allocations/{row.pk}").context["version"]
@@ -154,120 +154,11 @@ def test_a_poll_that_finds_nothing_new_costs_few_queries_and_swaps_nothing(
 
 
 def test_a_poll_brings_new_costs_each_minute(fleet, member, project, browser):
-    row = held(asked(member, project))
+    row = held(requested(member, project))
     with clock.frozen(clock.now()) as now:
         version = browser.get(f"/allocations/{row.pk}").context["version"]
     with clock.frozen(now + timedelta(minutes=1)):
         assert browser.get(f"/allocations/{row.pk}?v={version}", headers=HTMX).status_code == 200
-
-
-def test_an_allocation_by_device_plugin_says_count_and_never_pretends_a_device(fleet, member, project, browser):
-    page = text(browser.get(f"/allocations/{held(asked(member, project)).pk}"))
-    assert "Kubernetes names no device there." in page
-    assert "UUID" not in page
-
-
-def test_an_allocation_says_what_its_pods_may_ask_for_in_all_until_it_has_ended(fleet, member, project, browser):
-    row = held(asked(member, project, count=2))
-    assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
-    Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
-    page = text(browser.get(f"/allocations/{row.pk}"))
-    assert "Up to 30.3 CPU and 246 GiB of memory for all its pods, at most 32 pods at once." in page
-    ended(row)
-    assert "CPU and memory" not in text(browser.get(f"/allocations/{row.pk}"))
-
-
-def test_an_active_allocation_shows_what_to_paste_and_its_timeline_with_evidence(fleet, member, project, browser):
-    row = held(asked(member, project, name="training"))
-    page = text(browser.get(f"/allocations/{row.pk}"))
-    assert "gpu-portal.io/allocation: training" in page
-    assert "kubectl apply -f pod.yaml" in page
-    assert "Download gpu-portal.kubeconfig" in page
-    assert "Workload training-lease at revision 4711" in page
-
-
-def test_what_is_not_held_yet_cannot_be_used_yet(fleet, member, project, browser):
-    row = asked(member, project)
-    page = text(browser.get(f"/allocations/{row.pk}"))
-    assert "Download gpu-portal.kubeconfig" not in page
-    refused = browser.post(f"/allocations/{row.pk}/kubeconfig")
-    assert refused.status_code == 409
-    assert "it can be used once it is active" in text(refused)
-
-
-@pytest.mark.parametrize("path", ["", "/release", "/extend"])
-def test_another_teams_allocation_is_not_found(fleet, member, project, other_team, path):
-    stranger = browser_of(person(other_team, "lead"))
-    row = held(asked(member, project, name="training"))
-    response = stranger.get(f"/allocations/{row.pk}{path}")
-    assert response.status_code == 404
-    assert "training" not in text(response)
-    assert "training" not in text(stranger.get("/allocations"))
-
-
-def test_a_viewer_sees_but_gets_no_buttons_and_no_kubeconfig(fleet, team, member, project):
-    row = held(asked(member, project))
-    viewer = browser_of(person(team, "viewer"))
-    page = text(viewer.get(f"/allocations/{row.pk}"))
-    assert "Active" in page
-    assert f"/allocations/{row.pk}/release" not in page
-    assert "kubeconfig" not in page
-    assert viewer.post(f"/allocations/{row.pk}/release").status_code == 403
-
-
-def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
-    row = held(asked(member, project, name="training"))
-    question = text(browser.get(f"/allocations/{row.pk}/release", headers=HTMX))
-    assert "Release training?" in question
-    assert "<html" not in question, "a dialog gets the question alone"
-    assert "<html" in text(browser.get(f"/allocations/{row.pk}/release"))
-    after = browser.post(f"/allocations/{row.pk}/release", follow=True)
-    assert "training is being released." in text(after)
-    assert "Releasing" in text(after)
-    row.refresh_from_db()
-    assert row.desired == "released"
-
-
-def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
-    row = held(asked(member, project))
-    browser.post(f"/allocations/{row.pk}/extend", {"length": "2"})
-    before = row.ends_at
-    row.refresh_from_db()
-    assert row.ends_at == before + timedelta(hours=2)
-    too_long = browser.post(f"/allocations/{row.pk}/extend", {"length": "custom", "hours": "8784"})
-    assert too_long.status_code == 400
-    assert "It may end at most 366 days from now." in text(too_long)
-
-
-def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, browser):
-    until = clock.now() + timedelta(seconds=50)
-    row = in_phase(asked(member, project), Phase.LEAVING, "evicted_preempted", "Taken back.", phase_until=until)
-    page = text(browser.get(f"/allocations/{row.pk}"))
-    assert f'data-countdown="{until.isoformat()}"' in page
-    assert "Its pods end" in page
-
-
-def test_who_is_asked_can_let_it_try_again(fleet, member, project, browser):
-    row = in_phase(asked(member, project), Phase.SUSPENDED, "no_fitting_device", "None fitted.", needs_attention=True)
-    assert "Try again" in text(browser.get("/"))
-    assert "queues again." in text(browser.post(f"/allocations/{row.pk}/retry", follow=True))
-    assert browser.post(f"/allocations/{row.pk}/retry").status_code == 409
-
-
-def test_the_list_is_filtered_by_its_address(fleet, member, team, project, browser):
-    other = tenants.create_project(team, "vision-dev", "Vision development")
-    held(asked(member, project, name="mine"))
-    ended(asked(person(team), other, name="theirs"))
-    assert names(browser.get("/allocations")) == {"mine", "theirs"}
-    assert names(browser.get("/allocations?mine=1")) == {"mine"}
-    assert names(browser.get("/allocations?project=vision-dev")) == {"theirs"}
-    assert names(browser.get("/allocations?phase=ended")) == {"theirs"}
-    assert names(browser.get("/allocations?phase=live")) == {"mine"}
-    assert "No allocation matches the filters." in text(browser.get("/allocations?phase=offered"))
-
-
-def names(response) -> set[str]:
-    return {card.row.name for card in response.context["cards"]}
 
 
 @pytest.mark.parametrize("aggregate", ["project", "member", "offering", "node", "allocation"])
@@ -275,14 +166,14 @@ def test_costs_add_up_by_whatever_they_are_summed(fleet, member, project, browse
     now = clock.now().replace(hour=12)
     with clock.frozen(now):
         for number in range(3):
-            held(asked(member, project, name=f"run-{number}"), hours=1 / 3)
+            held(requested(member, project, name=f"run-{number}"), hours=1 / 3)
         table = browser.get(f"/costs?window=today&aggregate={aggregate}").context["table"]
     assert str(table.total) == "1.10"
     assert sum(line.cost for line in table.lines) == table.total
 
 
 def test_costs_of_other_teams_are_not_shown(fleet, member, project, other_team):
-    held(asked(member, project), hours=1)
+    held(requested(member, project), hours=1)
     assert "Nothing was held in this time" in text(browser_of(person(other_team)).get("/costs"))
     assert "vision-train" in text(browser_of(person(platform_role="auditor")).get("/costs"))
 
@@ -335,7 +226,7 @@ def test_what_does_not_exist_is_a_page_with_ways_on(fleet, browser):
 
 
 def test_no_page_carries_inline_script_or_style(fleet, member, project, browser):
-    row = held(asked(member, project))
+    row = held(requested(member, project))
     for path in ("/", "/request", "/allocations", f"/allocations/{row.pk}", "/costs", "/me", "/nowhere"):
         response = browser.get(path)
         page = text(response)

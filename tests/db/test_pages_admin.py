@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from quotas.catalog.models import Pool
 from quotas.limits import services as limits
-from tests.support.pages import asked, browser_of, held, text
+from tests.support.pages import browser_of, held, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -22,7 +22,7 @@ def operator():
 def row(team, project):
     cluster()
     limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
-    return held(asked(person(team), project, name="training"))
+    return held(requested(person(team), project, name="training"))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -47,6 +47,6 @@ def test_the_list_of_allocations_needs_the_same_queries_however_long(
     with django_assert_max_num_queries(30) as first:
         operator.get(address)
     for number in range(9):
-        asked(row.requested_by, project, name=f"more-{number}")
+        requested(row.requested_by, project, name=f"more-{number}")
     with django_assert_max_num_queries(len(first)):
         operator.get(address)

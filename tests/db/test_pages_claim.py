@@ -21,7 +21,7 @@ def browser(team, project):
 
 
 def claim_of(browser, **values: str):
-    """What the form with these values asks for."""
+    """Return the claim that the form with these values requests."""
     key = browser.get("/request").context["key"]
     answer = browser.post("/request", ASK | {"key": key} | values)
     assert answer.status_code == 302, text(answer)

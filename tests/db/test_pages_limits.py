@@ -1,4 +1,4 @@
-"""The pages of limits: what a team, a lead and an operator see and set."""
+"""The pages of limits: what a member, a lead and an operator see and set."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

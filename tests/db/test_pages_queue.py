@@ -1,4 +1,4 @@
-"""The pages of a team's queue and of one Job: what waits, why, what helps, and for whom they are there."""
+"""The pages of a team's queue and of one Job: entries, reasons, hints, and who may see them."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The request form: what it offers, what it says before and after sending, and that it never asks twice."""
+"""The request form: its offerings, its messages before and after sending, and that it never requests twice."""
 
 import pytest
 
@@ -8,10 +8,11 @@ from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
-from tests.support.pages import asked, browser_of, held, text
+from tests.support.pages import browser_of, held, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster
 
@@ -21,7 +22,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def fleet(team):
-    """Four l40s, of which the team may hold two; four t4 in four parts each, of which it may hold none."""
+    """Create four l40s, of which the team may hold two; four t4 in four parts each, of which it may hold none."""
     shared = plugin_node(
         "t4-0",
         "Tesla-T4",
@@ -46,7 +47,7 @@ def browser(member, project):
 
 
 def form(browser, **values) -> dict[str, str]:
-    """What the page's form sends when filled in with ``values``."""
+    """Return the values that the page's form sends when filled in with ``values``."""
     key = browser.get("/request").context["key"]
     filled = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8", "key": key}
     return filled | values
@@ -94,7 +95,7 @@ def test_the_preview_says_price_and_fit_without_writing(fleet, browser):
 
 
 def test_the_preview_tells_a_queue_from_a_never(fleet, member, project, browser):
-    held(asked(member, project, count=2))
+    held(requested(member, project, count=2))
     query = {"project": "vision-train", "offering": "l40s/whole", "length": "8"}
     assert "Will queue" in text(browser.get("/request/preview", query | {"count": "1"}, headers=HTMX))
     never = text(browser.get("/request/preview", query | {"count": "3"}, headers=HTMX))
@@ -146,7 +147,7 @@ def test_the_same_form_changed_asks_for_what_it_now_says(fleet, browser):
 
 
 def test_a_name_that_was_taken_before_is_said_at_its_field(fleet, member, project, browser):
-    asked(member, project, name="training")
+    requested(member, project, name="training")
     response = browser.post("/request", form(browser, name="training", purpose="Keep this"))
     assert response.status_code == 409
     assert "The project vision-train has, or had, an allocation named training." in str(
@@ -216,18 +217,18 @@ def test_who_may_only_look_is_told_whom_to_ask(fleet, team, project):
 def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member, project, browser):
     other = create_project(team, "vision-dev", "Vision development")
     assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
-    asked(member, project)
+    requested(member, project)
     assert browser.get("/request").context["form"]["project"].value() == "vision-train"
-    asked(member, other)
+    requested(member, other)
     assert browser.get("/request").context["form"]["project"].value() == "vision-dev"
 
 
 @pytest.fixture
 def cut_on_demand(team, fleet):
-    """Two cards that DRA cuts on demand, all of them the team's."""
+    """Create two cards that DRA divides on demand, all of them for the team."""
     made = Cluster.objects.get()
     slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
-    catalog.sync(made.slug, discover([dra_node()], slices), {})
+    sync(made.slug, discover([dra_node()], slices), {})
     catalog.accept_flavor("operator", made.flavors.get(name="h100"))
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
 
@@ -263,7 +264,7 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
 
 
 def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member, project):
-    holder = held(asked(member, project, count=2))
+    holder = held(requested(member, project, count=2))
     assert f'one about <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     [chip] = browser.get("/request", query).context["chips"]

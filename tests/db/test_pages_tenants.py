@@ -1,4 +1,4 @@
-"""The pages of teams and tenants: what leads and operators see and do there, and in how many queries."""
+"""The pages of teams and the organization: what leads and operators see and do there, and in how many queries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A DeviceClass that loses its extended resource, while leases stand on its devices and when none does."""
+"""A DeviceClass that loses its extended resource, with and without leases on its devices."""
 
 import pytest
 
@@ -20,7 +20,7 @@ BEFORE, AFTER = {"nvidia.com/gpu": 1}, {"gpu-portal.io/gpus": 1}
 
 @pytest.fixture
 def there(team) -> Cluster:
-    """A fleet that was found while the class gave its cards a resource."""
+    """Create a fleet that was discovered while the class had an extended resource for its cards."""
     WatchState.objects.create(cluster_id=LOCAL, kind="DeviceClass", resource_version=1, synced_at=clock.now())
     return fleet(team)
 

@@ -1,4 +1,4 @@
-"""Queues in which many wait: as many SQL queries as with few, pages of bounded length, and exact places."""
+"""Long queues: as many SQL queries as short ones, pages of bounded length, and exact positions."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""What the policies of queued Jobs read: what goes with the GPUs of each flavor, and of which the team has no quota."""
+"""Parameters of the policies of queued Jobs: the node share of each flavor's GPUs, and flavors without quota."""
 
 import pytest
 
@@ -20,7 +20,7 @@ SHARE = {"cpu": "15000m", "memory": "120000Mi"}
 
 @pytest.fixture(autouse=True)
 def two_flavors(team: Team) -> None:
-    """Of both the team has quota, and of both queued Jobs ask by the same resource."""
+    """Create two flavors with quota for the team, which queued Jobs request by the same resource."""
     fleet(team)
     Flavor.objects.update(node_cpu_millicores=15_000, node_memory_mib=120_000, node_pods=28)
 

@@ -1,4 +1,4 @@
-"""Numbers of live allocations: the smallest that is free, and after a restore those that the cluster has."""
+"""Numbers of live allocations: the smallest free one, and after a restore those on the cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The permission table, read for every role, as a person would state it."""
+"""The permission table, checked for every role."""
 
 import pytest
 from django.contrib.auth.models import AnonymousUser

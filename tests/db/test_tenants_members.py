@@ -1,4 +1,4 @@
-"""What leads may do with the people of their team."""
+"""What leads may do with the members of their team."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

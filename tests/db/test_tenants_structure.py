@@ -1,4 +1,4 @@
-"""Departments, teams and projects change: what follows, what is refused, and what stays as it was."""
+"""Changes of departments, teams and projects: their effects, refusals, and what stays unchanged."""
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -14,14 +14,14 @@ OPERATOR = "operator"
 
 
 def due() -> set[str]:
-    """What was marked since, which is then forgotten."""
+    """Return the targets enqueued since the last call, and remove them."""
     found = set(WorkItem.objects.values_list("target", flat=True))
     WorkItem.objects.all().delete()
     return found
 
 
 def chain(length: int) -> list[Department]:
-    """So many departments, each within the one before."""
+    """Create this many departments, each within the one before."""
     made: list[Department] = []
     for level in range(length):
         made.append(services.create_department(f"level-{level}", "Level", parent=made[-1] if made else None))

@@ -1,4 +1,4 @@
-"""Of several watchers one writes the mirror, and one that has lost its turn without knowing writes nothing."""
+"""Only one of several watchers writes the mirror; one that has lost its epoch without knowing writes nothing."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def other() -> Iterator[BaseDatabaseWrapper]:
-    """The connection of another process."""
+    """Return the connection of another process."""
     made = connections.create_connection("default")
     yield made
     made.close()
@@ -31,7 +31,7 @@ def _given_back() -> Iterator[None]:
 
 
 def begin() -> int:
-    """Begin an epoch; PostgreSQL frees the lock of a closed connection only when its process has ended."""
+    """Begin an epoch; PostgreSQL releases the lock of a closed connection only when its process has ended."""
     epoch = eventually(lambda: watch_epoch.begin(LOCAL))
     assert epoch is not None
     return epoch

@@ -1,4 +1,4 @@
-"""What has to be looked at once every kind has been listed."""
+"""The targets that are enqueued once every kind has been listed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The durable list: marks, leases, retries, and what happens without a broker."""
+"""The durable work queue: targets, leases, retries, and its behaviour without a broker."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def broker_is_believed(monkeypatch):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """Hints as a broker would get them."""
+    """Return the wake-ups that a broker would get."""
     found = []
     monkeypatch.setattr(current_app, "send_task", lambda name, args, **options: found.append((name, *args)))
     return found

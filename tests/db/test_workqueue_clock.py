@@ -1,4 +1,4 @@
-"""Due times are the database's: a machine with a wrong clock neither delays nor repeats looks."""
+"""Due times are the database's: a machine with a wrong clock neither delays nor repeats work."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=[-HOUR, HOUR], ids=["behind", "ahead"])
 def wrong_clock(request):
-    """This machine's clock is an hour wrong."""
+    """Set this machine's clock wrong by an hour."""
     with clock.corrected(request.param):
         yield request.param
 
@@ -74,7 +74,7 @@ def test_a_look_sees_the_databases_time_and_is_not_repeated(wrong_clock):
 
 
 def test_a_look_for_a_time_is_never_made_before_it(wrong_clock):
-    """Else it would find nothing to do, ask for the same time, and be made again at once."""
+    """Otherwise it would find nothing to do, request the same time, and run again at once."""
     begins, seen = database_now(), []
 
     def look(target):

@@ -14,7 +14,7 @@ from tests.support.clusters import LOCAL
 
 @pytest.fixture
 def held_elsewhere(transactional_db):
-    """`platform` locked by another session, until the event is set."""
+    """Have another session hold the lock `platform` until the event is set."""
     locked, release = threading.Event(), threading.Event()
 
     def hold():

@@ -1,4 +1,4 @@
-"""Hints through a real broker that is there, gone, hanging, and back."""
+"""Wake-ups through a real broker that is up, down, hanging, and back."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from tests.support.clusters import LOCAL
 
 @pytest.fixture
 def broker(monkeypatch):
-    """Point hints at `url`, and believe in it."""
+    """Send wake-ups to the broker at `url`, and treat it as available."""
 
     def use(url):
         monkeypatch.setattr(current_app.conf, "broker_url", url)

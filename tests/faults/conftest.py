@@ -1,4 +1,4 @@
-"""The whole portal under load, a fault at a time; the stack itself is up before pytest starts: tests/stack.py."""
+"""The whole portal under load, one fault at a time; the stack runs before pytest starts: tests/stack.py."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.asking import release_all
+from tests.support.cluster.allocations import release_all
 from tests.support.cluster.fixtures import Kubectl, kubectl, live_database, local  # noqa: F401 (fixtures)
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -29,7 +29,9 @@ FIGURES: list[str] = []
 
 @pytest.fixture(scope="session")
 def crowd(live_database: None, kubectl: Kubectl) -> Iterator[Crowd]:
-    """Two projects in each team, their namespaces ready; all that was asked is released at the end."""
+    """Create two projects in each team; yield the crowd once their namespaces are ready; release everything at the
+    end.
+    """
     people: list[tuple[User, Project]] = []
     for slug in ("vision", "language", "vision", "language"):
         project = tenants.create_project(Team.objects.get(slug=slug), f"f-{uuid4().hex[:10]}", "Under load")
@@ -58,17 +60,17 @@ def under_fault(
     witness: Witness,
     kubectl: Kubectl,
 ) -> Fault:
-    """``with under_fault():`` the block is the fault, with IN_FLIGHT requests asked just before it.
+    """Yield ``under_fault()``, whose block is the fault, with IN_FLIGHT requests made just before it.
 
-    Half of what an earlier fault left is given back just before, too. At the block's end all must be right within
-    ``within_s``, and as many seconds billed as were held. ``asked``: fewer, when the block asks itself;
-    ``hidden_s``: for how long beyond the block nobody may have watched.
+    Half of the allocations left from an earlier fault are released just before, too. At the block's end everything must
+    be correct within ``within_s``, and as many seconds billed as were held. ``requests`` is their number,
+    less if the block makes requests itself; ``hidden_s`` is how long after the block no watch may work.
     """
 
     @contextmanager
-    def fault(*, asked: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
+    def fault(*, requests: int = IN_FLIGHT, hidden_s: float = 0.0, within_s: float = RIGHT_WITHIN_S) -> Iterator[None]:
         crowd.release(crowd.live()[::2])
-        crowd.ask(asked)
+        crowd.request_slices(requests)
         waiting = crowd.in_flight()
         began = time.monotonic()
         yield

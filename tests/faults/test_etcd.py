@@ -1,4 +1,4 @@
-"""etcd comes back from a backup, and etcd is full until its operator makes room."""
+"""etcd is restored from a backup, and etcd is full until its operator frees space."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Team, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
-from tests.support.cluster.asking import intervals, wait_for
+from tests.support.cluster.allocations import intervals, wait_for
 from tests.support.cluster.fixtures import Kubectl
 from tests.support.cluster.waiting import eventually
 from tests.support.clusters import LOCAL
@@ -43,9 +43,9 @@ from tests.support.faults.fault import Fault
 
 pytestmark = pytest.mark.faults
 SINCE = 20
-"""How many are asked after the backup, or while etcd is full."""
+"""The number of requests after the backup, or while etcd is full."""
 RIGHT_WITHIN_S = 90.0
-"""The whole control plane starts anew, and half as many requests again are made in the fault."""
+"""The whole control plane restarts, and half as many requests again are made during the fault."""
 ROOM_BYTES = 4 * 1024**2
 FILLER = "fault-filler"
 FILLER_BYTES = 900_000
@@ -54,17 +54,19 @@ FILLER_BYTES = 900_000
 
 @pytest.fixture
 def archived_since(kubectl: Kubectl) -> Iterator[Project]:
-    """A project of its own, its namespace ready, to archive after the backup."""
-    made = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
-    workqueue.enqueue(targets.project(LOCAL, made.slug))
-    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", made.namespace), AssertionError)
-    yield made
+    """Create a project, wait for its namespace, and yield it, to be archived after the backup."""
+    created = tenants.create_project(Team.objects.get(slug="vision"), f"f-{uuid4().hex[:10]}", "Archived since")
+    workqueue.enqueue(targets.project(LOCAL, created.slug))
+    eventually(lambda: kubectl("get", "rolebinding", "gpu-portal-tenant", "-n", created.namespace), AssertionError)
+    yield created
 
 
 def test_etcd_is_restored_from_a_backup(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault, archived_since: Project, tmp_path: Path
 ) -> None:
-    """By each path one allocation is held all along, one was released since the backup, and others were made since."""
+    """On each backend one allocation is held throughout, one was released since the backup, and others were created
+    since.
+    """
     epoch = _epoch()
     with under_fault(within_s=RIGHT_WITHIN_S):
         kept, released = zip(*(_two_held(crowd, path) for path in registry.BACKENDS), strict=True)
@@ -73,8 +75,8 @@ def test_etcd_is_restored_from_a_backup(
         copied = etcd.copy(local, tmp_path / "etcd")
         archiving.archive(User.objects.get(username="operator"), archived_since)
         crowd.release([row for row in crowd.live() if row not in kept])
-        crowd.ask(SINCE)
-        made = [
+        crowd.request_slices(SINCE)
+        created = [
             row
             for path in registry.BACKENDS
             for row in eventually(partial(_held_since, crowd, path, kept), within_s=60)
@@ -82,7 +84,7 @@ def test_etcd_is_restored_from_a_backup(
         for row in released:
             wait_for(row, Phase.ENDED, within_s=60)
         eventually(lambda: _is_taken_down(kubectl, archived_since), within_s=60)
-        with control_plane.away(local, kubectl, crowd.projects[0].namespace, "etcd"):
+        with control_plane.outage(local, kubectl, crowd.projects[0].namespace, "etcd"):
             away_at = clock.now()
             etcd.restore(local, copied)
     assert _epoch() == epoch + 1
@@ -93,7 +95,7 @@ def test_etcd_is_restored_from_a_backup(
     for row in kept:
         assert intervals(row)[-1].end is None
         assert _pod(kubectl, row)["metadata"]["uid"] == pods[row]["metadata"]["uid"]
-    for row in made:
+    for row in created:
         first = intervals(row)[0]
         assert first.estimated_end
         assert first.end is not None
@@ -112,7 +114,7 @@ def _epoch() -> int:
 
 
 def _held(crowd: Crowd, path: str) -> list[Allocation]:
-    """Active, and given back by nobody; oldest first."""
+    """Return active allocations that nobody released, oldest first."""
     rows = spec_of_row.rows().filter(project__in=crowd.projects, phase=Phase.ACTIVE, desired=Allocation.Desired.HELD)
     return list(rows.filter(offering__flavor__path=path).order_by("created_at", "id"))
 
@@ -127,7 +129,7 @@ def _held_since(crowd: Crowd, path: str, before: Iterable[Allocation]) -> list[A
 
 
 def _running_pod(kubectl: Kubectl, row: Allocation) -> dict[str, Any]:
-    """A pod of its member that runs on the slices."""
+    """Create a member's pod on the slices and wait until it runs."""
     apply = partial(kubectl, "apply", "-n", row.project.namespace, "-f", "-", stdin=pod_yaml(row))
     eventually(apply, AssertionError)
     return eventually(lambda: (pod := _pod(kubectl, row))["status"].get("phase") == "Running" and pod)
@@ -147,7 +149,9 @@ def _is_taken_down(kubectl: Kubectl, project: Project) -> bool:
 
 
 def _is_mirrored(kind: Kind) -> bool:
-    """Whether the mirror has of the kind what the API server has, as far as the portal reads it."""
+    """Return whether the mirror has the objects of the kind that the API server has, as far as the portal reads
+    it.
+    """
     found, _ = connect(LOCAL).list(kind, partial(observe, kind, at=clock.now(), live=False))
     listed = {(o.ref.namespace, o.ref.name, o.uid, o.allocation, o.deleting, o.digest) for o in found if o}
     rows = MirrorObject.objects.filter(kind=kind.name)
@@ -157,7 +161,7 @@ def _is_mirrored(kind: Kind) -> bool:
 def test_etcd_is_full_until_its_operator_makes_room(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault, tmp_path: Path
 ) -> None:
-    """Work that finds no space waits, and what is held stays held; then all of it is done without anyone asking."""
+    """Work that finds no space waits, and holds stay; afterwards all of it is done without another request."""
     with under_fault(within_s=RIGHT_WITHIN_S):
         held, released = zip(*(_two_held(crowd, path) for path in registry.BACKENDS), strict=True)
         charged = _charged(held, released)
@@ -166,24 +170,26 @@ def test_etcd_is_full_until_its_operator_makes_room(
             eventually(partial(_finds_no_space, kubectl))
             assert [alarm for _, alarm in Etcd(local.home).alarms()] == [etcd.NOSPACE]
             crowd.release(list(released))
-            asked = crowd.ask(SINCE)
+            rows = crowd.request_slices(SINCE)
             eventually(lambda: etcd_monitor.refused_writes() >= SINCE)
             eventually(partial(_is_told, local, quota_bytes), AssertionError, within_s=60)
-            assert _phases(asked) == {Phase.QUEUED}
+            assert _phases(rows) == {Phase.QUEUED}
             assert _phases(held) == {Phase.ACTIVE}
             assert Phase.ENDED not in _phases(released)
             assert all(interval.end is None for row in (*held, *released) for interval in intervals(row)[-1:])
         eventually(partial(_delete_fillers, kubectl), AssertionError)
         Etcd(local.home).make_room()
         assert not Etcd(local.home).alarms()
-    assert Phase.ACTIVE in _phases(asked)
+    assert Phase.ACTIVE in _phases(rows)
     assert _phases(released) == {Phase.ENDED}
     assert _charged(held, released) == charged
     eventually(lambda: _health(local)["checks"]["cluster_store"] == "ok")
 
 
 def _finds_no_space(kubectl: Kubectl) -> bool:
-    """Write one thing more; whether etcd refuses it for want of space. It may refuse otherwise: it was restarted."""
+    """Return whether etcd refuses another write for lack of space; after a restart it may refuse for other
+    reasons.
+    """
     metadata = {"generateName": f"{FILLER}-", "labels": {FILLER: "true"}}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"data": "x" * FILLER_BYTES}}
     try:
@@ -199,10 +205,10 @@ def _delete_fillers(kubectl: Kubectl) -> bool:
 
 
 def _is_told(local: Local, quota_bytes: int) -> bool:
-    """By the health page, the metrics, and preflight, which is told the quota and reads the size."""
-    told = _health(local)
-    assert told["status"] == "degraded"
-    assert told["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
+    """Return whether health page, metrics and preflight report it; preflight gets the quota and reads the size."""
+    health = _health(local)
+    assert health["status"] == "degraded"
+    assert health["checks"]["cluster_store"].startswith("full, every write in the cluster is refused")
     token = {"Authorization": f"Bearer {local.home.secret('metrics')}"}
     metrics = requests.get(f"{local.home.url}/metrics", headers=token, timeout=10).text
     refused = 'gpu_portal_cluster_store_refused_writes{cluster="local"} '
@@ -220,10 +226,10 @@ def _health(local: Local) -> dict[str, Any]:
 
 
 def _charged(*rows: Iterable[Allocation]) -> set[UUID]:
-    """Keys of the intervals that the ledger has of them."""
+    """Return the keys of their intervals in the ledger."""
     return {interval.pk for row in chain(*rows) for interval in intervals(row)}
 
 
 def _phases(rows: Iterable[Allocation]) -> set[str]:
-    """As they are now."""
+    """Return their current phases."""
     return set(Allocation.objects.filter(pk__in=[row.pk for row in rows]).values_list("phase", flat=True))

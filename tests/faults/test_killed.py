@@ -1,4 +1,4 @@
-"""kill -9 of each process of the portal, in the middle of its work."""
+"""kill -9 of each process of the portal, during its work."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -20,7 +20,7 @@ AT_ONCE = 8
 
 
 def test_without_any_fault_everything_is_right(under_fault: Fault) -> None:
-    """What the others' figures have to be read beside: how long the work itself takes on this machine."""
+    """The reference for the other figures: how long the work takes on this machine."""
     with under_fault():
         pass
 
@@ -38,29 +38,29 @@ def test_a_killed_process_loses_and_doubles_nothing(
 def test_a_killed_web_process_answers_each_repeated_request_once(
     local: Local, crowd: Crowd, under_fault: Fault
 ) -> None:
-    """The client sends a request again until it is answered, with the same Idempotency-Key."""
+    """The client repeats each request until it is answered, with the same Idempotency-Key."""
     planned, url = crowd.requests(IN_FLIGHT), f"{local.home.url}/api/v1/allocations"
     tokens = {user: _token(user) for user in {user for user, _, _ in planned}}
 
-    def ask(one: tuple[User, Project, str]) -> str:
+    def send_request(one: tuple[User, Project, str]) -> str:
         user, project, offering = one
         headers = {"Authorization": f"Bearer {tokens[user]}", "Idempotency-Key": str(uuid4())}
         body = {"project": project.slug, "offering": offering}
         return eventually(lambda: _post(url, headers, body), requests.ConnectionError, requests.Timeout, within_s=60)
 
-    with under_fault(asked=0), ThreadPoolExecutor(AT_ONCE) as pool:
+    with under_fault(requests=0), ThreadPoolExecutor(AT_ONCE) as pool:
         before = Allocation.objects.filter(project__in=crowd.projects).count()
-        asked = [pool.submit(ask, one) for one in planned]
-        asked[len(asked) // 4].result()
+        futures = [pool.submit(send_request, one) for one in planned]
+        futures[len(futures) // 4].result()
         local.kill("web")
-        ids = {future.result() for future in asked}
+        ids = {future.result() for future in futures}
         local.wait_ready("web")
         assert len(ids) == IN_FLIGHT
         assert Allocation.objects.filter(project__in=crowd.projects).count() == before + IN_FLIGHT
 
 
 def _post(url: str, headers: dict[str, str], body: dict[str, str]) -> str:
-    """The id of what was made; empty when the answer says to try again."""
+    """Return the id of the allocation; empty if the answer says to retry."""
     answer = requests.post(url, json=body, headers=headers, timeout=10)
     if answer.status_code == 409 and answer.json()["reason"] == "in_progress":
         return ""

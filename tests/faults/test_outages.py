@@ -1,4 +1,4 @@
-"""The API server or Kueue away for twenty seconds, and a connection that died without a word."""
+"""The API server or Kueue is down for twenty seconds, and a watch connection dies silently."""
 
 import os
 import subprocess
@@ -27,19 +27,19 @@ AWAY_S = 20.0
 def test_the_api_server_is_away_for_twenty_seconds(
     local: Local, crowd: Crowd, kubectl: Kubectl, under_fault: Fault
 ) -> None:
-    with under_fault(), control_plane.away(local, kubectl, crowd.projects[0].namespace):
-        away(crowd)
+    with under_fault(), control_plane.outage(local, kubectl, crowd.projects[0].namespace):
+        request_during_outage(crowd)
 
 
 def test_kueue_is_away_for_twenty_seconds(local: Local, crowd: Crowd, under_fault: Fault) -> None:
     with under_fault():
         local.hold("kueue")
-        away(crowd)
+        request_during_outage(crowd)
         local.start("kueue")
         local.wait_ready("kueue")
 
 
-def away(crowd: Crowd) -> None:
+def request_during_outage(crowd: Crowd) -> None:
     back_at = time.monotonic() + AWAY_S
     crowd.release(crowd.live()[:10])
     eventually(lambda: time.monotonic() > back_at, within_s=AWAY_S + 5)
@@ -47,7 +47,7 @@ def away(crowd: Crowd) -> None:
 
 @pytest.fixture
 def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
-    """The watcher behind a proxy, instead of the one that runs."""
+    """Replace the running watcher by one behind a proxy."""
     proxy = Proxy(local.home.ports["apiserver"])
     config = yaml.safe_load(local.portal_kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
@@ -72,7 +72,7 @@ def proxied_watcher(local: Local, tmp_path: Path) -> Iterator[Proxy]:
 def test_watches_that_went_dead_without_a_word_are_found_out(
     proxied_watcher: Proxy, crowd: Crowd, under_fault: Fault
 ) -> None:
-    """Nothing mends the dead connections: who holds them has to notice."""
+    """Nothing repairs the dead connections: the client has to detect them."""
     with under_fault(hidden_s=WATCH_S * 2):
         assert proxied_watcher.cut() > 0
         crowd.release(crowd.live()[:10])

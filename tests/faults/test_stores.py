@@ -1,4 +1,4 @@
-"""Redis forgets, messages go astray, and the database comes back from a backup."""
+"""Redis loses its data, messages are lost, and the database is restored from a backup."""
 
 import json
 import threading
@@ -46,8 +46,9 @@ def test_half_of_all_messages_are_dropped(crowd: Crowd, under_fault: Fault) -> N
 
 @contextmanager
 def _another_consumer() -> Iterator[list[float]]:
-    """Takes messages and does nothing. Redis serves who waits longest, so it gets every second one, or more while the
-    worker is busy."""
+    """Take messages and do nothing. Redis serves the longest waiting client, so it gets every second one, or more while
+    the worker is busy.
+    """
     over, dropped = threading.Event(), []
     client = redis.Redis.from_url(settings.REDIS_URL)
 
@@ -69,7 +70,7 @@ def _another_consumer() -> Iterator[list[float]]:
 def test_the_database_is_restored_to_one_minute_ago(
     local: Local, crowd: Crowd, witness: Witness, kubectl: Kubectl, under_fault: Fault, tmp_path: Path
 ) -> None:
-    """What was asked since then is adopted from its leases, with the very objects and devices that it has."""
+    """Requests made since then are adopted from their leases, with the same objects and devices."""
     dump = backup.dump(tmp_path / "portal.dump")
     taken_at = time.monotonic()
     with under_fault(hidden_s=RESTORED_S):
@@ -91,15 +92,15 @@ def test_the_database_is_restored_to_one_minute_ago(
     assert all(row.recovered for row in adopted)
     after = _uids(kubectl, crowd)
     for row in active:
-        mine = {place: uid for place, uid in before.items() if place[1:3] == (row.project.namespace, row.name)}
-        assert mine.items() <= after.items(), f"objects of {row.name} were made anew"
+        own_uids = {key: uid for key, uid in before.items() if key[1:3] == (row.project.namespace, row.name)}
+        assert own_uids.items() <= after.items(), f"objects of {row.name} were made anew"
         holds = [h for slot, h in witness.holds.items() if slot[:2] == (row.project.namespace, row.name)]
         assert holds
         assert all(hold[-1].ended is None for hold in holds), f"{row.name} lost its slices"
 
 
 def _uids(kubectl: Kubectl, crowd: Crowd) -> dict[tuple[str, str, str, str], str]:
-    """(kind, namespace, allocation, name) → uid of every object that one allocation owns."""
+    """Return the uids of all objects that one allocation owns, by (kind, namespace, allocation, name)."""
     namespaces = {project.namespace for project in crowd.projects}
     kinds = "workloads.kueue.x-k8s.io,resourceclaims,pods"
     answer = json.loads(kubectl("get", kinds, "-A", "-l", "gpu-portal.io/allocation", "-o", "json"))

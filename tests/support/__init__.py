@@ -1,1 +1,1 @@
-"""What tests share: builders, facts of nodes and devices, and requests."""
+"""Shared code of tests: builders, sample nodes and devices, requests."""

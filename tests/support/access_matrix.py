@@ -1,7 +1,7 @@
-"""Who gets which answer where: the routes of the portal, and the table of what each role is answered.
+"""The access matrix: the routes of the portal, and each role's answer to each of them.
 
-`tests/api/matrix.yaml` is the table as data, `docs/guide/access.md` the same for people; `make matrix` writes both. A
-route that is new shows as a difference; one that writes, or has a parameter of a new name, first needs a line in
+`tests/api/matrix.yaml` is the table as data, `docs/guide/access.md` the same for readers; `make matrix` writes both. A
+new route appears as a difference; one that writes, or has a parameter with a new name, also needs a line in
 `tests/support/world.py`.
 """
 
@@ -53,7 +53,7 @@ A token never does more than its person, and pages take none.
 
 
 def routes() -> Iterator[str]:
-    """Path patterns of REST v1, of the pages, of the probes, and the admin's index."""
+    """Return path patterns of REST v1, of the pages, of the probes, and the admin's index."""
     for pattern in _leaves(get_resolver().url_patterns, ""):
         if pattern.startswith("/admin/"):
             if pattern == "/admin/":

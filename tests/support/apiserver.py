@@ -1,8 +1,7 @@
-"""What the API server itself counted: clients' own counts are hearsay.
+"""Request counts of the API server, which are evidence that a client's own counts are not.
 
-``apiserver_request_total`` tells verb and resource, but not whose request it was. The FlowSchemas ``OWN`` take the
-portal's requests out of the schema for all service accounts, at the same priority level: how many they dispatched is
-how many the portal made.
+``apiserver_request_total`` has verb and resource, but not the client. The FlowSchemas ``OWN`` take the portal's
+requests out of the schema of all service accounts, at the same priority level: what they dispatched is the portal's.
 """
 
 import json
@@ -20,7 +19,7 @@ from deploy.local.home import Home
 
 READS = frozenset({"GET"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
-"""APPLY is how the metric names a PATCH that is a server-side apply."""
+"""The metric calls a PATCH that is a server-side apply APPLY."""
 PORTAL = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "gpu-portal", "name": "portal"}}
 REACH = {"apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
 
@@ -52,7 +51,9 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Request(NamedTuple):
-    """One series of the metric, as far as these tests ask; ``resource`` is ``plural`` or ``plural/subresource``."""
+    """A series of the metric, with the labels that tests need; ``resource`` is ``plural`` or
+    ``plural/subresource``.
+    """
 
     verb: str
     resource: str
@@ -60,7 +61,7 @@ class Request(NamedTuple):
 
 
 class ApiServer:
-    """The metrics of a local cluster's API server, as its administrator."""
+    """The metrics of a local cluster's API server, read as its administrator."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -77,8 +78,8 @@ class ApiServer:
         )
 
     @contextmanager
-    def telling_own(self) -> Iterator["ApiServer"]:
-        """Have the portal's own requests counted apart (``own``) until the block ends."""
+    def counting_own(self) -> Iterator["ApiServer"]:
+        """Count the portal's own requests separately (``own``) until the block ends."""
         paths = [f"{FLOWS}/{schema['metadata']['name']}" for schema in OWN]
         for path, schema in zip(paths, OWN, strict=True):
             self._as_admin("PATCH", f"{path}?fieldManager=test&force=true", json.dumps(schema))
@@ -106,12 +107,12 @@ class ApiServer:
         return self._pool.request("GET", f"{self._home.apiserver}/metrics").data.decode()
 
     def own(self, schema: str) -> int:
-        """Requests of the portal that a FlowSchema of ``OWN`` dispatched."""
+        """Return the portal's requests that a FlowSchema of ``OWN`` dispatched."""
         series = ((dict(LABEL.findall(labels)), value) for labels, value in DISPATCHED.findall(self._metrics()))
         return sum(int(float(value)) for labels, value in series if labels["flow_schema"] == schema)
 
     def counts(self) -> Counter[Request]:
-        """Requests answered since the server started."""
+        """Return the requests answered since the server started."""
         found: Counter[Request] = Counter()
         for line in LINE.finditer(self._metrics()):
             labels = dict(LABEL.findall(line["labels"]))
@@ -121,7 +122,7 @@ class ApiServer:
         return found
 
     def since(self, before: Counter[Request], verbs: Iterable[str], resources: Iterable[str]) -> Counter[Request]:
-        """What was added since ``before``, of these verbs and resources alone."""
+        """Return the increase since ``before``, of these verbs and resources only."""
         verbs, resources = set(verbs), set(resources)
         added = self.counts() - before
         return Counter({r: n for r, n in added.items() if r.verb in verbs and r.resource in resources})

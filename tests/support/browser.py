@@ -1,4 +1,4 @@
-"""Signing in with a browser, and the size of a phone."""
+"""Signing in with a browser, and the window size of a phone."""
 
 from playwright.sync_api import Page
 

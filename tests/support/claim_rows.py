@@ -1,4 +1,4 @@
-"""A mirrored node of eight H100 with dynamic MIG, as its driver publishes it, and the catalogue made of it."""
+"""A mirrored node of eight H100 with dynamic MIG, as its driver publishes it, and the catalog discovered from it."""
 
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
@@ -9,6 +9,7 @@ from portal.tenants.models import Team
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Pool
+from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.claims import facts
@@ -17,7 +18,7 @@ from tests.support.gpu_facts import dra_node
 
 
 def h100_node(team: Team, gpus: int = 4) -> None:
-    """Of which the team may hold so many GPUs."""
+    """Create the node and its catalog; the team may hold this many GPUs of it."""
     rows = [
         MirrorObject(
             cluster_id=LOCAL,
@@ -32,17 +33,15 @@ def h100_node(team: Team, gpus: int = 4) -> None:
     ]
     MirrorObject.objects.bulk_create(rows)
     cluster = Cluster.objects.get(slug=LOCAL)
-    catalog.sync(
-        cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.observed_object(row)) for row in rows]), {}
-    )
+    sync(cluster.slug, discover([dra_node("h100-0")], [slice_fact(mirror.observed_object(row)) for row in rows]), {})
     catalog.accept_flavor("system", cluster.flavors.get())
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), gpus)
     prices.price()
 
 
-def take(*devices: str) -> None:
-    """Somebody's claim has these devices of the node."""
-    had = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
+def hold_devices(*devices: str) -> None:
+    """Create a claim of another user that has these devices of the node."""
+    results = [{"request": "r", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": device} for device in devices]
     MirrorObject.objects.create(
         cluster_id=LOCAL,
         kind="ResourceClaim",
@@ -50,6 +49,6 @@ def take(*devices: str) -> None:
         name="-".join(devices)[:200],
         uid="c",
         resource_version=2,
-        facts={"devices": had},
+        facts={"devices": results},
         seen_at=clock.now(),
     )

@@ -17,46 +17,46 @@ from quotas.catalog.mig_tables import TABLES
 
 @functools.cache
 def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
-    """The mirrored ResourceSlices of so many nodes of a kind in deploy/local/fleet.yaml."""
+    """Return the mirrored ResourceSlices of this many nodes of a kind in deploy/local/fleet.yaml."""
     fleet = spec.load(spec.FLEET_FILE)
-    (found,) = [each for each in fleet.kinds if each.name == kind]
-    pools = [slices.pool(fleet, found, f"{kind}-{index}", {}) for index in range(nodes)]
+    (node_kind,) = [each for each in fleet.kinds if each.name == kind]
+    pools = [slices.pool(fleet, node_kind, f"{kind}-{index}", {}) for index in range(nodes)]
     specs = [one | {"pool": one["pool"] | {"generation": 1}} for pool in pools for one in pool.values()]
     return tuple(kinds.KINDS["ResourceSlice"].projector({"spec": one}) for one in specs)
 
 
 @functools.cache
-def fleet(kind: str = "h100", *taken: str) -> Fleet:
-    """``taken``: devices that claims have, as node/device."""
-    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in taken]
+def fleet(kind: str = "h100", *held: str) -> Fleet:
+    """Return the published devices; those in ``taken`` (node/device) are held by claims."""
+    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in held]
     return published.fleet(facts(kind), [{"devices": devices}])
 
 
 @functools.cache
-def words(kind: str = "h100") -> device_schema.DeviceSchema:
+def schema(kind: str = "h100") -> device_schema.DeviceSchema:
     return device_schema.of_devices(fleet(kind).devices)
 
 
 def claim(*requests: dict[str, Any], kind: str = "h100", **parts: Any) -> Claim:
-    return parse({"requests": list(requests), **parts}, words(kind))
+    return parse({"requests": list(requests), **parts}, schema(kind))
 
 
 def wrong(document: Any, kind: str = "h100") -> dict[str, list[str]]:
-    """What is said to be wrong with a document; nothing where it is right."""
+    """Return the errors of a document, by field; empty for a valid one."""
     try:
-        parse(document, words(kind))
+        parse(document, schema(kind))
     except Invalid as error:
         return error.errors
     return {}
 
 
 def demands() -> DeviceDemands:
-    """What an H100 with dynamic MIG takes of its pool, as the catalogue has it."""
-    cut = TABLES["H100-80GB"]
-    whole = Slices(cut.compute, cut.memory)
+    """Return what an H100 with dynamic MIG takes of its pool, as the catalog has it."""
+    geometry = TABLES["H100-80GB"]
+    whole = Slices(geometry.compute, geometry.memory)
     return DeviceDemands(
         whole=_demand(whole, whole),
-        profiles={p.name: _demand(Slices(p.compute, p.size), whole) for p in cut.profiles},
+        profiles={p.name: _demand(Slices(p.compute, p.size), whole) for p in geometry.profiles},
     )
 
 

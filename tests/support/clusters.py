@@ -1,4 +1,4 @@
-"""The cluster that the environment of the tests names, as every test finds it registered, and others beside it."""
+"""The cluster in the environment of the tests, registered for every test, and further clusters."""
 
 from portal.clusters.models import Cluster
 from portal.core import clock
@@ -7,5 +7,5 @@ LOCAL = "local"
 
 
 def make_cluster(slug: str = "far") -> Cluster:
-    """Another cluster, which nothing in the environment reaches."""
+    """Register another cluster, for which the environment has no credentials."""
     return Cluster.objects.create(slug=slug, name=slug.capitalize(), created_at=clock.now())

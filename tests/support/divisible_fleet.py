@@ -1,4 +1,4 @@
-"""Two nodes of two cards each, which are cut on demand."""
+"""Two nodes of two cards each, which DRA divides on demand."""
 
 from datetime import UTC, datetime
 
@@ -7,6 +7,7 @@ from portal.tenants.models import Team, User
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
 from quotas.catalog.models import Pool
+from quotas.catalog.sync import sync
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, slices_of
@@ -17,11 +18,11 @@ NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 
 def member_of(team: Team) -> User:
-    """Return somebody of the team, which may then have all of two nodes of two cards each."""
+    """Return a member of the team, which may hold all of two nodes of two cards each."""
     cluster = Cluster.objects.get(slug=LOCAL)
     nodes = ("h100-0", "h100-1")
     slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]
-    catalog.sync(cluster.slug, discover([dra_node(node) for node in nodes], slices), {})
+    sync(cluster.slug, discover([dra_node(node) for node in nodes], slices), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for pool in Pool.objects.all():

@@ -1,4 +1,4 @@
-"""A catalogue with both paths, limits and prices, and allocations in it, made by the services a portal would use."""
+"""A catalog with both backends, limits and prices, and allocations in it, created by the portal's services."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,7 @@ from quotas.catalog import selectors
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import ClassFact, discover
 from quotas.catalog.models import Flavor, Pool
+from quotas.catalog.sync import sync
 from quotas.costs import services as costs
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
@@ -23,12 +24,12 @@ PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
 def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
-    """In a cluster two l40s nodes of four cards and one h100 node of four, each team with half of it."""
+    """Create two l40s nodes of four cards and one h100 node of four in a cluster, each team with half of it."""
     cluster = Cluster.objects.get(slug=slug)
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
     slices = [slices_of("h100-0", *(card(n) for n in range(4)))]
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
-    catalog.sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})
+    sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)
     for team in teams:

@@ -1,4 +1,4 @@
-"""Nodes and ResourceSlices as plain facts, for tests."""
+"""Sample nodes and ResourceSlices as the catalog's plain types."""
 
 from quotas.catalog.discovery import DeviceFact, NodeFact, SliceFact
 from quotas.catalog.types import Discovered
@@ -38,7 +38,7 @@ def slices_of(node: str, *devices: DeviceFact, generation=1, count=1) -> SliceFa
 
 
 def divisible_card(index=0) -> tuple[DeviceFact, ...]:
-    """A card with dynamic MIG: itself, and the profiles that say how it can be divided."""
+    """Return the devices of a card with dynamic MIG: the card, and profiles that show how it can be divided."""
     memory = {f"memory-slice-{place}": "1" for place in range(8)}
     parts = [("1g.10gb", 19, ("memory-slice-0",)), ("7g.80gb", 0, tuple(memory))]
     return (
@@ -61,5 +61,5 @@ def divisible_card(index=0) -> tuple[DeviceFact, ...]:
 
 
 def problems(found: Discovered) -> tuple[tuple[str, str], ...]:
-    """(Node, sentence) of each that is not offered as it is."""
+    """Return (node, sentence) for each node with a problem."""
     return tuple((node.name, node.problem) for node in found.nodes if node.problem)

@@ -1,4 +1,4 @@
-"""An allocation by DRA as it is seen on the cluster: refs of its objects, and its lease."""
+"""An allocation by DRA as observed on the cluster: references to its objects, and its lease."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Cards that are cut on demand, as their driver publishes them, for tests."""
+"""Sample cards that are divided on demand, as their driver publishes them."""
 
 from quotas.catalog.discovery import DeviceFact
 from quotas.catalog.layouts import device_label
@@ -9,7 +9,7 @@ PRODUCT = "NVIDIA H100 80GB HBM3"
 
 
 def cut_card(node: str, index: int = 0, geometry: Geometry = H100) -> tuple[DeviceFact, ...]:
-    """The whole card, and every profile at every placement."""
+    """Return the devices of a card: the whole card, and every profile at every placement."""
     uuid, name = f"GPU-{node}-{index}", f"gpu-{index}"
     common = {"productName": PRODUCT, "resource.kubernetes.io/pcieRoot": f"pci{index // 2}"}
     whole = {"type": "gpu", "uuid": uuid, **common}

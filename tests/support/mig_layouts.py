@@ -1,4 +1,4 @@
-"""Which MIG instances can be on one card together, said apart from the code under test."""
+"""Validity of MIG layouts, implemented independently of the code under test."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -9,7 +9,9 @@ from quotas.catalog.mig_tables import Geometry
 
 
 def is_valid(geometry: Geometry, placed: Collection[Placement]) -> bool:
-    """Whether each begins where its profile may, none overlap, and neither profiles nor media engines are exceeded."""
+    """Return whether each instance starts where its profile may, none overlap, and no profile or media engine is
+    exceeded.
+    """
     counts = Counter(one.profile for one in placed)
     return (
         all(one.start in geometry.profile(one.profile).starts for one in placed)

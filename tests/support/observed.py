@@ -1,4 +1,4 @@
-"""A hold by DRA of an allocation, as a watcher brings it."""
+"""An allocation's hold by DRA as a watcher records it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Allocations in the states that pages show: asked for by the service, then as the reconciler would leave them."""
+"""Allocations in the phases that pages show: requested by the service, then changed as the reconciler would."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -29,13 +29,15 @@ def text(response: Any) -> str:
     return str(response.content.decode())
 
 
-def asked(user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object) -> Allocation:
+def requested(
+    user: User, project: Project, offering: str = "l40s/whole", count: int = 1, **values: object
+) -> Allocation:
     spec = AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **values})
     return services.request(user, spec)
 
 
 def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "", **changes: object) -> Allocation:
-    """The row as the reconciler leaves it in ``phase``, with its line in the timeline."""
+    """Put the row in ``phase`` as the reconciler does, with an event in the timeline."""
     Allocation.objects.filter(pk=row.pk).update(
         phase=phase.value, reason=reason, message=message, phase_since=clock.now(), **changes
     )
@@ -48,7 +50,7 @@ def in_phase(row: Allocation, phase: Phase, reason: str = "", message: str = "",
 
 
 def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: float = 0) -> Allocation:
-    """Held for so many hours: on (node, device, uuid) each, or as a count where Kubernetes names no device."""
+    """Make it held for this many hours: on each (node, device, uuid), or as a count if Kubernetes names no device."""
     offering, project = row.offering, row.project
     since = clock.now() - timedelta(hours=hours)
     for node, device, uuid in devices or [("", "", "")]:

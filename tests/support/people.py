@@ -1,4 +1,4 @@
-"""People for tests, each made by the service a portal would use."""
+"""People for tests, created by the portal's services."""
 
 from datetime import timedelta
 from itertools import count
@@ -12,7 +12,7 @@ _numbers = count(1)
 
 
 def person(team: Team | None = None, role: str = "member", *, platform_role: str = "") -> User:
-    """A new person, with `role` in `team` if one is given."""
+    """Create a person, with `role` in `team` if one is given."""
     user = User(username=f"person-{next(_numbers)}", platform_role=platform_role)
     user.set_unusable_password()
     user.save()
@@ -22,7 +22,7 @@ def person(team: Team | None = None, role: str = "member", *, platform_role: str
 
 
 def client(user: User, *scopes: str) -> APIClient:
-    """A REST client with a token of `user`; every scope unless some are named."""
+    """Return a REST client with a token of `user`; with every scope unless some are named."""
     _, secret = services.issue_token(user, "test", scopes or Scope.values, timedelta(days=1))
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")

@@ -15,7 +15,7 @@ FULL = {"status": "False", "reason": "WaitingForQuota", "message": "1 more neede
 
 
 def job(name: str, namespace: str, **facts: Any) -> UUID:
-    """A queued Job as the watcher writes it, asking two GPUs."""
+    """Mirror a queued Job that requests two GPUs."""
     uid = uuid4()
     defaults = {
         "job": {"name": name, "uid": str(uid)},
@@ -41,8 +41,9 @@ def job(name: str, namespace: str, **facts: Any) -> UUID:
 
 
 def crowd(member: User, project: Project, offering: Offering, size: int) -> None:
-    """So many that wait in the team's queue, by turns allocations, with leases in the mirror, and Jobs; one second
-    after the other."""
+    """Create entries that wait in the team's queue, alternately allocations, with leases in the mirror, and Jobs; one
+    second apart.
+    """
     first = clock.now() - timedelta(days=1)
     allocations, leases = [], []
     for n in range(0, size, 2):

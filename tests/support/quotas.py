@@ -1,4 +1,4 @@
-"""A small catalogue and usage for tests, made by the services a portal would use."""
+"""A small catalog and usage for tests, created by the portal's services."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from portal.clusters.models import Cluster
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import Discovered, NodeFact, discover
+from quotas.catalog.sync import sync
 from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
@@ -32,9 +33,9 @@ def mig_node(name: str = "a100-0") -> NodeFact:
 
 
 def cluster(*nodes: NodeFact) -> Cluster:
-    """A cluster whose inventory has these nodes (two l40s and one a100 if none are given)."""
+    """Register a cluster and sync these nodes to the catalog (default: two l40s and one a100)."""
     made = Cluster.objects.get(slug=LOCAL)
-    catalog.sync(made.slug, found(*nodes), {})
+    sync(made.slug, found(*nodes), {})
     for flavor in made.flavors.all():
         catalog.accept_flavor("system", flavor)
     return made
@@ -45,7 +46,7 @@ def found(*nodes: NodeFact) -> Discovered:
 
 
 def attribution(**values: Any) -> Attribution:
-    """A whole l40s of ada in vision-train, unless `values` say otherwise."""
+    """Return an attribution of a whole l40s to ada in vision-train, changed by `values`."""
     ada = Attribution(
         offering="l40s/whole",
         flavor="l40s",
@@ -64,7 +65,7 @@ def attribution(**values: Any) -> Attribution:
 def used(
     start: datetime, end: datetime | None, quantity: int = 1, allocation: UUID | None = None, **values: Any
 ) -> UsageInterval:
-    """An interval in the ledger, on a slot of its own."""
+    """Record an interval in the ledger, on a slot of its own."""
     key = uuid4()
     row = metering.open_interval(
         key, allocation or uuid4(), f"slot:{key}", start, attribution(**values), quantity, {"kind": "test"}

@@ -1,4 +1,4 @@
-"""Requests as the pure parts read them: one slice by DRA, and two by device plugin."""
+"""Sample specs: one slice by DRA, and two by device plugin."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The world in which every route is asked by every role: what parameters stand for, and what is sent."""
+"""The data against which every role requests every route: values of path parameters, and request bodies."""
 
 import json
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from tests.support.fleet import allocate, fleet
 from tests.support.people import person
 from tests.support.queued import job
 
-ASK = {"project": "vision-train", "offering": "l40s/whole"}
+ALLOCATION_REQUEST = {"project": "vision-train", "offering": "l40s/whole"}
 LIMIT = {"project": "vision-train", "pool": "l40s/gpu", "nominal": 3}
 FORM = {"length": "8", "count": "1", "priority": "normal"}
 BODIES: dict[str, dict[str, Any]] = {
@@ -37,8 +37,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/members": {"team": "vision", "username": "anyone", "role": "viewer"},
     "POST /api/v1/invitations": {"team": "vision", "invitee": "anyone", "role": "viewer"},
     "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
-    "POST /api/v1/allocations": ASK,
-    "POST /api/v1/allocations/preview": ASK,
+    "POST /api/v1/allocations": ALLOCATION_REQUEST,
+    "POST /api/v1/allocations/preview": ALLOCATION_REQUEST,
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
     "POST /api/v1/limits": LIMIT,
     "POST /api/v1/limits/preview": LIMIT,
@@ -63,17 +63,18 @@ BODIES: dict[str, dict[str, Any]] = {
         **{"slug": "new", "name": "New", "team": "vision"},
         **{"pod_security": "restricted", "egress": "none", "exposure": "cluster"},
     },
-    "POST /request": {**ASK, **FORM},
-    "POST /request/preview": {**ASK, **FORM},
+    "POST /request": {**ALLOCATION_REQUEST, **FORM},
+    "POST /request/preview": {**ALLOCATION_REQUEST, **FORM},
     "POST /allocations/<uuid:id_>/extend": {"length": "8"},
 }
-"""What is sent, as JSON to REST and as a form to pages; nothing where a route is not named."""
+"""Bodies, as JSON for REST and as forms for pages; routes that are not named have none."""
 
 
 @dataclass
 class World:
-    """A fleet and two teams; of the first an allocation, a queued Job, a project's limit and an invitation; for every
-    role a person, signed in, with two tokens and an invitation to a third team."""
+    """A fleet and two teams. The first has an allocation, a queued Job, a project's limit and an invitation; every role
+    has a signed-in person with two tokens and an invitation to a third team.
+    """
 
     allocation: Allocation
     limit: Limit
@@ -85,7 +86,7 @@ class World:
     received: dict[str, int] = field(default_factory=dict)
 
     def path(self, pattern: str, role: str) -> str:
-        """Where `role` asks: for what is the team's, and for a token of the role's own."""
+        """Return the path that `role` requests: of the team's objects, and of the role's own token."""
         values = {
             "<str:id_>": self.allocation.pk,
             "<uuid:id_>": self.allocation.pk,
@@ -116,8 +117,8 @@ class World:
         browser = Client()  # a new one each time: an answer may take the cookie away
         if role in self.cookies:
             browser.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
-        ask = browser.post if method == "POST" else browser.get
-        return ask(self.path(pattern, role), BODIES.get(f"{method} {pattern}", {}))
+        send = browser.post if method == "POST" else browser.get
+        return send(self.path(pattern, role), BODIES.get(f"{method} {pattern}", {}))
 
 
 def world(team: Team, other: Team, project: Project) -> World:
@@ -133,21 +134,21 @@ def world(team: Team, other: Team, project: Project) -> World:
     limit = limit_services.set_limit(
         people["lead"], project, Pool.objects.get(key="l40s/gpu"), limit_services.LimitSpec(4)
     )
-    made = World(allocate(people["member"], project), limit, job("train", project.namespace))
-    made.clients["anonymous"] = APIClient()
+    result = World(allocate(people["member"], project), limit, job("train", project.namespace))
+    result.clients["anonymous"] = APIClient()
     for role, user in people.items():
         browser = Client()
         browser.force_login(user)
-        made.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
-        made.tokens[role], made.clients[role] = _client(user, *Scope)
-        made.tokens[f"{role} (reading)"], made.clients[f"{role} (reading)"] = _client(user, Scope.READ)
-    made.tokens["anonymous"] = made.tokens["member"]
-    made.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
+        result.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
+        result.tokens[role], result.clients[role] = _client(user, *Scope)
+        result.tokens[f"{role} (reading)"], result.clients[f"{role} (reading)"] = _client(user, Scope.READ)
+    result.tokens["anonymous"] = result.tokens["member"]
+    result.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
     third = services.create_team(team.department, "third", "Third")
     for role, user in people.items():
-        made.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
-    made.received["anonymous"] = made.received["member"]
-    return made
+        result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
+    result.received["anonymous"] = result.received["member"]
+    return result
 
 
 def _client(user: User, *scopes: str) -> tuple[int, APIClient]:

@@ -1,4 +1,4 @@
-"""A request as data: to JSON and back, as rows and leases keep it, and as the body of the REST request."""
+"""AllocationSpec: to JSON and back, as rows and leases store it, and as the body of the REST request."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

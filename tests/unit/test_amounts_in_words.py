@@ -1,4 +1,4 @@
-"""CPU and memory as pages say them: never more than there is."""
+"""CPU and memory as pages show them: never more than there is."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a backend can do is asked of its capabilities: no other code compares the path of a flavor."""
+"""Code asks a backend's capabilities: nothing else compares the path of a flavor."""
 
 import ast
 import re
@@ -14,11 +14,11 @@ from quotas.catalog import models as catalog
 ROOT = Path(__file__).parents[2]
 SEARCHED = ("allocations", "frontend", "portal", "quotas")
 KNOW_PATHS = ("allocations/cluster/backends/", "allocations/domain/backend_capabilities.py", "quotas/catalog/")
-"""Where a path may be named: what finds flavors of it, what it can do, and what holds slices by it."""
+"""Modules that may name a path: those that discover flavors of it, define its capabilities, or hold slices by it."""
 
 
 def names_of_paths(code: str) -> list[int]:
-    """Lines on which the code names a path, as text or as ``Path.DRA``."""
+    """Return the lines on which the code names a path, as text or as ``Path.DRA``."""
     names = catalog.Path.names
     return [
         node.lineno

@@ -1,4 +1,4 @@
-"""What an application behind `declare_length` is given, and what it is not."""
+"""What `declare_length` passes on to an application, and what it refuses."""
 
 from io import BytesIO
 from typing import Any
@@ -11,7 +11,7 @@ LIMIT = 200_000
 
 
 class Stream:
-    """A server's input that ends by itself, and gives less than is asked for, as sockets do."""
+    """A server's input that ends by itself, and returns less than requested, as sockets do."""
 
     def __init__(self, body: bytes, at_most: int = 7000) -> None:
         self.body, self.at_most, self.taken = BytesIO(body), at_most, 0
@@ -23,7 +23,7 @@ class Stream:
 
 
 class Broken(Stream):
-    """One that the client leaves in the middle."""
+    """An input that the client aborts midway."""
 
     def read(self, size: int = -1) -> bytes:
         if block := super().read(size):
@@ -32,7 +32,7 @@ class Broken(Stream):
 
 
 def ask(stream: Any, **environ: Any) -> tuple[str, dict[str, str], bytes, dict[str, Any]]:
-    """Status, headers, body of the answer, and what the application was given; nothing if it was not called."""
+    """Return status, headers and body of the answer, and the application's input; nothing if it was not called."""
     given: dict[str, Any] = {}
     said: list[Any] = []
 
@@ -59,7 +59,7 @@ def test_an_empty_chunked_body_has_length_zero():
 
 
 def test_a_body_without_length_or_coding_is_read_too():
-    """As HTTP/2 has them."""
+    """As in HTTP/2."""
     assert ask(Stream(b"body"))[2] == b"body"
 
 

@@ -1,4 +1,4 @@
-"""The least of its cards' memory that a claim can be given: what is promised of a node must not exceed it."""
+"""The least memory of its cards that a claim can get: promises of a node must not exceed it."""
 
 from fractions import Fraction
 

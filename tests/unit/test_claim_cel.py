@@ -1,4 +1,4 @@
-"""Text from people enters CEL as literals only, whatever it is: judged by a CEL parser that is not ours."""
+"""Text from people enters CEL as literals only: checked with a third-party CEL parser."""
 
 import ast
 import random
@@ -26,7 +26,7 @@ FRAGMENTS = (
 
 
 def hostile() -> Iterator[str]:
-    """What breaks out of literals in one language or another, and what else random characters come to."""
+    """Return texts that end literals in some language, and other random characters."""
     chance = random.Random(20260721)
     yield from FRAGMENTS
     for _ in range(HOSTILE - len(FRAGMENTS)):
@@ -43,7 +43,7 @@ def _character(chance: random.Random) -> int:
 
 
 def built(product: str, profile: str, name: str, value: str) -> list[str]:
-    """The expressions of a choice in which each of these stands."""
+    """Return the expressions of a claim that uses each of these texts."""
     conditions = (
         Condition("gpu.nvidia.com/profile", "string", "==", (profile,)),
         Condition(f"gpu.nvidia.com/{name}", "string", "!=", (value,)),
@@ -55,14 +55,14 @@ def built(product: str, profile: str, name: str, value: str) -> list[str]:
 
 
 def shape(tree: lark.Tree[lark.Token] | lark.Token) -> object:
-    """The tree, with every string literal replaced by one and the same."""
+    """Return the syntax tree with every string literal replaced by the same one."""
     if isinstance(tree, lark.Token):
         return "a string" if tree.type == "STRING_LIT" else (tree.type, str(tree))
     return tree.data, tuple(shape(child) for child in tree.children)
 
 
 def literals(tree: lark.Tree[lark.Token]) -> list[str]:
-    """What the string literals say, read as Python reads them: these escapes mean the same in both."""
+    """Return the values of the string literals, read as Python reads them: these escapes mean the same in both."""
     tokens = tree.scan_values(lambda token: isinstance(token, lark.Token) and token.type == "STRING_LIT")
     return [ast.literal_eval(str(token)) for token in tokens]
 

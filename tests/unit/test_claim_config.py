@@ -1,4 +1,4 @@
-"""What is checked of NVIDIA's sharing configuration before a claim carries it to a node."""
+"""The validation of NVIDIA's sharing configuration before a claim passes it to a node."""
 
 import pytest
 

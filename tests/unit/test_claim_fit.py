@@ -1,4 +1,4 @@
-"""What a claim's lease counts, whether a fleet can hold it, and what is said when it never can."""
+"""The lease of a claim, whether a fleet can hold it, and the message if it never can."""
 
 from fractions import Fraction
 

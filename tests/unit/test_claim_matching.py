@@ -1,4 +1,4 @@
-"""Typed conditions on published devices: what the CEL built of them comes to."""
+"""Typed conditions on published devices: which devices their CEL selects."""
 
 from itertools import pairwise
 

@@ -1,17 +1,17 @@
-"""What a claim may say, and how it is told what is wrong with it."""
+"""Valid claims, and the messages about invalid ones."""
 
 from typing import Any
 
 import pytest
 
 from allocations.claims import device_schema, spec
-from tests.support.claims import claim, fleet, words, wrong
+from tests.support.claims import claim, fleet, schema, wrong
 
 WHOLE = {"name": "gpu", "device": "gpu", "count": 2}
 
 
 def test_the_device_schema_is_what_devices_publish_with_types():
-    found = words("h100")
+    found = schema("h100")
     assert found.attributes["gpu.nvidia.com/cudaComputeCapability"].type == "version"
     assert found.attributes["gpu.nvidia.com/architecture"].values == ("Hopper",)
     assert found.attributes["resource.kubernetes.io/numaNode"].type == "int"
@@ -32,7 +32,7 @@ def test_builds_a_claim_of_two_gpus_below_one_root():
         '"productName" in device.attributes["gpu.nvidia.com"] && device.attributes["gpu.nvidia.com"]["productName"]'
     )
     memory = '"memory" in device.capacity["gpu.nvidia.com"] && device.capacity["gpu.nvidia.com"]["memory"]'
-    assert spec.build(asked, words().products) == {
+    assert spec.build(asked, schema().products) == {
         "devices": {
             "requests": [
                 {

@@ -1,4 +1,4 @@
-"""What goes with a claim of one's own: the part of a card's memory that its lease reserves."""
+"""The node share of a custom claim: the part of a card's memory that its lease reserves."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The claim of a hold: a request per slice, the card it is steered to, what binds the slices, how pods share them."""
+"""The claim of a hold: a request per slice, its chosen card, its constraints, and its sharing between pods."""
 
 from dataclasses import replace
 from typing import Any

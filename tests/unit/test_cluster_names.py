@@ -7,7 +7,7 @@ import pytest
 from allocations.cluster import names
 
 SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
-LONGEST = "a" * names.ALLOCATION_MAX
+LONGEST_NAME = "a" * names.ALLOCATION_MAX
 LAST_SLICE = 1023
 
 
@@ -16,7 +16,7 @@ def made(allocation: str) -> list[str]:
     return [*claims, *(names.holder(claim) for claim in claims), names.lease(allocation), names.example(allocation)]
 
 
-@pytest.mark.parametrize("allocation", ["a", "train-1", LONGEST])
+@pytest.mark.parametrize("allocation", ["a", "train-1", LONGEST_NAME])
 def test_every_name_is_a_dns_subdomain_that_a_label_can_carry(allocation):
     assert all(SUBDOMAIN.match(name) and len(name) <= 63 for name in made(allocation))
 

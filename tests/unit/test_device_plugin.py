@@ -1,4 +1,4 @@
-"""Slices by device plugin: the count in the hold quota, and whatever pods have beyond it."""
+"""Slices by device plugin: the count in the hold quota, and what pods use beyond it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,7 +20,7 @@ def pod(uid: str, gpus: int, **facts: Any) -> ObservedObject:
 
 
 def held(pods: Iterable[ObservedObject]) -> list[tuple[str, int]]:
-    """Slots and counts of all that is held beside these pods."""
+    """Return slots and counts of all that is held in addition to these pods."""
     body = hold_quota.build(SLOT.namespace, 7, {}, hold_quota.hold(SLOT, {GPU: 2}, Snapshot()), [GPU])
     facts = KINDS["ResourceQuota"].projector({**body, "status": {"hard": body["spec"]["hard"]}})
     quota = ObservedObject(Ref.of_manifest(body), "u-quota", 14, facts=facts or {})

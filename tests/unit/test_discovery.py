@@ -1,8 +1,7 @@
-"""What is found on nodes, case by case."""
+"""Discovery from nodes, case by case."""
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
 
 import pytest
 
@@ -16,7 +15,7 @@ TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 
 def slices_in(found: Discovered) -> list[FoundOffering]:
-    """Offerings but for own claims, which every flavor by DRA has."""
+    """Return the offerings except custom claims, which every flavor by DRA has."""
     return [offering for offering in found.offerings if offering.kind != "claim"]
 
 
@@ -181,13 +180,6 @@ def test_shares_of_a_mig_profile_cost_their_part_of_it():
     assert offering.gpu_share == Fraction(1, 14)
 
 
-def test_shares_of_an_unknown_number_are_a_problem_and_not_offered():
-    found = discover([plugin_node(amounts={"nvidia.com/gpu.shared": 16})], [])
-    assert found.offerings == ()
-    assert found.nodes[0].flavor == ""
-    assert "nvidia.com/gpu.replicas" in problems(found)[0][1]
-
-
 def test_mig_by_strategy_single_is_named_by_the_product_label():
     node = plugin_node("a100-0", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", {"nvidia.com/gpu": 7}, "9856")
     (offering,) = discover([node], []).offerings
@@ -202,87 +194,6 @@ def test_other_resources_of_nvidia_are_no_gpus():
     found = discover([plugin_node(amounts={"nvidia.com/gpu": 1, "nvidia.com/hostdev": 8})], [])
     assert [pool.key for pool in found.pools] == ["l40s/gpu"]
     assert discover([plugin_node(amounts={"nvidia.com/hostdev": 8})], []).nodes == ()
-
-
-def test_an_untainted_node_is_a_problem_and_not_offered():
-    bare = replace(
-        plugin_node(), taints=(("nvidia.com/gpu", "present", "PreferNoSchedule"), ("other", "", "NoSchedule"))
-    )
-    found = discover([bare], [])
-    assert (found.flavors, found.pools, found.offerings) == ((), (), ())
-    assert found.nodes[0] == FoundNode("l40s-0", "", True, False, problems(found)[0][1], {"gpu": 4}, {"gpu": 4})
-    assert "kubectl taint nodes l40s-0 nvidia.com/gpu=present:NoSchedule" in problems(found)[0][1]
-
-
-def test_a_node_without_a_product_label_is_a_problem_and_not_offered():
-    found = discover([replace(plugin_node(), labels={})], [])
-    assert found.offerings == ()
-    assert "nvidia.com/gpu.product" in problems(found)[0][1]
-
-
-def test_both_paths_on_a_node_are_a_problem_and_offered_once():
-    node = plugin_node("h100-0", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 1}, "81559")
-    found = discover([node], [slices_of("h100-0", card(0))])
-    assert [(offering.key, offering.device_class) for offering in slices_in(found)] == [
-        ("h100/whole", "gpu.nvidia.com")
-    ]
-    assert [pool.total for pool in found.pools] == [1]
-    assert "both" in problems(found)[0][1]
-
-
-def test_what_is_not_ready_cordoned_or_unhealthy_is_not_in_the_total_but_stays_offered():
-    nodes = [plugin_node(f"l40s-{n}") for n in range(3)]
-    nodes[1] = replace(nodes[1], ready=False)
-    nodes[2] = replace(nodes[2], unschedulable=True)
-    found = discover(nodes, [])
-    assert [pool.total for pool in found.pools] == [4]
-    assert [node.ready for node in found.nodes] == [True, False, False]
-    assert {node.flavor for node in found.nodes} == {"l40s"}
-
-    sick = replace(nodes[0], allocatable={"nvidia.com/gpu": 3})
-    found = discover([sick], [])
-    assert (found.pools[0].total, slices_in(found)[0].per_node) == (3, 4)
-
-
-def test_a_tainted_device_is_unhealthy_and_not_in_the_total():
-    sick = card(1, taints=(("gpu.nvidia.com/xid", "79", "NoExecute"),))
-    noted = card(2, taints=(("gpu-portal.io/unhealthy", "", "None"),))
-    found = discover([dra_node()], [slices_of("h100-0", card(0), sick, noted)])
-    assert [device.healthy for device in found.devices] == [True, False, True]
-    assert (found.pools[0].total, slices_in(found)[0].per_node) == (2, 3)
-
-
-def test_only_the_newest_complete_generation_counts():
-    old = slices_of("h100-0", card(0), card(1), generation=1)
-    new = slices_of("h100-0", card(0), generation=2)
-    assert discover([dra_node()], [old, new]).pools[0].total == 1
-
-    partial = replace(new, slice_count=2)
-    found = discover([dra_node()], [old, partial])
-    assert (found.pools, found.devices) == ((), ())
-    assert "1 of 2 ResourceSlices of generation 2" in problems(found)[0][1]
-
-
-def test_slices_of_other_drivers_are_ignored():
-    other = replace(slices_of("h100-0", card(0)), driver="other.example.com")
-    assert discover([dra_node()], [other]).nodes == ()
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        DeviceFact("gpu-1-mig-x", {"type": "mig", "productName": "NVIDIA H100 80GB HBM3"}, {"memory": "9984Mi"}),
-        replace(card(1), capacity={"memory": "much"}),
-        replace(card(1), capacity={"memory": "81559Mi", "shares": "few"}, shareable=True),
-        replace(divisible_card(1)[1], name="part"),
-    ],
-    ids=["no profile", "memory", "shares", "name"],
-)
-def test_devices_in_a_form_that_nobody_knows_keep_their_own_node_from_being_offered_and_no_other(odd):
-    strange = [slices_of("h100-0", odd)]
-    found = discover([dra_node(), dra_node("h100-1")], [*strange, slices_of("h100-1", card(0))])
-    assert [(node.name, node.flavor) for node in found.nodes] == [("h100-0", ""), ("h100-1", "h100")]
-    assert "not as NVIDIA's DRA driver publishes them" in dict(problems(found))["h100-0"]
 
 
 def test_a_thousand_shares_are_read_as_kubernetes_writes_them():
@@ -303,7 +214,7 @@ def test_whole_cards_beside_cards_that_were_cut_beforehand_are_offered_too():
 
 
 def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_memory_too():
-    """1g.64gb of a card of 256 GiB is a quarter of it, whatever its one of seven compute slices."""
+    """1g.64gb of a card of 256 GiB is a quarter of it, although it has one of seven compute slices."""
     part = DeviceFact(
         "gpu-0-mig-1g64gb-15-0",
         {"type": "mig", "profile": "1g.64gb", "parentUUID": "GPU-0", "productName": "NVIDIA X900"},
@@ -314,103 +225,9 @@ def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_mem
     assert found.gpu_share == Fraction(1, 4)
 
 
-def test_a_profile_in_the_product_label_of_a_node_by_dra_is_said():
-    part = DeviceFact(
-        "gpu-0-mig-1g10gb-19-0",
-        {"type": "mig", "profile": "1g.10gb", "parentUUID": "GPU-0", "productName": "NVIDIA H100 80GB HBM3"},
-        {"memory": "9984Mi"},
-    )
-    found = discover([dra_node(product="NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")], [slices_of("h100-0", part)])
-    assert found.offerings == ()
-    assert "mig.strategy to mixed" in problems(found)[0][1]
-
-
-def test_a_card_that_is_not_what_the_label_says_is_a_problem():
-    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1, "NVIDIA A100-SXM4-80GB"))])
-    assert found.pools[0].total == 1
-    assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in problems(found)[0][1]
-
-
 def test_where_the_driver_announces_parts_only_a_card_is_known_by_them():
     parts = [*divisible_card(0)[1:], *divisible_card(1)[1:]]
     found = discover([dra_node()], [slices_of("h100-0", *parts)])
     assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 2)]
     assert "h100/whole" not in [o.key for o in slices_in(found)]
     assert [(d.name, d.uuid) for d in found.devices] == [("gpu-0", "GPU-0"), ("gpu-1", "GPU-1")]
-
-
-def test_a_part_of_a_sick_card_is_not_counted():
-    sick = [replace(part, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),)) for part in divisible_card(1)]
-    found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *sick)])
-    assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 1)]
-
-
-def test_a_broken_mig_layout_is_said_and_not_offered():
-    node = plugin_node("a30-0", "NVIDIA-A30-MIG-INVALID", {"nvidia.com/gpu": 0}, "24576")
-    found = discover([node], [])
-    assert found.offerings == ()
-    assert "strategy single needs" in problems(found)[0][1]
-
-
-def test_shares_without_a_number_are_a_problem():
-    shareable = replace(card(0), shareable=True)
-    found = discover([dra_node()], [slices_of("h100-0", shareable)])
-    assert found.offerings == ()
-    assert "consumableShares" in problems(found)[0][1]
-
-
-def test_a_flavor_keeps_its_name_whatever_comes_later():
-    pcie = plugin_node("pcie-0", "NVIDIA-H100-PCIe", memory="81559")
-    sxm = plugin_node("sxm-0", "NVIDIA-H100-80GB-HBM3", memory="81559")
-    (first,) = discover([pcie], []).flavors
-    known = {first.identity: first.name}
-    assert [flavor.name for flavor in discover([sxm, pcie], [], known=known).flavors] == ["h100", "h100-80gb"]
-    assert discover([sxm, pcie], [], known=known).flavors[0].identity == first.identity
-
-
-def test_names_of_other_clusters_are_not_taken_again():
-    (flavor,) = discover([plugin_node()], [], taken={"l40s"}).flavors
-    assert flavor.name == "l40s-45gb"
-
-
-def test_flavors_of_one_product_are_told_apart_by_labels():
-    shared = plugin_node(
-        "t4-0", "Tesla-T4", {"nvidia.com/gpu.shared": 16}, gpu_replicas="4", gpu_sharing__strategy="mps"
-    )
-    plain = plugin_node("t4-1", "Tesla-T4", gpu_replicas="1", gpu_sharing__strategy="none")
-    selectors = {flavor.identity.strategy: flavor.node_selector for flavor in discover([shared, plain], []).flavors}
-    assert selectors == {
-        "mps-4": {
-            "nvidia.com/gpu.product": "Tesla-T4",
-            "nvidia.com/gpu.sharing-strategy": "mps",
-            "nvidia.com/gpu.replicas": "4",
-        },
-        "plain": {
-            "nvidia.com/gpu.product": "Tesla-T4",
-            "nvidia.com/gpu.sharing-strategy": "none",
-        },
-    }
-
-
-def test_a_selector_is_the_same_whether_a_second_flavor_is_there_or_not():
-    ours, twin = plugin_node("l40s-0"), dra_node("l40s-1", "NVIDIA-L40S")
-    ours = replace(ours, labels={**ours.labels, **UNSHARED})
-    twin = replace(twin, labels={**twin.labels, **BY_DRA})
-    (alone,) = discover([ours], []).flavors
-    both = discover([ours, twin], [slices_of("l40s-1", card(0, "NVIDIA L40S"))])
-    assert [flavor.identity.path for flavor in both.flavors] == ["device-plugin", "dra"]
-    assert both.flavors[0].node_selector == alone.node_selector
-
-
-def test_flavors_that_no_label_tells_apart_are_offered_once():
-    by_plugin = plugin_node("h100-1", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 8}, "81559")
-    found = discover([dra_node(), by_plugin], [slices_of("h100-0", card(0))])
-    assert len(found.flavors) == 1
-    assert "no label tells it from flavor h100" in problems(found)[0][1]
-
-
-def test_the_order_of_facts_does_not_matter():
-    nodes = [plugin_node(), plugin_node("l40s-1"), dra_node()]
-    slices = [slices_of("h100-0", card(0))]
-    expected = discover(nodes, slices)
-    assert all(discover(order, slices) == expected for order in permutations(nodes))

@@ -1,4 +1,4 @@
-"""The demo's catalogue, found in what the simulated hardware publishes."""
+"""The demo's catalog, discovered from what the simulated hardware publishes."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""How full etcd is, and what the API server says of it."""
+"""The fill level of etcd, as the API server reports it."""
 
 import json
 

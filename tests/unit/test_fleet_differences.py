@@ -10,7 +10,7 @@ DESIRED = nodes.node(FLEET, T4, "t4-0")
 
 
 def observed_node():
-    """The desired node as a server shows it: with more of everything than we ask."""
+    """Return the desired node as a server shows it: with additional fields."""
     node = deepcopy(DESIRED)
     node["metadata"] |= {"resourceVersion": "7", "uid": "u"}
     node["metadata"]["labels"]["someone/else"] = "yes"

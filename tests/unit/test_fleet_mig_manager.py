@@ -1,26 +1,26 @@
-"""How the simulated MIG manager carries out what a node's label asks."""
+"""How the simulated MIG manager applies the layout that a node's label requests."""
 
 from dataclasses import replace
 
 import pytest
 
 from deploy.local.fleet import mig_configs, mig_manager, nodes, publisher, spec
-from deploy.local.fleet.mig_manager import CONFIG, REMEMBERED, Cards
+from deploy.local.fleet.mig_manager import CARDS_ANNOTATION, CONFIG, NodeCards
 from quotas.catalog.mig_tables import TABLES
 
 FLEET = spec.load(spec.FLEET_FILE)
 KINDS = {kind.name: kind for kind in FLEET.kinds}
 A100, A30 = KINDS["a100"], KINDS["a30-single"]
 BALANCED = {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}
-CONFIGS = mig_configs.known(TABLES["A100-80GB"], FLEET.mig_configs)
-TWO_CARDS = Cards((BALANCED, BALANCED), "all-balanced", "success")
+CONFIGS = mig_configs.layouts_by_name(TABLES["A100-80GB"], FLEET.mig_configs)
+TWO_CARDS = NodeCards((BALANCED, BALANCED), "all-balanced", "success")
 
 
-def step(cards: Cards, wish: str, *, in_use: bool = False) -> Cards:
-    return mig_manager.step(cards, wish, CONFIGS, TABLES["A100-80GB"], lambda: in_use)
+def step(cards: NodeCards, config: str, *, in_use: bool = False) -> NodeCards:
+    return mig_manager.step(cards, config, CONFIGS, TABLES["A100-80GB"], lambda: in_use)
 
 
-def node(kind: spec.Kind, cards: Cards) -> dict:
+def node(kind: spec.Kind, cards: NodeCards) -> dict:
     return nodes.node(FLEET, kind, f"{kind.name}-0", cards)
 
 
@@ -62,7 +62,7 @@ def gpus(manifest: dict, part: str = "allocatable") -> dict[str, str]:
     ],
 )
 def test_the_names_that_mig_parted_makes_for_a_card(table, names):
-    assert mig_configs.known(TABLES[table], {}) == names
+    assert mig_configs.layouts_by_name(TABLES[table], {}) == names
 
 
 @pytest.mark.parametrize(
@@ -76,37 +76,37 @@ def test_the_names_that_mig_parted_makes_for_a_card(table, names):
     ],
 )
 def test_all_balanced_is_that_of_nvidia_s_default_configuration(table, balanced):
-    assert mig_configs.known(TABLES[table], {})["all-balanced"] == balanced
+    assert mig_configs.layouts_by_name(TABLES[table], {})["all-balanced"] == balanced
 
 
-def test_an_answered_wish_changes_nothing():
+def test_a_processed_label_changes_nothing():
     assert step(TWO_CARDS, "all-balanced") == TWO_CARDS
     assert step(TWO_CARDS, "") == TWO_CARDS
 
 
-def test_a_wish_is_pending_and_then_done():
+def test_a_new_label_is_pending_and_then_done():
     pending = step(TWO_CARDS, "all-1g.10gb")
-    assert pending == Cards((BALANCED, BALANCED), "all-1g.10gb", "pending")
+    assert pending == NodeCards((BALANCED, BALANCED), "all-1g.10gb", "pending")
     done = step(pending, "all-1g.10gb")
-    assert done == Cards(({"1g.10gb": 7}, {"1g.10gb": 7}), "all-1g.10gb", "success")
+    assert done == NodeCards(({"1g.10gb": 7}, {"1g.10gb": 7}), "all-1g.10gb", "success")
     assert step(done, "all-1g.10gb") == done
 
 
 def test_a_name_nobody_knows_fails_at_once_and_is_not_tried_again():
     failed = step(TWO_CARDS, "all-5g.60gb")
-    assert failed == replace(TWO_CARDS, wish="all-5g.60gb", state="failed")
+    assert failed == replace(TWO_CARDS, config="all-5g.60gb", state="failed")
     assert step(failed, "all-5g.60gb") == failed
     assert step(failed, "all-balanced") == TWO_CARDS
 
 
 def test_nothing_is_cut_while_pods_use_the_cards():
     failed = step(step(TWO_CARDS, "all-disabled", in_use=True), "all-disabled", in_use=True)
-    assert failed == replace(TWO_CARDS, wish="all-disabled", state="failed")
+    assert failed == replace(TWO_CARDS, config="all-disabled", state="failed")
 
 
 def test_an_impossible_layout_leaves_the_first_card_empty():
     failed = step(step(TWO_CARDS, "two-large"), "two-large")
-    assert failed == Cards(({}, BALANCED), "two-large", "failed")
+    assert failed == NodeCards(({}, BALANCED), "two-large", "failed")
     assert gpus(node(A100, replace(failed, layouts=({}, *(BALANCED,) * 7)))) == {
         "nvidia.com/mig-1g.10gb": "14",
         "nvidia.com/mig-2g.20gb": "7",
@@ -117,11 +117,11 @@ def test_an_impossible_layout_leaves_the_first_card_empty():
 def test_a_changed_mind_is_followed_from_the_start():
     pending = step(TWO_CARDS, "all-1g.10gb")
     assert step(pending, "all-balanced") == TWO_CARDS
-    assert step(pending, "halves") == replace(pending, wish="halves")
+    assert step(pending, "halves") == replace(pending, config="halves")
 
 
 def test_the_device_plugin_is_down_while_a_layout_is_pending():
-    pending = node(A100, replace(mig_manager.initial(A100), wish="all-1g.10gb", state="pending"))
+    pending = node(A100, replace(mig_manager.initial(A100), config="all-1g.10gb", state="pending"))
     assert set(gpus(pending).values()) == {"0"}
     assert gpus(pending, "capacity") == gpus(node(A100, mig_manager.initial(A100)), "capacity")
     labels = pending["metadata"]["labels"]
@@ -141,7 +141,7 @@ def test_the_device_plugin_is_down_while_a_layout_is_pending():
     ],
 )
 def test_strategy_single_wants_all_cards_cut_alike(layouts, resources, product, replicas):
-    manifest = node(A30, Cards(layouts, "w", "success"))
+    manifest = node(A30, NodeCards(layouts, "w", "success"))
     assert gpus(manifest) == resources
     labels = manifest["metadata"]["labels"]
     assert (labels["nvidia.com/gpu.product"], labels["nvidia.com/gpu.replicas"]) == (product, replicas)
@@ -151,7 +151,7 @@ def test_strategy_single_wants_all_cards_cut_alike(layouts, resources, product, 
 
 
 def test_strategy_mixed_passes_over_empty_cards_and_shows_uncut_ones_as_whole():
-    manifest = node(A100, Cards((None, {}, BALANCED, *(BALANCED,) * 5), "w", "success"))
+    manifest = node(A100, NodeCards((None, {}, BALANCED, *(BALANCED,) * 5), "w", "success"))
     assert gpus(manifest) == {
         "nvidia.com/gpu": "1",
         "nvidia.com/mig-1g.10gb": "12",
@@ -163,8 +163,8 @@ def test_strategy_mixed_passes_over_empty_cards_and_shows_uncut_ones_as_whole():
 
 
 def test_the_node_remembers_what_its_cards_are_cut_into():
-    cards = Cards(({}, None, BALANCED), "two-large", "failed")
-    assert mig_manager.recalled(mig_manager.remembered(cards)) == cards
+    cards = NodeCards(({}, None, BALANCED), "two-large", "failed")
+    assert mig_manager.from_annotation(mig_manager.to_annotation(cards)) == cards
 
 
 def test_each_node_is_turned_by_its_own_label():
@@ -172,14 +172,14 @@ def test_each_node_is_turned_by_its_own_label():
     manifests, _ = publisher.desired(fleet, {}, {})
     seen = {name: manifest["metadata"] for name, manifest in manifests.items()}
     seen["a100-1"]["labels"][CONFIG] = "all-1g.10gb"
-    turned = mig_manager.turn(fleet, seen, lambda _: False)
-    assert {name: (cards.wish, cards.state) for name, cards in turned.items()} == {
+    turned = mig_manager.step_all(fleet, seen, lambda _: False)
+    assert {name: (cards.config, cards.state) for name, cards in turned.items()} == {
         "a100-0": ("all-balanced", "success"),
         "a100-1": ("all-1g.10gb", "pending"),
         "a30-single-0": ("all-1g.6gb", "success"),
     }
     cut, _ = publisher.desired(fleet, {}, turned)
-    assert mig_manager.recalled(cut["a100-1"]["metadata"]["annotations"][REMEMBERED]) == turned["a100-1"]
+    assert mig_manager.from_annotation(cut["a100-1"]["metadata"]["annotations"][CARDS_ANNOTATION]) == turned["a100-1"]
 
 
 def pod(phase: str, *limits: dict[str, str]) -> dict:

@@ -1,4 +1,4 @@
-"""What the simulated nodes say about themselves."""
+"""Labels and capacity of the simulated nodes."""
 
 import pytest
 
@@ -108,7 +108,7 @@ def test_each_kind_advertises_its_slices_once(kind, resources):
 
 
 def gpu_labels(kind: str, node: str = "") -> dict[str, str]:
-    """The labels `nvidia.com/gpu.*` in which kinds differ, without their prefix."""
+    """Return the labels `nvidia.com/gpu.*` in which kinds differ, without their prefix."""
     labels = nodes.node(FLEET, KINDS[kind], node or f"{kind}-0")["metadata"]["labels"]
     names = ("product", "count", "replicas", "sharing-strategy", "memory", "clique")
     return {name: labels[f"nvidia.com/gpu.{name}"] for name in names if f"nvidia.com/gpu.{name}" in labels}

@@ -1,4 +1,4 @@
-"""What the simulated DRA driver publishes of a node with dynamic MIG."""
+"""What the simulated DRA driver publishes about a node with dynamic MIG."""
 
 import re
 from collections import Counter
@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 
 from deploy.local.fleet import slices, spec
-from deploy.local.fleet.cards import slots
 from deploy.local.fleet.fixed_devices import placed
+from deploy.local.fleet.slots import slots
 from quotas.catalog.layouts import layouts
 from quotas.catalog.mig_tables import TABLES
 from tests.support.mig_layouts import is_valid
@@ -47,7 +47,7 @@ def amount(value: str) -> int:
 
 
 def demand(names: tuple[str, ...]) -> Counter[str]:
-    """What a set of devices of one card takes from the card's counters."""
+    """Return what a set of devices of one card consumes of the card's counters."""
     total: Counter[str] = Counter()
     for name in names:
         (consumption,) = DEVICES[name]["consumesCounters"]
@@ -60,7 +60,7 @@ def fits(*names: str) -> bool:
 
 
 def placement(name: str) -> set[int]:
-    """The memory slices a device takes, from the geometry table and not from the counters."""
+    """Return the memory slices of a device, from the geometry table and not from the counters."""
     if name == "gpu-0":
         return set(range(8))
     profile_id, start = map(int, name.rsplit("-", 2)[1:])

@@ -1,4 +1,4 @@
-"""Reading the fleet file, and what commands leave for the publisher."""
+"""Reading the fleet file, and the changes that commands store for the publisher."""
 
 from pathlib import Path
 
@@ -82,13 +82,13 @@ def test_a_misspelt_key_is_named(tmp_path):
 
 
 def test_kinds_are_switched_on_by_name():
-    assert switches.counts(["h200", "l4-mps=2", "t4=0"]) == {"h200": 1, "l4-mps": 2, "t4": 0}
+    assert switches.extra_nodes(["h200", "l4-mps=2", "t4=0"]) == {"h200": 1, "l4-mps": 2, "t4": 0}
 
 
 @pytest.mark.parametrize("word", ["=1", "h200=", "h200=some", "h200=-1"])
 def test_a_word_that_switches_nothing_is_named(word):
     with pytest.raises(ValueError, match=f"'{word}' is neither KIND nor KIND=N"):
-        switches.counts([word])
+        switches.extra_nodes([word])
 
 
 @pytest.mark.parametrize(("mib", "text"), [(9984, "9984Mi"), (1024, "1Gi"), (2 * 1024**2, "2Ti"), (0, "0Mi")])
@@ -96,15 +96,15 @@ def test_quantities_are_spelt_as_the_server_spells_them(mib, text):
     assert quantities.of_mib(mib) == text
 
 
-def test_wishes_survive_as_data_of_a_configmap():
+def test_changes_survive_as_data_of_a_configmap():
     assert state.from_data({}) == state.State()
-    wished = state.with_taint(state.with_extra(state.State(), {"h100": 64}), "h100-0", "gpu-3", TAINT)
-    assert state.from_data(state.to_data(wished)) == state.State({"h100": 64}, {"h100-0": {"gpu-3": [TAINT]}})
+    requested = state.with_taint(state.with_extra(state.State(), {"h100": 64}), "h100-0", "gpu-3", TAINT)
+    assert state.from_data(state.to_data(requested)) == state.State({"h100": 64}, {"h100-0": {"gpu-3": [TAINT]}})
 
 
-def test_wishes_are_taken_back():
-    wished = state.with_taint(state.with_extra(state.State(), {"h100": 64}), "h100-0", "gpu-3", TAINT)
-    assert state.healed(state.with_extra(wished, {"h100": 0}), "h100-0", "gpu-3") == state.State()
+def test_changes_can_be_reverted():
+    requested = state.with_taint(state.with_extra(state.State(), {"h100": 64}), "h100-0", "gpu-3", TAINT)
+    assert state.healed(state.with_extra(requested, {"h100": 0}), "h100-0", "gpu-3") == state.State()
 
 
 def test_a_device_has_one_taint_per_key():

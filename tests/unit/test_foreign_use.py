@@ -1,4 +1,4 @@
-"""What pods and claims use without an allocation: GPUs alone, each once, and only of what is offered now."""
+"""Use by pods and claims without an allocation: GPUs only, each once, and only of current offerings."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,7 +42,7 @@ def test_devices_of_other_drivers_are_no_gpus(found: Any) -> None:
 
 
 def test_a_gpu_that_a_pod_asked_as_a_resource_and_got_by_a_claim_is_one() -> None:
-    """Kubernetes makes the claim of a DeviceClass with an extendedResourceName."""
+    """Kubernetes creates the claim of a DeviceClass with an extendedResourceName."""
     assert foreign_use(Snapshot([pod("h100-0"), claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
 
 

@@ -1,4 +1,4 @@
-"""Each guard of tenants refuses, and where a namespace is guarded by warnings says the same as a warning."""
+"""Each guard refuses what it must, and in namespaces with guard mode `audit` warns with the same message."""
 
 from pathlib import Path
 

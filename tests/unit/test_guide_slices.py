@@ -1,4 +1,4 @@
-"""The guide's table of slices has what the cluster tests try."""
+"""The guide's table of slices lists what the cluster tests try."""
 
 from pathlib import Path
 

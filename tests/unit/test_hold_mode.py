@@ -1,4 +1,4 @@
-"""What an allocation should have: through eviction, a deleted claim, and a start that finds no device."""
+"""The desired objects of an allocation: through eviction, a deleted claim, and a start without a device."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -109,7 +109,7 @@ class TestStart:
         assert hold.wake_at(WHOLE, Intent(), situation) == at(125)
 
     def test_a_start_that_was_just_seen_has_all_its_time(self) -> None:
-        """Nobody looked for a while: that is not the scheduler's fault."""
+        """After a pause of the portal: that is not the scheduler's fault."""
         situation, _ = look(self.WAITING, 500, phase=Phase.QUEUED, phase_since=at(0))
         assert situation.start_by == at(620)
 
@@ -125,7 +125,7 @@ class TestStart:
         assert wanted.unwanted == [[], [HOLDER], [CLAIM], [LEASE]]
 
     def test_what_it_was_given_meanwhile_goes_before_it_queues_again(self) -> None:
-        """Else what is being taken back would count as held, or as the next failure."""
+        """Otherwise devices that are being taken back would count as held, or as the next failure."""
         situation, wanted = look([lease(), claim(), pod()], 300, not_before=at(230), reason="more_than_counted")
         assert wanted.unwanted == [[POD], [HOLDER], [CLAIM]]
         verdict = derive(situation.facts)
@@ -174,7 +174,9 @@ class TestRelease:
 
 
 class TestGuard:
-    """Pods are let in when everything is held, and charged, and the quota of their class binds; never before."""
+    """Pods are admitted when everything is held and charged, and the quota of their class is in force; never
+    before.
+    """
 
     SPREAD = replace(WHOLE, constraints=Constraints(spread=True), count=2)
     BOUND = ObservedObject(QUOTA, "u-quota", 14, facts={"slices": {"train": {}}, "shown": True})

@@ -1,4 +1,4 @@
-"""The hold quota of one allocation: whose it is, whether it binds, and how it takes over from a flavor's former one."""
+"""The hold quota of one allocation: its owner, whether it is in force, and how it replaces a flavor's former one."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ NAME = "gpu-portal-hold-slot.7"
 
 
 def raw(hold: hold_quota.Hold | None, status: dict[str, str] | None = None) -> dict[str, Any]:
-    """The quota as the API server has it; without ``status`` its controller has followed."""
+    """Return the quota as the API server has it; without ``status`` its controller is up to date."""
     manifest = hold_quota.build("vision-train", 7, {}, hold, ["nvidia.com/gpu.shared", GPU])
     return {**manifest, "status": {"hard": manifest["spec"]["hard"] if status is None else status}}
 
@@ -94,7 +94,7 @@ def test_a_thousand_is_read_as_kubernetes_writes_it() -> None:
 
 
 class TestFormerHolds:
-    """A flavor's quota of before stays as long as pods have its class, and lets in none."""
+    """A flavor's former quota stays as long as pods have its class, and admits none."""
 
     OLD = "gpu-portal-hold-l40s"
 

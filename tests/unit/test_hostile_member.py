@@ -1,4 +1,4 @@
-"""The hostile member's requests come from the seed, his tallies and the measures say when a run fails."""
+"""The hostile member's requests come from the seed; tallies and measures decide when a run fails."""
 
 import json
 from itertools import islice
@@ -11,11 +11,11 @@ import yaml
 from tests.cluster.hostile_member import attacks, cluster_attacks, etcd, logs, measures, objects, portal_attacks, tally
 from tests.cluster.hostile_member.__main__ import Task, read_task
 from tests.cluster.hostile_member.attacks import ATTACKS, Attack
-from tests.cluster.hostile_member.calls import Call, Credentials, Place
-from tests.cluster.hostile_member.sender import Given
+from tests.cluster.hostile_member.calls import AttackContext, Call, Credentials
+from tests.cluster.hostile_member.sender import MemberAccess
 from tests.cluster.hostile_member.tally import Tally
 
-PLACE = Place("ns", "project", "vision", ("own-1", "own-2"), "language", ("lead",), "2026-03-02T12:00:00Z")
+PLACE = AttackContext("ns", "project", "vision", ("own-1", "own-2"), "language", ("lead",), "2026-03-02T12:00:00Z")
 ROLE = Path(__file__).parents[2] / "deploy" / "cluster" / "roles" / "tenant.yaml"
 READ = Call(Credentials.KUBECONFIG, "GET", "/api/v1/namespaces/ns/pods")
 FORBIDDEN = Call(Credentials.KUBECONFIG, "POST", "/api/v1/namespaces/ns/secrets", {}, must_fail=True)
@@ -23,7 +23,7 @@ WRONG_PASSWORD = Call(Credentials.NONE, "POST", "/login", b"", must_fail=True)
 
 
 def drawn(attack: Attack, seed: int, number: int = 200) -> list[Call]:
-    return list(islice(attacks.draw(attack, seed, 0, PLACE), number))
+    return list(islice(attacks.calls_of_thread(attack, seed, 0, PLACE), number))
 
 
 # What he sends
@@ -45,7 +45,7 @@ def test_whatever_he_sends_is_a_body_or_json_for_one_of_the_two_servers(attack: 
 
 
 def test_two_threads_of_one_attack_send_different_requests() -> None:
-    first, second = (list(islice(attacks.draw(ATTACKS[0], 1, number, PLACE), 20)) for number in (0, 1))
+    first, second = (list(islice(attacks.calls_of_thread(ATTACKS[0], 1, number, PLACE), 20)) for number in (0, 1))
     assert first != second
 
 
@@ -97,7 +97,7 @@ def test_attacks_are_chosen_by_name() -> None:
 
 
 def test_a_task_is_read_as_it_was_written() -> None:
-    task = Task(11, 120.0, "lists", Given("kind: Config", "http://portal", "gpup_x", "ada", "secret"), PLACE)
+    task = Task(11, 120.0, "lists", MemberAccess("kind: Config", "http://portal", "gpup_x", "ada", "secret"), PLACE)
     assert read_task(task.text()) == task
 
 

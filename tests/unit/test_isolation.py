@@ -1,4 +1,4 @@
-"""What is called isolated, and when training on what is not is warned against."""
+"""Isolation levels, and when to warn about training on slices that are not isolated."""
 
 from fractions import Fraction
 

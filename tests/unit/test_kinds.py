@@ -1,4 +1,4 @@
-"""What is remembered of a workload: what it asks, and what it takes of its team's queue."""
+"""The stored facts of a workload: its requests, and its use of the team's queue."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -110,7 +110,9 @@ def test_another_reason_is_not_told_by_the_detail_of_the_one_before() -> None:
 
 
 def gpus(*init: tuple[int, str], main: int = 4) -> Any:
-    """What a pod asks of device plugins whose init containers ask so many, each with its restartPolicy."""
+    """Return the device plugin requests of a pod whose init containers request these numbers, each with its
+    restartPolicy.
+    """
 
     def container(amount: int, **more: str) -> dict[str, Any]:
         return {"name": "c", "resources": {"limits": {GPU: str(amount)}}, **more}

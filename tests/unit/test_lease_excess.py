@@ -1,4 +1,4 @@
-"""Use beyond a lease: who uses how much of what, and how much of it is reserved."""
+"""Use beyond a lease: holder, amount and resource, and how much of it is reserved."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

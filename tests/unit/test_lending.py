@@ -1,4 +1,4 @@
-"""Who lends to whom, and that nothing is lent twice."""
+"""Attribution of loans to lenders, and that nothing is lent twice."""
 
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction

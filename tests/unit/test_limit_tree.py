@@ -1,4 +1,4 @@
-"""What a queue can have in a tree of cohorts: Kueue's arithmetic, and what never may come out of it."""
+"""The quota of a queue in a tree of cohorts: Kueue's arithmetic, and its invariants."""
 
 from itertools import product
 

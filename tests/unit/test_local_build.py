@@ -1,4 +1,4 @@
-"""What decides a build, and what is taken instead of one."""
+"""What the digest of a build covers, and which programs replace compiled ones."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from deploy.local.errors import LocalError
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the tools' module that a test may edit."""
+    """Return a copy of the tools' module that a test may edit."""
     copy = tmp_path / "tools"
     shutil.copytree(build.MODULE, copy)
     monkeypatch.setattr(build, "MODULE", copy)

@@ -1,4 +1,4 @@
-"""Kueue's own manifests, bent to a process on this machine."""
+"""Kueue's own manifests, changed for a process on this machine."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ports of a home: kept from start to start, chosen again only where taken."""
+"""Ports of a home: kept from start to start, chosen again only if in use."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from deploy.local.home import PORT_RANGE, PORTS, choose_ports, claims, is_free, 
 
 @pytest.fixture(autouse=True)
 def sockets() -> None:
-    """Choosing a port means binding one, on 127.0.0.1 only."""
+    """Allow sockets: choosing a port binds one, on 127.0.0.1 only."""
     enable_socket()
 
 

@@ -1,4 +1,4 @@
-"""The process table: needs come first, and nothing that watches outlives the API server."""
+"""The process table: rows follow those they need, and no watching client outlives the API server."""
 
 from pathlib import Path
 

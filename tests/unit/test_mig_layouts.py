@@ -1,4 +1,4 @@
-"""Layouts of MIG cards: all valid ones, equal to a brute force; what still fits, what one costs, which card is best."""
+"""Layouts of MIG cards: all valid ones, equal to a brute force; what still fits, its cost, and the best card."""
 
 import itertools
 from collections import Counter
@@ -21,7 +21,7 @@ def at(profile: str, start: int, geometry: Geometry = H100) -> Placement:
 
 
 def by_brute_force(geometry: Geometry) -> set[tuple[tuple[str, int], ...]]:
-    """All multisets of profiles that can stand together: from left to right each slice stays free or begins one."""
+    """Return all multisets of profiles that fit together: from left to right each slice stays free or starts one."""
     beginning = {start: [p for p in geometry.profiles if start in p.starts] for start in range(geometry.memory)}
     found: set[tuple[tuple[str, int], ...]] = set()
 
@@ -99,7 +99,7 @@ def test_a_card_has_one_set_of_media_engines() -> None:
 
 
 def test_small_slices_in_both_halves_block_every_large_one() -> None:
-    """The example of facts: 1g at 0 and at 4 leave no place for 3g, 4g and 7g."""
+    """1g at 0 and at 4 leave no placement for 3g, 4g and 7g."""
     left = layouts.room(H100, [at("1g.10gb", 0), at("1g.10gb", 4)])
     assert (left["3g.40gb"], left["4g.40gb"], left["7g.80gb"]) == (0, 0, 0)
 
@@ -166,7 +166,7 @@ def test_a_product_is_known_by_its_name(product: str, memory_mib: int, table: st
 
 @st.composite
 def occupations(draw: st.DrawFn, geometry: Geometry = H100) -> list[Placement]:
-    """What a card may look like after some requests and releases: a subset of a random filling."""
+    """Return possible occupations of a card after requests and releases: subsets of a random filling."""
     order = draw(
         st.permutations(list(itertools.chain(*(layouts.placements(geometry, p.name) for p in geometry.profiles))))
     )

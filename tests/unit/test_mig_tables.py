@@ -1,4 +1,4 @@
-"""The tables of MIG cards: consistent in themselves, and found again in what the simulated fleet publishes."""
+"""The tables of MIG cards: consistent in themselves, and with what the simulated fleet publishes."""
 
 import re
 
@@ -17,7 +17,7 @@ def test_names_say_the_compute_slices(geometry: Geometry) -> None:
 
 @CARDS
 def test_memory_fits_what_the_name_rounds(geometry: Geometry) -> None:
-    """A name gives GB of the card's label, the instance has a little less in MiB."""
+    """A name has GB of the card's label; the instance has a little less in MiB."""
     for one in geometry.profiles:
         named = int(re.split(r"[.g]", one.name)[2]) * 1024
         assert 0.85 * named < one.memory_mib <= 1.02 * named, one.name

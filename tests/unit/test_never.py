@@ -1,5 +1,6 @@
-"""A request that can never be held is told every dimension that binds: raising them all makes it possible, and raising
-all but one does not."""
+"""The refusal of an infeasible request names every limit that applies: raising all makes it feasible, raising all but
+one does not.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -26,7 +27,7 @@ QUOTAS = st.fixed_dictionaries(
 
 @dataclass(frozen=True)
 class World:
-    """All that a request of team vision by DRA meets; slices are whole cards, one unit of the pool each."""
+    """All limits of a request of team vision by DRA; slices are whole cards, one unit of the pool each."""
 
     quotas: dict[str, Quota]
     total: int

@@ -1,4 +1,4 @@
-"""How many cards of a node have their share of it beside what pods ask that are not the portal's."""
+"""How many cards of a node have their share of it beside the requests of pods outside the portal."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What is on each node: whose CPU, memory and pods are within a share, and whose take from the shares of others."""
+"""Use of each node: pods whose CPU, memory and pods are within a share, and pods that use the shares of others."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The objects of a claim of one's own: as it was built, addressed by its requests, not charged for what it looks at."""
+"""The objects of a custom claim: as built, addressed by its requests, and not charged for admin access."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -11,9 +11,9 @@ from allocations.cluster.manifests import own_claim, project
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support import request_specs
-from tests.support.claims import claim, words
+from tests.support.claims import claim, schema
 
-BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), words().products)
+BUILT = spec.build(claim({"name": "big"}, {"device": "mig", "profile": "1g.10gb"}), schema().products)
 REQUEST = replace(request_specs.WHOLE, kind="claim", claim=CustomClaim({}, BuiltClaim(BUILT, {}, Fraction(1))))
 (PART,) = dra.parts(REQUEST)
 
@@ -23,7 +23,7 @@ def seen(ref: Ref, **facts: Any) -> ObservedObject:
 
 
 def raw(**result: Any) -> dict[str, Any]:
-    """A claim to which one device was given."""
+    """Return a claim with one allocated device."""
     given = {"request": "big", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-0"} | result
     return {"spec": {"devices": {}}, "status": {"allocation": {"devices": {"results": [given]}}}}
 

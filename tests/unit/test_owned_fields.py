@@ -1,4 +1,4 @@
-"""Whether an object is still what we applied last: by the fields that we own, and by what stands in them."""
+"""Whether an object still has what was last applied: by the portal's field ownership, and by their content."""
 
 import copy
 from typing import Any

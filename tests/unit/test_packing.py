@@ -1,4 +1,4 @@
-"""What still fits on cards, how much of it together, and to which card a slice is steered."""
+"""What still fits on cards, how much of it at the same time, and the choice of a card for a slice."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -51,7 +51,7 @@ class TestRoom:
         assert {p.name: empty.total(mig(p.name)) for p in H100.profiles} == {p.name: p.most for p in H100.profiles}
 
     def test_what_stands_in_the_way_counts_not_what_is_left(self) -> None:
-        """Two slices of seven are taken, and neither a 3g nor a 4g fits any more."""
+        """Two slices of seven are in use, and neither a 3g nor a 4g fits any more."""
         there = cut(card(0, ("1g.10gb", 0), ("1g.10gb", 4)))
         assert there.total(WHOLE) == there.total(mig("4g.40gb")) == there.total(mig("3g.40gb")) == 0
         assert there.total(mig("1g.10gb")) == 5
@@ -125,7 +125,7 @@ class TestChoice:
         assert self.chosen(there, "1g.10gb") == ["h100-0/gpu-1"]
 
     def test_not_the_card_that_still_has_room_for_a_large_one(self) -> None:
-        """On gpu-0 the scheduler would put it at 0, where it costs the 4g; on gpu-1 that is lost already."""
+        """On gpu-0 the scheduler would place it at 0, where it costs the 4g; on gpu-1 the 4g is lost already."""
         there = cut(card(0, ("3g.40gb", 4)), card(1, ("1g.10gb", 0)))
         assert self.chosen(there, "2g.20gb") == ["h100-0/gpu-1"]
 
@@ -153,7 +153,7 @@ class TestChoice:
         assert self.chosen(there, "3g.40gb") == ["h100-0/gpu-1"]
 
     def test_a_large_fleet_is_no_matter_of_seconds(self) -> None:
-        """64 nodes of 8 cards: alike nodes and cards are looked at once."""
+        """64 nodes of 8 cards: equal nodes and cards are evaluated once."""
         there = cut(*(card for number in range(64) for card in node(8, f"n{number:02}")))
         assert self.chosen(there, "1g.10gb", 56) == [f"n00/gpu-{slot // 7}" for slot in range(56)]
 
@@ -171,7 +171,7 @@ def test_whole_cards_beside_cut_ones_are_those_without_parts() -> None:
 
 
 class TestBlockedCards:
-    """Cards of a node whose pods, not the portal's, ask for the share of some cards."""
+    """Cards of a node on which pods outside the portal request the share of some cards."""
 
     def test_what_is_free_is_less_by_what_is_blocked(self) -> None:
         there = cut(*blocked("2.5", card(0), card(1), card(2), card(3)), *node(2, "h100-1"))

@@ -1,4 +1,4 @@
-"""Permission is asked by what changes something, or by what finds a row for an action; a view does neither."""
+"""Permission is checked by functions that change something, or find a row for an action; never by a view."""
 
 import ast
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_no_view_requires_a_permission():
 
 
 def test_no_view_passes_an_actors_name_to_what_asks_nothing():
-    """But for tokens, which are always one's own."""
+    """Except for tokens, which are always one's own."""
     named = {
         (file.name, keyword.value.lineno)
         for file in VIEWS

@@ -1,4 +1,4 @@
-"""Phases: one ordered list, the first line that holds decides."""
+"""Phases: one ordered list, of which the first line that holds decides."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -46,7 +46,7 @@ def test_the_first_line_that_holds_gives_phase_and_reason(number: int, case: tup
 def test_where_two_lines_hold_the_upper_one_decides(
     upper: tuple[str, Facts, Phase, str], lower: tuple[str, Facts, Phase, str]
 ) -> None:
-    """The lower case's facts, and what makes the upper one's line hold."""
+    """The lower line's facts, and what makes the upper line hold."""
     both = {name: value for name, value in vars(upper[1]).items() if value != getattr(NOTHING, name)}
     assert derive(replace(lower[1], **both))[:2] == upper[2:]
 

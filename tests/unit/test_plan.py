@@ -1,4 +1,4 @@
-"""plan(): whatever the cluster looks like, its actions lead to what is wanted, and then there are none."""
+"""plan(): whatever the cluster's state, its actions lead to the desired state, and then there are none."""
 
 from dataclasses import dataclass, replace
 from itertools import count
@@ -12,8 +12,9 @@ from allocations.reconcile.engine.plan import DELETED, IMMUTABLE_KINDS, plan
 
 REFS = [Ref(kind, "n", name) for kind in ("ResourceQuota", "Pod") for name in "abc"]
 STATES = ("absent", "applied", "edited", "outdated", "replaced", "deleting", "deleted", "unknown", "stuck")
-"""``deleted``: applied once, and gone since; ``unknown``: there, and nobody remembers applying it; ``stuck``: a
-finalizer keeps it for a while after it was deleted."""
+"""``deleted``: applied once, and deleted since; ``unknown``: exists, and was not recorded as applied; ``stuck``: a
+finalizer keeps it for a while after its deletion.
+"""
 ROUNDS = 12
 
 
@@ -31,7 +32,7 @@ class Thing:
 
 
 class World:
-    """A cluster of things, and what was remembered of applying them."""
+    """A cluster of objects, and the record of applying them."""
 
     def __init__(self, states: dict[Ref, str]) -> None:
         self._numbers = count(1)
@@ -83,7 +84,7 @@ class World:
                     del self.things[ref]
 
     def finalize(self) -> None:
-        """Whoever keeps what is being deleted lets go."""
+        """Remove the finalizers of objects that are being deleted."""
         self.revision = next(self._numbers)
         self.things = {ref: thing for ref, thing in self.things.items() if not thing.deleting}
 

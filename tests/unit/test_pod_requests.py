@@ -1,4 +1,4 @@
-"""What is remembered of a pod's CPU and memory, and of which pods that have nothing to do with GPUs."""
+"""The stored CPU and memory requests of pods, and which pods without GPUs are stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is found wrong with a cluster, and the fix that is told."""
+"""Findings about a cluster's configuration, and their fixes."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ NO = ReadError("403 Forbidden: no")
 
 
 def bent(**changes: object) -> dict[str, object]:
-    """Kueue's configuration with some sections replaced."""
+    """Return Kueue's configuration with some sections replaced."""
     return {**KUEUE, **changes}
 
 

@@ -1,4 +1,4 @@
-"""What a namespace is given, in which order, and with which labels."""
+"""The manifests of a project's namespace, their order, and their labels."""
 
 from dataclasses import replace
 

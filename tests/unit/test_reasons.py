@@ -1,4 +1,4 @@
-"""Each of Kueue's reasons in plain words, with what helps."""
+"""Each of Kueue's reasons in plain words, with a hint."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_an_eviction_that_is_over_is_not_the_reason_why_it_waits() -> None:
 @pytest.mark.parametrize("reason", ["PendingEvaluation", "Pending"])
 @pytest.mark.parametrize("cause", [cause for cause, _ in reasons.PREEMPTED_FOR])
 def test_what_was_preempted_and_waits_again_does_not_tell_for_whom(reason: str, cause: str) -> None:
-    """Kueue keeps its words of the preemption until it looks at the workload again."""
+    """Kueue keeps its message about the preemption until it evaluates the workload again."""
     said = PREEMPTED.format(cause)
     conditions = {"Evicted": condition("Preempted", said), "QuotaReserved": condition(reason, said, "False")}
     assert "secret" not in "".join(explain(conditions, reserved=False))

@@ -1,4 +1,4 @@
-"""The tables of what tenants may write name what there is; and the comparison with OpenAPI finds what they lack."""
+"""The tables of what tenants may write refer to existing tests and files; the comparison with OpenAPI finds gaps."""
 
 import ast
 from functools import cache

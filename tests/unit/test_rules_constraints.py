@@ -1,4 +1,4 @@
-"""Constraints of a request: refused where they can never hold, with what would."""
+"""Constraints of a request: refused if they can never hold, with an alternative."""
 
 from dataclasses import replace
 

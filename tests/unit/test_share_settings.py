@@ -1,4 +1,4 @@
-"""What operators may decide of the CPU and memory that go with a flavor's GPU."""
+"""The CPU and memory per GPU that operators may set for a flavor."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What tests share is in tests/support: nothing imports a test, or a conftest."""
+"""Shared code of tests is in tests/support: nothing imports a test, or a conftest."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ FILES = [file for folder in ("tests", "bench") for file in sorted((REPOSITORY / 
 
 
 def imported(file: Path) -> set[str]:
-    """Return each module that the file imports, and each name that it takes of one."""
+    """Return each module that the file imports, and each name that it imports from one."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

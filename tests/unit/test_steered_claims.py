@@ -1,4 +1,4 @@
-"""A claim that is steered otherwise than is wanted goes with its holder, and is made again once it is seen gone."""
+"""A claim with another device affinity than desired is deleted with its holder, and created again once it is gone."""
 
 from dataclasses import replace
 from typing import Any
@@ -71,7 +71,7 @@ def test_claims_of_slices_that_are_spread_are_told_apart():
 
 
 def test_the_plan_needs_to_know_nothing_of_it():
-    """Holder, then claim, then the claim anew: three looks of the same generic difference."""
+    """Holder, then claim, then the new claim: three passes of the same generic difference."""
     old, at_first = claim((CARD,)), holder()
     made = {Ref.of_manifest(m): m for m in dra.objects(STEERED, Snapshot())}
     done = {ref: Applied(ref, uid, 1, digest(made[ref]), "") for ref, uid in ((CLAIM, "u-claim"), (HOLDER, "u-holder"))}

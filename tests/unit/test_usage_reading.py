@@ -1,4 +1,4 @@
-"""What the judge of the cluster tests reads of pods, claims, quotas and workloads."""
+"""How the checks of the cluster tests read pods, claims, quotas and workloads."""
 
 from collections import Counter
 from typing import Any

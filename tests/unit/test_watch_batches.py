@@ -1,4 +1,4 @@
-"""What of a batch the watcher records at once, and what can wait."""
+"""Which events of a batch the watcher records at once, and which can wait."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,6 @@
-"""How far a watch has come, when its connection broke or was kept by a proxy while etcd came back from a backup."""
+"""The position of a watch after its connection broke, or was kept by a proxy while etcd was restored from a
+backup.
+"""
 
 from datetime import UTC, datetime, timedelta
 

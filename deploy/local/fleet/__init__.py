@@ -1,6 +1,6 @@
-"""The simulated hardware: nodes and ResourceSlices, published as kubelet and NVIDIA's components do it.
+"""The simulated hardware: nodes and ResourceSlices, published as kubelet and NVIDIA's components publish them.
 
-`spec` reads fleet.yaml. Pure: `nodes`, `labels`, `gfd` build a node; `slices`, `cards`, `partitions`, `fixed_devices`,
-`capacities` what a DRA driver publishes; `mig_manager`, `mig_configs` answer a MIG label. `publisher` keeps the
-cluster so, `state` holds what commands ask of it.
+`spec` reads fleet.yaml. Pure: `nodes`, `labels` and `gfd` build a node; `slices`, `slots`, `partitions`,
+`fixed_devices` and `capacities` build what a DRA driver publishes; `mig_manager` and `mig_configs` react to a MIG
+label. `publisher` keeps the cluster in that state, `state` stores the changes that commands request.
 """

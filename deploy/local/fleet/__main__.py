@@ -2,11 +2,11 @@
 
     python -m deploy.local.fleet --kubeconfig F               publish until interrupted
     python -m deploy.local.fleet --kubeconfig F --extra h100=64     more nodes of a kind (0 removes them)
-    python -m deploy.local.fleet --kubeconfig F --extra h200 --extra l4-mps     one node each, of kinds else off
+    python -m deploy.local.fleet --kubeconfig F --extra h200 --extra l4-mps     one node each, of kinds that are off
     python -m deploy.local.fleet --kubeconfig F node down h100-0    NotReady, until: node up h100-0
     python -m deploy.local.fleet --kubeconfig F taint h100-0/gpu-3 --xid 79    until: heal h100-0/gpu-3
 
-Only the first form keeps running; the others leave their wish in the cluster for it, and return.
+Only the first form keeps running; the others store the change in the cluster for it, and return.
 """
 
 import argparse
@@ -62,9 +62,9 @@ def parser() -> argparse.ArgumentParser:
 
 def publish_or_extend(arguments: argparse.Namespace) -> None:
     if arguments.extra:
-        extra = switches.counts(arguments.extra)
+        extra = switches.extra_nodes(arguments.extra)
         spec.load(arguments.fleet).with_extra(extra)
-        state.change(Api(_kubeconfig(arguments)), lambda known: state.with_extra(known, extra))
+        state.change(Api(_kubeconfig(arguments)), lambda current: state.with_extra(current, extra))
         return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
@@ -74,7 +74,7 @@ def publish_or_extend(arguments: argparse.Namespace) -> None:
 
 
 def turn_node(arguments: argparse.Namespace) -> None:
-    """Label the node; KWOK's stages turn it NotReady, and Ready again when the label is gone."""
+    """Set or remove the label by which KWOK's stages turn the node NotReady, or Ready again."""
     label = "true" if arguments.direction == "down" else None
     Api(_kubeconfig(arguments)).merge(f"{publisher.NODES}/{arguments.name}", {"metadata": {"labels": {DOWN: label}}})
 
@@ -87,12 +87,12 @@ def taint_device(arguments: argparse.Namespace) -> None:
         "timeAdded": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     node, device = arguments.device
-    state.change(Api(_kubeconfig(arguments)), lambda known: state.with_taint(known, node, device, taint))
+    state.change(Api(_kubeconfig(arguments)), lambda current: state.with_taint(current, node, device, taint))
 
 
 def heal_device(arguments: argparse.Namespace) -> None:
     node, device = arguments.device
-    state.change(Api(_kubeconfig(arguments)), lambda known: state.healed(known, node, device))
+    state.change(Api(_kubeconfig(arguments)), lambda current: state.healed(current, node, device))
 
 
 def _kubeconfig(arguments: argparse.Namespace) -> Path:

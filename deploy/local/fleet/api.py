@@ -1,4 +1,4 @@
-"""The API server over HTTP, with nothing but the credentials of a kubeconfig and plain JSON objects."""
+"""A client of the API server: plain JSON objects over HTTP, with the credentials of a kubeconfig only."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 class ApiError(Exception):
-    """The API server's refusal: HTTP status and its own message."""
+    """A request that the API server refused, with HTTP status and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status} {message}")
@@ -25,7 +25,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """Requests under one server address; every method returns the decoded answer or raises ApiError."""
+    """A client for one server address; every method returns the decoded answer or raises ApiError."""
 
     def __init__(self, kubeconfig: Path) -> None:
         cluster, user = _current(yaml.safe_load(kubeconfig.read_text()))
@@ -42,8 +42,8 @@ class Api:
         return self._send("GET", path)
 
     def list_metadata(self, path: str) -> list[Object]:
-        """Each object without spec and status: a small answer, however large the objects are."""
-        # An empty list comes as null.
+        """Return each object without spec and status, so that the answer is small however large the objects are."""
+        # An empty list is encoded as null.
         items: list[Object] = self._send("GET", path, accept=METADATA_ONLY)["items"] or []
         return items
 
@@ -88,7 +88,7 @@ def _tls(cluster: Object, user: Object, folder: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", folder))
     certificate, key = _pem(user, "client-certificate", folder), _pem(user, "client-key", folder)
     if certificate and key:
-        # ssl reads a client's key pair from a file only.
+        # ssl reads a client's key pair from files only.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
             pair.write(f"{certificate}\n{key}")
             pair.flush()
@@ -97,7 +97,7 @@ def _tls(cluster: Object, user: Object, folder: Path) -> ssl.SSLContext:
 
 
 def _pem(entry: Object, field: str, folder: Path) -> str | None:
-    """A certificate or key, given inline or as a file name relative to the kubeconfig."""
+    """Return a certificate or key, given inline or as a file name relative to the kubeconfig."""
     if f"{field}-data" in entry:
         return base64.b64decode(entry[f"{field}-data"]).decode()
     return (folder / entry[field]).read_text() if field in entry else None

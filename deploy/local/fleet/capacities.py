@@ -1,4 +1,4 @@
-"""What devices hold, as the DRA driver measures it from NVML: engines, multiprocessors, memory.
+"""Capacity of devices, as the DRA driver measures it through NVML: engines, multiprocessors, memory.
 
 Source: kubernetes-sigs/dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/{mig,partitions,consumable_shares}.go.
 """
@@ -17,7 +17,9 @@ def of_profile(profile: Profile) -> Capacity:
 
 
 def of_partitionable_card(geometry: Geometry) -> Capacity:
-    """Each dimension at its highest over all profiles, which is how the driver measures a card it may cut."""
+    """Return the capacity of a card that can be divided: each dimension's maximum over all profiles, as in the
+    driver.
+    """
     highest: dict[str, int] = {}
     for profile in geometry.profiles:
         for name, amount in _amounts(profile).items():
@@ -26,7 +28,7 @@ def of_partitionable_card(geometry: Geometry) -> Capacity:
 
 
 def of_card(memory_mib: int, shares: int = 0) -> Capacity:
-    """Of a card that is handed out whole, or in `shares` that are counted; its memory is then asked for by amount."""
+    """Return the capacity of a card that is allocated whole, or in `shares`, each with a requested amount of memory."""
     memory: dict[str, Any] = {"value": of_mib(memory_mib)}
     if not shares:
         return {"memory": memory}
@@ -39,7 +41,7 @@ def of_card(memory_mib: int, shares: int = 0) -> Capacity:
 
 
 def _amounts(profile: Profile) -> dict[str, int]:
-    """Engines that no source tells are left out."""
+    """Return the amounts of a profile, without engines for which there is no source."""
     amounts = {
         "copyEngines": profile.copy_engines,
         "decoders": profile.decoders,

@@ -1,19 +1,19 @@
-"""What must be written so that an observed object says what it should. Pure, and empty when nothing must."""
+"""Computes the patches that bring observed objects to their desired state; empty if there is no difference. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from deploy.local.fleet import gfd
-from deploy.local.fleet.labels import ADMINISTRATORS
+from deploy.local.fleet.labels import ADMINISTRATORS_LABELS
 
 Object = dict[str, Any]
 
 
 def node_patch(desired: Object, observed: Object) -> Object:
-    """Merge patch for a node's labels, annotations and taint; others' are left alone.
+    """Return a merge patch for a node's labels, annotations and taint; those of other owners stay unchanged.
 
-    So are the labels that are the administrator's once the node is there. GFD's labels of MIG instances that are gone
-    go too. The taints are one list to a merge patch, so it carries the resourceVersion it was computed from.
+    Labels that an administrator sets stay unchanged once the node exists. GFD's labels of removed MIG instances are
+    removed. A merge patch replaces the whole list of taints, so it has the resourceVersion it was computed from.
     """
     patch: Object = {}
     for part in ("labels", "annotations"):
@@ -21,7 +21,7 @@ def node_patch(desired: Object, observed: Object) -> Object:
         wrong: dict[str, str | None] = {
             key: value
             for key, value in desired["metadata"][part].items()
-            if have.get(key) != value and key not in ADMINISTRATORS
+            if have.get(key) != value and key not in ADMINISTRATORS_LABELS
         }
         if part == "labels":
             wrong |= {key: None for key in have if gfd.is_of_an_instance(key) and key not in desired["metadata"][part]}
@@ -37,9 +37,9 @@ def node_patch(desired: Object, observed: Object) -> Object:
 
 
 def node_status_patch(desired: Object, observed: Object) -> Object:
-    """Merge patch for capacity and allocatable together; a resource nobody advertises any more is removed.
+    """Return a merge patch for capacity and allocatable; a resource that is no longer published is removed.
 
-    One that the device plugin advertised before stays at 0, as it does with kubelet until that is restarted.
+    A resource that the device plugin published before stays at 0, as with kubelet until its restart.
     """
     patch = {}
     lingering = {name: "0" for name in observed["status"].get("capacity", {}) if name.startswith("nvidia.com/")}
@@ -56,11 +56,11 @@ def _changed(desired: Mapping[str, str], observed: Mapping[str, str]) -> dict[st
 
 
 def pool_writes(desired: Mapping[str, Object], observed: Mapping[str, Object]) -> dict[str, Object]:
-    """Slice name → spec to write, for one pool. `observed` holds the slices that exist, spec included.
+    """Return the specs to write for one pool, by slice name. `observed` has the existing slices, with their specs.
 
-    The generation follows the rule of Kubernetes' own helper for drivers (resourceslice controller of
-    k8s.io/dynamic-resource-allocation): one changed slice keeps it, anything more moves every slice of the
-    pool to the next one, so that a scheduler never mixes old and new.
+    The generation follows the rule of Kubernetes' helper for drivers (resourceslice controller of
+    k8s.io/dynamic-resource-allocation): one changed slice keeps it, any larger change moves every slice of the pool to
+    the next one, so that a scheduler never mixes old and new.
     """
     generation = max((slice_["spec"]["pool"]["generation"] for slice_ in observed.values()), default=0)
     current = {name: _at_generation(spec, generation) for name, spec in desired.items()}

@@ -1,4 +1,4 @@
-"""The devices of a card that the DRA driver takes as it finds it: the whole card, or the MIG instances on it.
+"""Devices of a card that the DRA driver does not divide: the whole card, or the MIG instances on it.
 
 Source: kubernetes-sigs/dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/{deviceinfo,consumable_shares}.go.
 """
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from deploy.local.fleet import capacities
-from deploy.local.fleet.cards import Slot
 from deploy.local.fleet.partitions import Device, device_name, mig_attributes
+from deploy.local.fleet.slots import Slot
 from quotas.catalog.layouts import Placement, best_placement
 from quotas.catalog.mig_tables import Geometry
 
@@ -17,7 +17,7 @@ INSTANCE_UUIDS = uuid.UUID("b4a0c5d2-7d55-5b1f-8a46-2f6f0d9f3c77")
 
 
 def whole_card(slot: Slot, memory_mib: int, shares: int, common: dict[str, Any]) -> Device:
-    """With `shares`, several claims may hold the card, each so many shares of it."""
+    """Return the device of a whole card; with `shares`, several claims may hold it, each with a number of shares."""
     device: Device = {
         "name": slot.name,
         "attributes": {"type": {"string": "gpu"}, "uuid": {"string": slot.uuid}} | common,
@@ -27,12 +27,14 @@ def whole_card(slot: Slot, memory_mib: int, shares: int, common: dict[str, Any])
 
 
 def instances(geometry: Geometry, layout: Mapping[str, int], slot: Slot, common: dict[str, Any]) -> list[Device]:
-    """One device per MIG instance; each memory slice that it occupies is a capacity of its own."""
+    """Return one device per MIG instance; each memory slice it occupies is a capacity of its own."""
     return [_instance(geometry, placement, slot, common) for placement in placed(geometry, layout)]
 
 
 def placed(geometry: Geometry, layout: Mapping[str, int]) -> list[Placement]:
-    """The largest first, each where it blocks least. ValueError for a layout that no card can have."""
+    """Return the placements of the instances, largest first, each where it blocks least; raise ValueError if they do
+    not fit.
+    """
     profiles = sorted((geometry.profile(name) for name in layout), key=lambda p: (-p.size, -p.compute, p.name))
     occupied: list[Placement] = []
     for profile in profiles:

@@ -7,7 +7,7 @@ import re
 import uuid
 from collections import Counter
 
-from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.spec import Fleet, Kind, Sharing
 from quotas.catalog.mig_tables import TABLES, Profile
 
@@ -16,11 +16,11 @@ Labels = dict[str, str]
 GPU = "nvidia.com/gpu"
 FAMILIES = {"Hopper": "hopper", "Ampere": "ampere", "Ada Lovelace": "ada-lovelace", "Turing": "turing"}
 CLUSTERS = uuid.UUID("0c5a7b1e-91d4-5c0e-8f27-3d8e6f1f0b52")
-# What an instance's labels add to those of a card. Of these GFD leaves none behind when the instance is gone.
+# Suffixes of labels that only instances have. GFD removes them with the instance.
 INSTANCE_SUFFIXES = ("multiprocessors", "slices.", "engines.")
 
 
-def labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
+def labels(fleet: Fleet, kind: Kind, node: str, cards: NodeCards) -> Labels:
     return (
         _version_labels(fleet)
         | _node_labels(fleet, kind)
@@ -32,12 +32,12 @@ def labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
 
 
 def is_of_an_instance(label: str) -> bool:
-    """Whether a label speaks of MIG instances, so that it goes when they go."""
+    """Return whether a label describes MIG instances, and is removed with them."""
     return label.startswith(("nvidia.com/mig-", *(f"{GPU}.{suffix}" for suffix in INSTANCE_SUFFIXES)))
 
 
 def sanitised(text: str) -> str:
-    """A product or machine name as a label's value: foreign characters dropped, blanks become hyphens."""
+    """Return a product or machine name as a label value: invalid characters dropped, blanks replaced by hyphens."""
     return "-".join(re.sub(r"[^A-Za-z0-9-_. ]", "", text).split())
 
 
@@ -72,8 +72,8 @@ def _node_labels(fleet: Fleet, kind: Kind) -> Labels:
     }
 
 
-def _card_labels(kind: Kind, cards: Cards) -> Labels:
-    """Of the cards themselves. Sharing is said only where a card has MIG off: else it applies to the instances."""
+def _card_labels(kind: Kind, cards: NodeCards) -> Labels:
+    """Return the labels of the cards themselves. With MIG on every card, sharing applies to the instances only."""
     card = kind.card
     compute_major, compute_minor = card.compute.split(".")
     shareable = any(layout is None for layout in cards.layouts)
@@ -85,8 +85,8 @@ def _card_labels(kind: Kind, cards: Cards) -> Labels:
     }
 
 
-def _instance_labels(kind: Kind, cards: Cards) -> Labels:
-    """Of the MIG instances: per profile by strategy `mixed`, in place of the card's by strategy `single`."""
+def _instance_labels(kind: Kind, cards: NodeCards) -> Labels:
+    """Return the labels of the MIG instances: by profile with strategy `mixed`, instead of the card's with `single`."""
     enabled = [layout for layout in cards.layouts if layout is not None]
     counts: Counter[str] = Counter()
     for layout in enabled:
@@ -108,8 +108,8 @@ def _instance_labels(kind: Kind, cards: Cards) -> Labels:
     }
 
 
-def is_uniform(cards: Cards) -> bool:
-    """What strategy `single` demands: every card is cut, and all into one and the same profile."""
+def is_uniform(cards: NodeCards) -> bool:
+    """Return whether all cards are divided into instances of one profile, as strategy `single` requires."""
     return all(cards.layouts) and len({name for layout in cards.layouts for name in layout or ()}) == 1
 
 
@@ -123,7 +123,9 @@ def _of_profile(kind: Kind, name: str, count: int, *, mixed: bool) -> Labels:
 
 
 def _of_resource(resource: str, product: str, count: int, sharing: Sharing | None, shareable: bool) -> Labels:
-    """`replicas` is 0 for what cannot be shared. Devices shared under their plain name are told by their product."""
+    """Return the labels of a resource. `replicas` is 0 if it cannot be shared; if it is shared without a new name, the
+    product says so.
+    """
     shared = sharing if shareable and sharing and sharing.resource == resource else None
     return {
         f"{resource}.product": product + ("-SHARED" if shared and not shared.rename else ""),
@@ -134,7 +136,7 @@ def _of_resource(resource: str, product: str, count: int, sharing: Sharing | Non
 
 
 def _attributes(profile: Profile) -> dict[str, int]:
-    """Engines that no source tells are left out."""
+    """Return the labels of a profile, without engines for which there is no source."""
     attributes = {
         "memory": profile.memory_mib,
         "multiprocessors": profile.multiprocessors,
@@ -160,7 +162,9 @@ def _vgpu_labels(kind: Kind) -> Labels:
 
 
 def _clique_labels(kind: Kind, node: str) -> Labels:
-    """`<cluster>.<clique>`: neighbouring nodes form a clique, all cliques of a kind are one NVLink cluster."""
+    """Return the label `<cluster>.<clique>`: neighbouring nodes are a clique, all cliques of a kind one NVLink
+    cluster.
+    """
     if not kind.clique:
         return {}
     index = int(node.rpartition("-")[2])

@@ -1,21 +1,21 @@
-"""The labels of a GPU node: kubelet's, Node Feature Discovery's, GFD's, and those its administrator sets."""
+"""The labels of a GPU node: from kubelet, Node Feature Discovery, GFD, and its administrator."""
 
 from deploy.local.fleet import gfd, mig_manager
-from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.spec import Fleet, Kind
 
 Labels = dict[str, str]
 
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 DEVICE_PLUGIN_DEPLOYED = "nvidia.com/gpu.deploy.device-plugin"
-# Given to a new node and then the administrator's: never put right.
-ADMINISTRATORS = frozenset({mig_manager.CONFIG, DEVICE_PLUGIN_CONFIG})
-# What the MIG manager takes down while it works. Only the first is read by others, so the rest are where it is.
+# Set on a new node; after that the administrator's, and never repaired.
+ADMINISTRATORS_LABELS = frozenset({mig_manager.CONFIG, DEVICE_PLUGIN_CONFIG})
+# Components that the MIG manager stops during a change. Only the label of the first is read by others.
 GPU_CLIENTS = ("device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm")
 
 
-def node_labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
-    """Every label of one node; values are strings, as Kubernetes wants them."""
+def node_labels(fleet: Fleet, kind: Kind, node: str, cards: NodeCards) -> Labels:
+    """Return all labels of a node; values are strings, as Kubernetes requires."""
     return {
         "kubernetes.io/hostname": node,
         "kubernetes.io/os": "linux",
@@ -30,10 +30,10 @@ def node_labels(fleet: Fleet, kind: Kind, node: str, cards: Cards) -> Labels:
     }
 
 
-def _manager_labels(kind: Kind, cards: Cards) -> Labels:
-    """What an administrator asked of the MIG manager and of the device plugin, and the manager's answer.
+def _manager_labels(kind: Kind, cards: NodeCards) -> Labels:
+    """Return the labels by which an administrator configures MIG manager and device plugin, and the manager's answer.
 
-    The GPU operator deploys no device plugin where the DRA driver has the cards, and says so in a label.
+    Where the DRA driver manages the cards, the GPU operator deploys no device plugin, and sets a label.
     """
     has_plugin = kind.path == "device-plugin"
     labels: Labels = {DEVICE_PLUGIN_DEPLOYED: str(has_plugin).lower()}

@@ -5,7 +5,7 @@ from typing import Any
 
 from deploy.local.fleet import gfd, mig_manager
 from deploy.local.fleet.labels import node_labels
-from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.quantities import of_gib
 from deploy.local.fleet.spec import Fleet, Kind
 from quotas.catalog.mig_tables import TABLES
@@ -13,16 +13,16 @@ from quotas.catalog.mig_tables import TABLES
 Manifest = dict[str, Any]
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-# Marks what the publisher made and may therefore remove again. No component of NVIDIA's reads it.
+# Marks the publisher's own objects, which it may delete. No component of NVIDIA reads it.
 SIMULATED = "simulated-fleet.gpu-portal.io/kind"
 
 
-def node(fleet: Fleet, kind: Kind, name: str, cards: Cards | None = None) -> Manifest:
-    """`cards` as the MIG manager has left them; as the fleet file says where it has not been at work."""
+def node(fleet: Fleet, kind: Kind, name: str, cards: NodeCards | None = None) -> Manifest:
+    """Return the Node. `cards` are the MIG manager's; None for those of the fleet file."""
     cards = cards or mig_manager.initial(kind)
     annotations = {SIMULATED: kind.name}
     if kind.mig and kind.mig.managed:
-        annotations[mig_manager.REMEMBERED] = mig_manager.remembered(cards)
+        annotations[mig_manager.CARDS_ANNOTATION] = mig_manager.to_annotation(cards)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -36,7 +36,7 @@ def node(fleet: Fleet, kind: Kind, name: str, cards: Cards | None = None) -> Man
     }
 
 
-def capacity(kind: Kind, cards: Cards) -> dict[str, str]:
+def capacity(kind: Kind, cards: NodeCards) -> dict[str, str]:
     return {
         "cpu": str(kind.cpu),
         "memory": of_gib(kind.memory_gib),
@@ -45,8 +45,8 @@ def capacity(kind: Kind, cards: Cards) -> dict[str, str]:
     } | gpu_resources(kind, cards)
 
 
-def allocatable(fleet: Fleet, kind: Kind, cards: Cards) -> dict[str, str]:
-    """Nothing of the GPUs while the device plugin is down, as kubelet has it."""
+def allocatable(fleet: Fleet, kind: Kind, cards: NodeCards) -> dict[str, str]:
+    """Return the allocatable resources; the GPUs are 0 while the device plugin is down, as in kubelet."""
     gpus = gpu_resources(kind, cards)
     return capacity(kind, cards) | {
         "cpu": str(kind.cpu - fleet.reserved_cpu),
@@ -55,8 +55,8 @@ def allocatable(fleet: Fleet, kind: Kind, cards: Cards) -> dict[str, str]:
     }
 
 
-def gpu_resources(kind: Kind, cards: Cards) -> dict[str, str]:
-    """What the device plugin advertises: nothing on a DRA node, or every card would be handed out twice."""
+def gpu_resources(kind: Kind, cards: NodeCards) -> dict[str, str]:
+    """Return what the device plugin publishes: nothing on a DRA node, or each card would be allocated twice."""
     if kind.path == "dra":
         return {}
     advertised: Counter[str] = Counter()
@@ -67,8 +67,10 @@ def gpu_resources(kind: Kind, cards: Cards) -> dict[str, str]:
     return {name: str(count) for name, count in advertised.items()}
 
 
-def _devices(kind: Kind, cards: Cards) -> Counter[str]:
-    """Devices by resource name, before sharing. By strategy `single` the plugin refuses all that is not uniform."""
+def _devices(kind: Kind, cards: NodeCards) -> Counter[str]:
+    """Return the number of devices by resource, before sharing. With strategy `single` the plugin publishes none if the
+    cards differ.
+    """
     devices: Counter[str] = Counter()
     if kind.mig and kind.mig.strategy == "single" and any(layout is not None for layout in cards.layouts):
         return Counter({gfd.GPU: sum(_instances(cards).values())} if gfd.is_uniform(cards) else {})
@@ -78,7 +80,7 @@ def _devices(kind: Kind, cards: Cards) -> Counter[str]:
     return +devices
 
 
-def _instances(cards: Cards) -> Counter[str]:
+def _instances(cards: NodeCards) -> Counter[str]:
     counts: Counter[str] = Counter()
     for layout in cards.layouts:
         counts.update(layout or {})

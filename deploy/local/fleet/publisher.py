@@ -1,8 +1,8 @@
-"""Keeps the cluster's nodes and ResourceSlices like the fleet: the part of kubelet and of NVIDIA's driver.
+"""Keeps the cluster's nodes and ResourceSlices equal to the fleet, in place of kubelet and NVIDIA's driver.
 
-Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found right, so
-a pass over an unchanged cluster is three small requests and no write. What is new, edited or gone is read
-in full, compared and written again. A pass that fails is simply followed by the next.
+Level-triggered. Each pass lists metadata only and compares resourceVersions with those last found correct, so a pass
+over an unchanged cluster is three small requests and no write. An object that is new, changed or missing is read in
+full, compared and written. The pass after a failed one does its work.
 """
 
 import logging
@@ -17,7 +17,7 @@ import urllib3
 from deploy.local.fleet import mig_manager, nodes, slices, spec, state
 from deploy.local.fleet.api import Api, ApiError, Object
 from deploy.local.fleet.differences import node_patch, node_status_patch, pool_writes
-from deploy.local.fleet.mig_manager import Cards
+from deploy.local.fleet.mig_manager import NodeCards
 from deploy.local.fleet.slices import Taint
 
 log = logging.getLogger("fleet")
@@ -28,59 +28,62 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 SLICES_OF_DRIVER = f"{SLICES}?fieldSelector=spec.driver%3D{slices.DRIVER}"
 PASS_EVERY_S = 2.0
 
-# By node, then by device.
+# Taints by node, then by device.
 Taints = Mapping[str, Mapping[str, Sequence[Taint]]]
 Desired = tuple[dict[str, Object], dict[str, dict[str, Object]]]
 
 
-def desired(fleet: spec.Fleet, taints: Taints, cut: Mapping[str, Cards]) -> Desired:
-    """Nodes by name, and slice specs by pool and slice name. `cut`: the nodes whose MIG manager has been at work."""
+def desired(fleet: spec.Fleet, taints: Taints, managed_cards: Mapping[str, NodeCards]) -> Desired:
+    """Return the desired nodes by name, and the slice specs by pool and slice name.
+
+    `managed_cards` are the cards of the nodes that have a MIG manager.
+    """
     manifests: dict[str, Object] = {}
     pools: dict[str, dict[str, Object]] = {}
     for kind in fleet.kinds:
         for name in kind.node_names():
-            manifests[name] = nodes.node(fleet, kind, name, cut.get(name))
+            manifests[name] = nodes.node(fleet, kind, name, managed_cards.get(name))
             if kind.path == "dra":
                 pools[name] = slices.pool(fleet, kind, name, taints.get(name, {}))
     return manifests, pools
 
 
 class Publisher:
-    """Remembers the resourceVersion at which each object was last found or made right."""
+    """Stores the resourceVersion at which each object was last found or made correct."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._right: dict[str, str] = {}
+        self._correct_versions: dict[str, str] = {}
         self._node_uids: dict[str, str] = {}
 
-    def publish(self, wanted: Desired, seen_nodes: dict[str, Object]) -> None:
-        """One pass: nodes first, since slices are owned by theirs; then what is no longer wanted goes."""
-        manifests, pools = wanted
-        seen_slices = self.seen(SLICES_OF_DRIVER)
+    def publish(self, desired_objects: Desired, observed_nodes: dict[str, Object]) -> None:
+        """Run one pass: nodes first, since they own the slices; then delete the objects that are no longer desired."""
+        manifests, pools = desired_objects
+        observed_slices = self.list_metadata(SLICES_OF_DRIVER)
         for name, manifest in manifests.items():
-            self._attempt(self._publish_node, name, manifest, seen_nodes.get(name))
+            self._attempt(self._publish_node, name, manifest, observed_nodes.get(name))
         for name, specs in pools.items():
             if name in self._node_uids:
-                self._attempt(self._publish_pool, name, specs, seen_slices)
-        for name in self._unwanted(seen_slices, {name for specs in pools.values() for name in specs}):
+                self._attempt(self._publish_pool, name, specs, observed_slices)
+        for name in self._obsolete(observed_slices, {name for specs in pools.values() for name in specs}):
             self._attempt(self._delete, SLICES, name)
-        for name in self._unwanted(seen_nodes, set(manifests)):
+        for name in self._obsolete(observed_nodes, set(manifests)):
             self._attempt(self._delete, NODES, name)
 
     def forget(self) -> None:
-        """Look at every object anew: what should be has changed."""
-        self._right.clear()
+        """Compare every object again in the next pass, since the desired state has changed."""
+        self._correct_versions.clear()
 
-    def seen(self, path: str) -> dict[str, Object]:
-        """Metadata by name of all objects at a path."""
+    def list_metadata(self, path: str) -> dict[str, Object]:
+        """Return the metadata of all objects at a path, by name."""
         return {item["metadata"]["name"]: item["metadata"] for item in self._api.list_metadata(path)}
 
-    def _publish_node(self, name: str, manifest: Object, seen: Object | None) -> None:
-        if seen is None:
+    def _publish_node(self, name: str, manifest: Object, listed: Object | None) -> None:
+        if listed is None:
             log.info("node %s: create", name)
             self._accept_node(self._api.create(NODES, manifest))
             return
-        if self._right.get(name) == seen["resourceVersion"]:
+        if self._correct_versions.get(name) == listed["resourceVersion"]:
             return
         observed = self._api.get(f"{NODES}/{name}")
         if patch := node_patch(manifest, observed):
@@ -90,18 +93,18 @@ class Publisher:
             log.info("node %s: repair %s", name, sorted(patch["status"]))
             observed = self._api.merge(f"{NODES}/{name}/status", patch)
         self._accept_node(observed)
-        if node_patch(manifest, observed):  # somebody changed it between the two
-            self._right.pop(name)
+        if node_patch(manifest, observed):  # changed by another client between the two writes
+            self._correct_versions.pop(name)
 
     def _accept_node(self, observed: Object) -> None:
         metadata = observed["metadata"]
-        self._right[metadata["name"]] = metadata["resourceVersion"]
+        self._correct_versions[metadata["name"]] = metadata["resourceVersion"]
         self._node_uids[metadata["name"]] = metadata["uid"]
 
-    def _publish_pool(self, node: str, specs: dict[str, Object], seen: dict[str, Object]) -> None:
-        present = {name: seen[name] for name in specs if name in seen}
+    def _publish_pool(self, node: str, specs: dict[str, Object], listed: dict[str, Object]) -> None:
+        present = {name: listed[name] for name in specs if name in listed}
         if len(present) == len(specs) and all(
-            self._right.get(name) == metadata["resourceVersion"] for name, metadata in present.items()
+            self._correct_versions.get(name) == metadata["resourceVersion"] for name, metadata in present.items()
         ):
             return
         observed = {name: self._api.get(f"{SLICES}/{name}") for name in present}
@@ -128,24 +131,26 @@ class Publisher:
         return self._api.create(SLICES, {**kind, "metadata": metadata, "spec": spec_})
 
     def _accept_slice(self, observed: Object) -> None:
-        self._right[observed["metadata"]["name"]] = observed["metadata"]["resourceVersion"]
+        self._correct_versions[observed["metadata"]["name"]] = observed["metadata"]["resourceVersion"]
 
-    def _unwanted(self, seen: dict[str, Object], wanted: set[str]) -> list[str]:
-        """What a publisher made and nobody wants any more; objects of others are not touched."""
+    def _obsolete(self, observed: dict[str, Object], desired_names: set[str]) -> list[str]:
+        """Return the names of a publisher's objects that are no longer desired; objects of other owners are left
+        alone.
+        """
         return [
             name
-            for name, metadata in seen.items()
-            if name not in wanted and nodes.SIMULATED in metadata.get("annotations", {})
+            for name, metadata in observed.items()
+            if name not in desired_names and nodes.SIMULATED in metadata.get("annotations", {})
         ]
 
     def _delete(self, path: str, name: str) -> None:
         log.info("%s %s: delete", path.rpartition("/")[2], name)
-        self._right.pop(name, None)
+        self._correct_versions.pop(name, None)
         self._node_uids.pop(name, None)
         self._api.delete(f"{path}/{name}")
 
     def _attempt(self, step: Callable[..., None], *arguments: Any) -> None:
-        """One object's refusal (changed or gone meanwhile, as a rule) must not keep the others waiting."""
+        """Run the step; a refusal (mostly of an object that has changed or gone) must not delay the other objects."""
         try:
             step(*arguments)
         except ApiError as error:
@@ -153,24 +158,28 @@ class Publisher:
 
 
 def run(kubeconfig: Path, fleet_file: Path, stop: threading.Event) -> None:
-    """Publish until told to stop; a change of the fleet file, of the state or of a MIG layout is followed at once."""
+    """Publish until `stop` is set; apply a change of the fleet file, the state or a MIG layout at once."""
     api = Api(kubeconfig)
     publisher = Publisher(api)
-    worked_out_from: object = None
-    wanted: Desired = ({}, {})
+    published_source: object = None
+    desired_objects: Desired = ({}, {})
     while not stop.is_set():
         try:
-            wishes, _ = state.read(api)
-            fleet = _fleet(fleet_file, fleet_file.stat().st_mtime_ns).with_extra(wishes.extra)
-            seen = publisher.seen(NODES)
-            cut = mig_manager.turn(fleet, seen, lambda node: in_use(api, node))
-            if (source := (fleet, wishes.taints, cut)) != worked_out_from:
-                wanted = desired(*source)
+            changes, _ = state.read(api)
+            fleet = _fleet(fleet_file, fleet_file.stat().st_mtime_ns).with_extra(changes.extra)
+            observed_nodes = publisher.list_metadata(NODES)
+            managed_cards = mig_manager.step_all(fleet, observed_nodes, lambda node: in_use(api, node))
+            if (source := (fleet, changes.taints, managed_cards)) != published_source:
+                desired_objects = desired(*source)
                 publisher.forget()
-            publisher.publish(wanted, seen)
-            if source != worked_out_from:
-                log.info("published %d nodes, %d of them with ResourceSlices", len(wanted[0]), len(wanted[1]))
-                worked_out_from = source
+            publisher.publish(desired_objects, observed_nodes)
+            if source != published_source:
+                log.info(
+                    "published %d nodes, %d of them with ResourceSlices",
+                    len(desired_objects[0]),
+                    len(desired_objects[1]),
+                )
+                published_source = source
         except (ApiError, urllib3.exceptions.HTTPError) as error:
             log.warning("this pass failed, the next may not: %s", error)
         stop.wait(PASS_EVERY_S)
@@ -182,6 +191,6 @@ def _fleet(file: Path, _changed_ns: int) -> spec.Fleet:
 
 
 def in_use(api: Api, node: str) -> bool:
-    """Whether a pod on the node holds GPUs of the device plugin."""
+    """Return whether a pod on the node holds GPUs of the device plugin."""
     pods = api.get(f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]
     return any(mig_manager.uses_gpus(pod) for pod in pods)

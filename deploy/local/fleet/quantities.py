@@ -1,4 +1,4 @@
-"""Kubernetes quantities as the API server spells them, so that equal amounts are equal text."""
+"""Kubernetes quantities in the API server's spelling, so that equal amounts are equal text."""
 
 
 def of_gib(gib: int) -> str:
@@ -6,7 +6,7 @@ def of_gib(gib: int) -> str:
 
 
 def of_mib(mib: int) -> str:
-    """The largest binary suffix that leaves a whole number: 1024 → `1Gi`, 9984 → `9984Mi`."""
+    """Return the quantity with the largest binary suffix that gives a whole number: 1024 → `1Gi`, 9984 → `9984Mi`."""
     amount, suffixes = mib, ["Mi", "Gi", "Ti"]
     while amount and amount % 1024 == 0 and len(suffixes) > 1:
         amount //= 1024

@@ -1,7 +1,7 @@
 """The ResourceSlices of a DRA node, as NVIDIA's driver publishes them on Kubernetes 1.35 and later.
 
-One pool per node. With dynamic MIG its first slice holds the counters (one set per card), then one slice per card holds
-all devices of that card. Without, one slice holds all devices of the node.
+One pool per node. With dynamic MIG its first slice has the counters (one set per card), and one slice per card has all
+devices of that card. Without it, one slice has all devices of the node.
 Source: kubernetes-sigs/dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/driver.go.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deploy.local.fleet import fixed_devices, partitions
-from deploy.local.fleet.cards import Slot, attributes, slots
 from deploy.local.fleet.partitions import Device
+from deploy.local.fleet.slots import Slot, attributes, slots
 from deploy.local.fleet.spec import Fleet, Kind
 from quotas.catalog.mig_tables import TABLES
 
@@ -21,7 +21,7 @@ Specs = dict[str, dict[str, Any]]
 
 
 def pool(fleet: Fleet, kind: Kind, node: str, taints: Mapping[str, Sequence[Taint]]) -> Specs:
-    """Slice name → spec without the pool's generation, which only the publisher knows.
+    """Return specs by slice name, without the pool's generation, which only the publisher knows.
 
     `taints` are those of this node by device name; one on `gpu-<n>` covers the card and all that is cut from
     it, as the driver's health monitor does it.
@@ -45,7 +45,7 @@ def _one_per_card(kind: Kind, node: str, devices: Mapping[Slot, Sequence[Device]
 
 
 def _devices(fleet: Fleet, kind: Kind, slot: Slot, taints: Mapping[str, Sequence[Taint]]) -> list[Device]:
-    """The devices of one card, sorted by name: the scheduler takes the first that fits."""
+    """Return the devices of one card, sorted by name: the scheduler takes the first that fits."""
     common = attributes(fleet, kind.card, slot)
     if kind.mig is None or (kind.mig.strategy == "static" and kind.mig.layout is None):
         devices = [fixed_devices.whole_card(slot, kind.card.memory_mib, kind.shares, common)]

@@ -1,4 +1,4 @@
-"""fleet.yaml as frozen values: which cards there are and which kinds of node carry them."""
+"""fleet.yaml as frozen dataclasses: the cards, and the kinds of node that have them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ FLEET_FILE = Path(__file__).parent.parent / "fleet.yaml"
 
 @dataclass(frozen=True)
 class Card:
-    """What NVML reports of a card. `mig_table` is its key in mig_tables.TABLES, empty if it cannot do MIG."""
+    """A card as NVML reports it. `mig_table` is its key in mig_tables.TABLES, empty without MIG."""
 
     product: str
     brand: str
@@ -31,10 +31,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Mig:
-    """Who cuts the cards. `dynamic`: the DRA driver, on demand. `static`: they are cut, and the DRA driver publishes
-    what it finds. `mixed`, `single`: the MIG manager, and the device plugin names what it finds by that strategy.
+    """How the cards of a kind are divided.
 
-    `config` is the layout to begin with, by its name among mig_configs; `layout` is what it says of one card.
+    With `dynamic` the DRA driver divides them on demand. With `static` they are divided beforehand, and the DRA driver
+    publishes the instances. With `mixed` and `single` the MIG manager divides them, and the device plugin names the
+    instances by that strategy.
+
+    `config` is the initial layout's name in mig_configs; `layout` is its content for one card.
     """
 
     strategy: Literal["dynamic", "static", "mixed", "single"]
@@ -48,8 +51,8 @@ class Mig:
 
 @dataclass(frozen=True)
 class Sharing:
-    """The device plugin's sharing: each device of `resource` is advertised `replicas` times, under `.shared` when
-    renamed. `config` is the plugin's configuration by its name.
+    """The device plugin's sharing: each device of `resource` is published `replicas` times, under `.shared` if renamed.
+    `config` is the name of the plugin's configuration.
     """
 
     strategy: Literal["time-slicing", "mps"]
@@ -61,7 +64,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Vgpu:
-    """The node is a virtual machine and its cards are virtual: what the hypervisor's driver says of itself."""
+    """A node that is a virtual machine with virtual cards: version and branch of the hypervisor's driver."""
 
     host_driver: str
     host_branch: str
@@ -69,9 +72,9 @@ class Vgpu:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of node: `nodes` of them, each with `gpus` cards reached by `path`.
+    """A kind of node: `nodes` of them, each with `gpus` cards through the backend `path`.
 
-    `shares` is the DRA driver's --consumable-shares, 0 if off; `clique` how many nodes form one NVLink clique.
+    `shares` is the DRA driver's --consumable-shares, 0 if off; `clique` is the number of nodes in an NVLink clique.
     """
 
     name: str
@@ -107,16 +110,16 @@ class Fleet:
     kinds: tuple[Kind, ...]
 
     def with_extra(self, extra: Mapping[str, int]) -> "Fleet":
-        """The same fleet with so many more nodes of each kind; ValueError names a kind that does not exist."""
-        known = {kind.name for kind in self.kinds}
+        """Return the fleet with this many more nodes of each kind; raise ValueError naming an unknown kind."""
+        names = {kind.name for kind in self.kinds}
         for name in extra:
-            if name not in known:
-                raise ValueError(f"no node kind {name}; there are {', '.join(sorted(known))}")
+            if name not in names:
+                raise ValueError(f"no node kind {name}; there are {', '.join(sorted(names))}")
         return replace(self, kinds=tuple(replace(k, nodes=k.nodes + extra.get(k.name, 0)) for k in self.kinds))
 
 
 def load(path: Path) -> Fleet:
-    """Read and check a fleet file. ValueError says what is wrong, TypeError which key is unknown."""
+    """Read and check a fleet file; raise ValueError for an invalid value, TypeError for an unknown key."""
     raw = yaml.safe_load(path.read_text())
     cards = {name: _card(fields) for name, fields in raw["cards"].items()}
     added = raw["migConfigs"]
@@ -161,14 +164,14 @@ def _mig(name: str, fields: Mapping[str, Any], card: Card, added: Added) -> Mig:
     mig = Mig(**fields)
     if mig.strategy == "dynamic":
         return mig
-    configs = mig_configs.known(TABLES[card.mig_table], added)
+    configs = mig_configs.layouts_by_name(TABLES[card.mig_table], added)
     if mig.config not in configs:
         raise ValueError(f"{name}: no MIG configuration {mig.config}; there are {', '.join(configs)}")
     return replace(mig, layout=configs[mig.config])
 
 
 def _problem(kind: Kind) -> str:
-    """Why no such node can be simulated; empty if it can."""
+    """Return why such a node cannot be simulated; empty if it can."""
     dra = kind.path == "dra"
     if kind.mig and dra == kind.mig.managed:
         return f"MIG strategy {kind.mig.strategy} is not for path {kind.path}"

@@ -1,15 +1,17 @@
-"""Kinds of node by name: how one says which of those in fleet.yaml there are to be, and how many nodes more."""
+"""Parses the arguments that switch on kinds of node, as `KIND` or `KIND=N`."""
 
 from collections.abc import Iterable
 
 
-def counts(words: Iterable[str]) -> dict[str, int]:
-    """`h200` is one node of that kind, `h200=3` three, `h200=0` none. ValueError says which word is neither."""
-    return dict(_count(word) for word in words)
+def extra_nodes(arguments: Iterable[str]) -> dict[str, int]:
+    """Return the number of extra nodes of each kind: `h200` is 1, `h200=3` is 3. Raises ValueError for any other
+    word.
+    """
+    return dict(_count(word) for word in arguments)
 
 
 def _count(word: str) -> tuple[str, int]:
-    kind, given, count = word.partition("=")
-    if not kind or (given and not count.isdigit()):
+    kind, has_count, count = word.partition("=")
+    if not kind or (has_count and not count.isdigit()):
         raise ValueError(f"{word!r} is neither KIND nor KIND=N, e.g. h200 or h200=3")
-    return kind, int(count) if given else 1
+    return kind, int(count) if has_count else 1

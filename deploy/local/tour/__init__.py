@@ -1,1 +1,1 @@
-"""The scripted tour of a running demo: through REST as a team's member, and with the kubeconfig that REST gives."""
+"""The scripted tour of a running demo: over REST as a team member, and with the kubeconfig that REST returns."""

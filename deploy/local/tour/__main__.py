@@ -1,7 +1,7 @@
-"""python -m deploy.local.tour [--home .local]: the tour on a demo that runs; exits 0, or 1 at the first thing amiss.
+"""python -m deploy.local.tour [--home .local]: runs the tour on a running demo; exits 0, or 1 at the first failure.
 
-It holds GPUs by both paths, runs pods of its own on them, sees refusals in words and a queue that moves, reads the
-costs, gives everything back, and has the API server confirm that nothing is left.
+It holds GPUs through both backends, runs its own pods on them, triggers refusals, queues a request, reads the costs,
+releases everything, and checks with the API server that nothing is left.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def tour_of(home: Path, url: str, folder: Path) -> None:
-    """The whole tour; what it asked is given back even when it fails on its way."""
+    """Run the whole tour; release its allocations even if it fails midway."""
     file = home / "demo.json"
     if not file.exists():
         raise LocalError(f"{file} is missing; `make up` starts the demo and writes it")
@@ -53,10 +53,10 @@ def tour_of(home: Path, url: str, folder: Path) -> None:
     try:
         play(tour)
     finally:
-        for id_ in tour.made:
+        for id_ in tour.allocation_ids:
             with suppress(LocalError, requests.RequestException):
                 tour.portal.post(f"allocations/{id_}/release")
-    names = [tour.portal.get(f"allocations/{id_}")["name"] for id_ in tour.made]
+    names = [tour.portal.get(f"allocations/{id_}")["name"] for id_ in tour.allocation_ids]
     title("Proof from the API server that nothing is left")
     for sentence in nothing_left(admin, demo["namespaces"][PROJECT], names):
         say(sentence)

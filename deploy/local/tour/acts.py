@@ -1,4 +1,4 @@
-"""What the tour does, one function per act. Each prints its evidence, and raises LocalError when it does not hold."""
+"""The acts of the tour, one function each. Each prints its evidence, and raises LocalError if a check fails."""
 
 import time
 from collections.abc import Callable
@@ -18,52 +18,56 @@ DRA, DEVICE_PLUGIN = "h100/whole", "l40s/whole"
 
 @dataclass
 class Tour:
-    """`made` are the ids of allocations asked so far; `folder` keeps kubeconfigs, for their owner's eyes only."""
+    """The state of a tour: `made` are the ids of its allocations; `folder` has kubeconfigs, readable by their owner
+    only.
+    """
 
     portal: Portal
     admin: Kubectl
     folder: Path
     say: Callable[[str], None]
-    made: list[str] = field(default_factory=list)
+    allocation_ids: list[str] = field(default_factory=list)
 
-    def ask(self, offering: str, count: int) -> dict[str, Any]:
+    def request(self, offering: str, count: int) -> dict[str, Any]:
         row = self.portal.post("allocations", project=PROJECT, offering=offering, count=count, hours=1, purpose="tour")
-        self.made.append(row["id"])
+        self.allocation_ids.append(row["id"])
         return row
 
     def hold(self, offering: str, count: int) -> dict[str, Any]:
         begun = time.monotonic()
-        row = self.portal.wait(self.ask(offering, count)["id"], "active")
+        row = self.portal.wait(self.request(offering, count)["id"], "active")
         self.say(f"{row['name']}: {count} × {offering} active {time.monotonic() - begun:.1f} s after POST")
         return row
 
     def connect(self, row: dict[str, Any]) -> tuple[Kubectl, dict[str, Any]]:
-        """kubectl with the kubeconfig that `connect` returned, and the pod that it returned."""
-        given = self.portal.get(f"allocations/{row['id']}/connect")
+        """Return kubectl with the kubeconfig from `connect`, and the pod from `connect`."""
+        connection = self.portal.get(f"allocations/{row['id']}/connect")
         file = self.folder / f"{row['name']}.kubeconfig"
         file.touch(mode=0o600)
-        file.write_text(given["kubeconfig"], encoding="utf-8")
-        self.say(f"kubeconfig of one's own, until {given['expires_at']}; label {given['label']['key']}={row['name']}")
-        pod: dict[str, Any] = yaml.safe_load(given["pod_yaml"])
+        file.write_text(connection["kubeconfig"], encoding="utf-8")
+        label = f"{connection['label']['key']}={row['name']}"
+        self.say(f"personal kubeconfig, until {connection['expires_at']}; label {label}")
+        pod: dict[str, Any] = yaml.safe_load(connection["pod_yaml"])
         return Kubectl(self.admin.binary, file, self.folder / "cache"), pod
 
     def run(self, tenant: Kubectl, pod: dict[str, Any]) -> dict[str, Any]:
-        tenant.run("apply", "--filename=-", words=yaml.safe_dump(pod))
+        tenant.run("apply", "--filename=-", stdin=yaml.safe_dump(pod))
         return tenant.wait_running(pod["metadata"]["name"])
 
 
 def catalogue(tour: Tour) -> None:
-    """What is offered, and what this member's team can get now."""
+    """Show the offerings, and how many of each the member's team can get now."""
     for row in tour.portal.get("offerings", project=PROJECT)["results"]:
-        capacity, mine = row["capacity"], row["mine"]
+        capacity, headroom = row["capacity"], row["mine"]
         tour.say(
-            f"{row['id']:<20} {capacity['free']:>3} of {capacity['total']:>3} free, team {mine['used']} of "
-            f"{mine['limit']}, can get now {mine['can_get_now']}, {row['price_per_hour']} {row['currency']} an hour"
+            f"{row['id']:<20} {capacity['free']:>3} of {capacity['total']:>3} free, team {headroom['used']} of "
+            f"{headroom['limit']}, can get now {headroom['can_get_now']}, "
+            f"{row['price_per_hour']} {row['currency']} an hour"
         )
 
 
 def hold_by_claim(tour: Tour) -> dict[str, Any]:
-    """DRA: two whole cards by one claim; the portal names each card, and the cluster says the same."""
+    """Hold two whole cards by one claim (DRA); the portal names each card, and the cluster agrees."""
     row = tour.hold(DRA, 2)
     if len(row["devices"]) != 2:
         raise LocalError(f"{row['name']} should show two devices, and shows {row['devices']}")
@@ -76,7 +80,7 @@ def hold_by_claim(tour: Tour) -> dict[str, Any]:
 
 
 def hold_by_count(tour: Tour) -> dict[str, Any]:
-    """Device plugin: one card by count; Kubernetes names none, so the portal does not either."""
+    """Hold one card by count (device plugin); Kubernetes names no device, so the portal does not either."""
     row = tour.hold(DEVICE_PLUGIN, 1)
     guard = tour.admin.get("gpuproject", "gpu-portal", f"--namespace={row['namespace']}")
     hold_class = guard["spec"]["allocations"][row["name"]]["priorityClassName"]
@@ -86,7 +90,7 @@ def hold_by_count(tour: Tour) -> dict[str, Any]:
 
 
 def own_pod_by_claim(tour: Tour, row: dict[str, Any]) -> None:
-    """A pod of the tenant's own lands on the very devices held; without its label the same pod is refused."""
+    """Run a tenant's pod on the held devices; without its label the same pod is refused."""
     tenant, pod = tour.connect(row)
     running = tour.run(tenant, pod)
     claim = tenant.get("resourceclaim", row["name"])
@@ -114,11 +118,12 @@ def own_pod_by_count(tour: Tour, row: dict[str, Any]) -> None:
 
 
 def refusal(tour: Tour) -> None:
-    """More than there is: refused at once, with all that binds and what would work."""
+    """Request more than the fleet has: refused at once, with all limits that apply and with alternatives."""
     problem = tour.portal.refused("allocations", project=PROJECT, offering=DEVICE_PLUGIN, count=100)
     tour.say(f"{problem['status']} {problem['reason']}: {problem['detail']} {problem['hint']}")
-    for found in problem["dimensions"]:
-        tour.say(f"  {found['dimension']}: limit {found['limit']}, used {found['used']}, asked {found['requested']}")
+    for violation in problem["dimensions"]:
+        amounts = f"limit {violation['limit']}, used {violation['used']}, asked {violation['requested']}"
+        tour.say(f"  {violation['dimension']}: {amounts}")
     for other in problem["alternatives"]:
         tour.say(f"  works: {other['count']} × {other['offering']} ({other['fits']}) for {other['price']}")
     if not problem["alternatives"]:
@@ -126,11 +131,11 @@ def refusal(tour: Tour) -> None:
 
 
 def queue(tour: Tour, held: dict[str, Any]) -> dict[str, Any]:
-    """One slice more than the team's quota leaves has to wait, and is admitted when another hold is released."""
+    """Queue one slice more than the team's quota allows; it is admitted when another allocation is released."""
     offered = tour.portal.get("offerings", project=PROJECT)["results"]
-    mine = next(row["mine"] for row in offered if row["id"] == DEVICE_PLUGIN)
-    row = tour.ask(DEVICE_PLUGIN, mine["limit"] - mine["used"] + 1)
-    row = _wait_for_word_of_kueue(tour, row)
+    headroom = next(row["mine"] for row in offered if row["id"] == DEVICE_PLUGIN)
+    row = tour.request(DEVICE_PLUGIN, headroom["limit"] - headroom["used"] + 1)
+    row = _wait_for_kueues_reason(tour, row)
     tour.say(f"{row['name']}: {row['count']} × {DEVICE_PLUGIN} is queued, {row['queue']}: {row['message']}")
     tour.portal.post(f"allocations/{held['id']}/release")
     begun = time.monotonic()
@@ -140,21 +145,21 @@ def queue(tour: Tour, held: dict[str, Any]) -> dict[str, Any]:
 
 
 def costs(tour: Tour) -> None:
-    """What each of them costs so far, and the sum over the team by offering."""
-    for id_ in tour.made:
+    """Show the cost of each allocation to date, and the team's total by offering."""
+    for id_ in tour.allocation_ids:
         row = tour.portal.get(f"allocations/{id_}")
         cost = row["cost"]
         tour.say(f"{row['name']}: {cost['to_date']} {cost['currency']} so far, {cost['per_hour']} an hour")
-    found = tour.portal.get("costs", window="today", aggregate="team,offering")
-    for row in found["results"]:
+    report = tour.portal.get("costs", window="today", aggregate="team,offering")
+    for row in report["results"]:
         tour.say(f"  {row['name']}: {row['gpu_hours']} GPU-hours, {row['total']} {row['currency']}")
 
 
 def release(tour: Tour) -> None:
-    """Give back all; each ends as `released`, and none is charged any more."""
-    for id_ in tour.made:
+    """Release all allocations; each ends as `released`, and none is charged any more."""
+    for id_ in tour.allocation_ids:
         tour.portal.post(f"allocations/{id_}/release")
-    for id_ in tour.made:
+    for id_ in tour.allocation_ids:
         row = tour.portal.wait(id_, "ended")
         if row["outcome"] != "released" or row["objects"]:
             raise LocalError(f"{row['name']} should be released without objects, and is {row}")
@@ -162,8 +167,8 @@ def release(tour: Tour) -> None:
         tour.say(f"{row['name']}: {row['outcome']}, {cost['to_date']} {cost['currency']} in all")
 
 
-def _wait_for_word_of_kueue(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
-    """The queued row once Kueue has said why it waits."""
+def _wait_for_kueues_reason(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the queued row once Kueue has reported why it waits."""
     deadline = time.monotonic() + 20
     while row["phase"] == "queued" and row["reason"] in ("", "submitted") and time.monotonic() < deadline:
         time.sleep(0.3)
@@ -174,7 +179,7 @@ def _wait_for_word_of_kueue(tour: Tour, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused_without_label(tour: Tour, tenant: Kubectl, running: dict[str, Any]) -> None:
-    """Create the running pod's like, with all that its label gave it, but without the label."""
+    """Create a copy of the running pod without its label and what the label added; check that it is refused."""
     spec = running["spec"]
     container = {key: spec["containers"][0][key] for key in ("name", "image", "securityContext", "resources")}
     kept = ("securityContext", "resourceClaims")
@@ -184,13 +189,13 @@ def _refused_without_label(tour: Tour, tenant: Kubectl, running: dict[str, Any])
         "metadata": {"name": f"{running['metadata']['name']}-unlabelled"},
         "spec": {**{key: spec[key] for key in kept if key in spec}, "containers": [container]},
     }
-    tour.say(f"  without its label: {tenant.refused('create', '--filename=-', words=yaml.safe_dump(bare))}")
+    tour.say(f"  without its label: {tenant.refused('create', '--filename=-', stdin=yaml.safe_dump(bare))}")
 
 
 def _uuids(admin: Kubectl) -> dict[tuple[str, str], str]:
     return {
-        (found["spec"]["pool"]["name"], device["name"]): device["attributes"]["uuid"]["string"]
-        for found in admin.get("resourceslices")["items"]
-        for device in found["spec"].get("devices", ())
+        (slice_["spec"]["pool"]["name"], device["name"]): device["attributes"]["uuid"]["string"]
+        for slice_ in admin.get("resourceslices")["items"]
+        for device in slice_["spec"].get("devices", ())
         if "uuid" in device.get("attributes", {})
     }

@@ -1,4 +1,4 @@
-"""kubectl with a kubeconfig: a tenant's, as REST gave it, or the local administrator's, for the proofs."""
+"""kubectl with a kubeconfig: a tenant's, as REST returned it, or the local administrator's, for the checks."""
 
 import json
 import re
@@ -20,16 +20,16 @@ class Kubectl:
     kubeconfig: Path
     cache: Path
 
-    def run(self, *arguments: str, words: str | None = None) -> str:
-        """Standard output; raises LocalError with what it said."""
-        done = self._call(arguments, words)
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        """Return standard output; raise LocalError with the error output."""
+        done = self._call(arguments, stdin)
         if done.returncode != 0:
             raise LocalError(f"kubectl {' '.join(arguments)} failed:\n{done.stderr.strip()}")
         return done.stdout
 
-    def refused(self, *arguments: str, words: str) -> str:
-        """The sentence with which the API server refuses what must be refused."""
-        done = self._call(arguments, words)
+    def refused(self, *arguments: str, stdin: str) -> str:
+        """Return the message with which the API server refuses a command that it must refuse."""
+        done = self._call(arguments, stdin)
         if done.returncode == 0:
             raise LocalError(f"kubectl {' '.join(arguments)} should be refused, and was not")
         return re.sub(r"\s+", " ", done.stderr.partition("denied request:")[2] or done.stderr).strip()
@@ -49,6 +49,6 @@ class Kubectl:
                 raise LocalError(f"pod {pod} is {phase} after {WAIT_S:.0f} s: {found['status'].get('conditions')}")
             time.sleep(LOOK_EVERY_S)
 
-    def _call(self, arguments: tuple[str, ...], words: str | None) -> subprocess.CompletedProcess[str]:
+    def _call(self, arguments: tuple[str, ...], stdin: str | None) -> subprocess.CompletedProcess[str]:
         command = [str(self.binary), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *arguments]
-        return subprocess.run(command, input=words, capture_output=True, text=True, check=False)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ LOOK_EVERY_S = 0.3
 
 
 class Portal:
-    """Answers are parsed bodies; an answer that is not 2xx raises LocalError with the problem's own words."""
+    """A REST client. Returns parsed bodies; raises LocalError with the problem's text for an answer that is not 2xx."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = f"{url}/api/v1"
@@ -27,7 +27,7 @@ class Portal:
         return self._body(self._send(path, body))
 
     def refused(self, path: str, **body: Any) -> dict[str, Any]:
-        """The problem of a request that must be refused by quota or policy."""
+        """Return the problem of a request that must be refused by quota or policy."""
         answer = self._send(path, body)
         if answer.status_code != 409:
             raise LocalError(f"POST {path} should be refused with 409, and was answered {answer.status_code}")
@@ -35,7 +35,7 @@ class Portal:
         return problem
 
     def wait(self, id_: str, *phases: str) -> dict[str, Any]:
-        """The allocation once it is in one of `phases`."""
+        """Return the allocation once it is in one of `phases`."""
         deadline = time.monotonic() + WAIT_S
         while True:
             row = self.get(f"allocations/{id_}")

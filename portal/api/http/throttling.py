@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class PersonThrottle(BaseThrottle):
-    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and a person's processor time."""
+    """Allows `API_REQUESTS_PER_MINUTE` per person, or per address without a user; and what `person_limits` allow."""
 
     def __init__(self) -> None:
         self.wait_s = 0
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
-        is_known = request.user.is_authenticated
-        who = f"user:{request.user.pk}" if is_known else f"address:{address_limits.network(request)}"
+        person = request.user.pk
+        who = f"user:{person}" if person else f"address:{address_limits.network(request)}"
         self.wait_s = counters.hit(f"api:{who}", settings.API_REQUESTS_PER_MINUTE)
-        if is_known and not self.wait_s:
-            person_limits.admit(request._request, request.user.pk)
+        if person and not self.wait_s:
+            person_limits.admit(request._request, person)
         return self.wait_s == 0
 
     def wait(self) -> float:

@@ -1,1 +1,1 @@
-"""REST bodies: what is taken and what is answered."""
+"""REST bodies: serializers of requests and answers."""

@@ -65,8 +65,8 @@ class HeadsOut(serializers.Serializer):
     results = HeadOut(many=True)
 
 
-class AsAsked(BaseContentNegotiation):
-    """Leaves `?format=` to this route; problems are always JSON."""
+class RouteNegotiation(BaseContentNegotiation):
+    """Content negotiation that leaves `?format=` to the route; problems are always JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
@@ -78,7 +78,7 @@ class AsAsked(BaseContentNegotiation):
 @api_view(["GET"])
 def entries(request: Request) -> Response:
     """List audit entries, newest first. Operators and auditors see all of them, leads those of their teams."""
-    rows = audit_log.found(current_user(request), _search(request))
+    rows = audit_log.matching(current_user(request), _search(request))
     return page(request, rows, lambda found: [document(entry) for entry in found], "-id")
 
 
@@ -87,7 +87,7 @@ def entries(request: Request) -> Response:
     responses={(200, "application/jsonl"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
 )
 @api_view(["GET"])
-@content_negotiation_class(AsAsked)
+@content_negotiation_class(RouteNegotiation)
 def export(request: Request) -> StreamingHttpResponse:
     """Stream all entries found, newest first, as CSV or JSON Lines. The export is an entry of the log itself."""
     format_ = query_value(request, "format", "jsonl")
@@ -108,9 +108,9 @@ def heads(request: Request) -> Response:
     """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
     unless `since` says otherwise. For operators and auditors.
     """
-    user, given = current_user(request), query_value(request, "since")
+    user, text = current_user(request), query_value(request, "since")
     try:
-        since = date.fromisoformat(given) if given else audit_heads.today() - HEADS_SHOWN
+        since = date.fromisoformat(text) if text else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
         raise Invalid({"since": ["Give a day as 2026-11-30."]}) from error
     return Response({"results": HeadOut(audit_log.heads(user, since), many=True).data})
@@ -131,10 +131,10 @@ def _search(request: Request) -> Search:
 
 
 def _moment(request: Request, name: str) -> datetime | None:
-    """In a URL a bare + (of an offset, as in +02:00) is a space."""
-    given = query_value(request, name).replace(" ", "+")
+    """Return the time in a query parameter; the + of an offset (+02:00) may arrive as a space."""
+    text = query_value(request, name).replace(" ", "+")
     try:
-        return Timestamp().to_internal_value(given) if given else None
+        return Timestamp().to_internal_value(text) if text else None
     except serializers.ValidationError as error:
         raise Invalid({name: [str(message) for message in error.detail]}) from error
 

@@ -78,7 +78,7 @@ def costs(request: Request) -> Response:
 
 
 def _window(request: Request) -> str:
-    """In a URL a bare + (of an offset, as in +02:00) is a space."""
+    """Return the window in the query parameters; the + of an offset (+02:00) may arrive as a space."""
     return query_value(request, "window", "7d").replace(" ", "+")
 
 

@@ -22,7 +22,7 @@ from quotas.catalog.models import Flavor, Offering
 
 MAX_DEADLINE_S = 86_400
 AMOUNTS = {"cpu_millicores_per_gpu": "cpu_per_gpu", "memory_mib_per_gpu": "memory_per_gpu"}
-"""What a flavor keeps as a number, by the name under which it is read and written as an amount."""
+"""Fields that a flavor stores as a number, by the name under which REST reads and writes them as a quantity."""
 
 
 class FlavorOut(serializers.ModelSerializer):
@@ -65,7 +65,7 @@ class FlavorOut(serializers.ModelSerializer):
 
 
 class FlavorDecision(Body):
-    """What is left out stays as it is."""
+    """A change of a flavor; omitted fields stay unchanged."""
 
     name = Text(required=False, max_length=47, help_text="Of a proposal only: DNS label.")
     accepted = Boolean(required=False, help_text="true offers a proposal; for good.")

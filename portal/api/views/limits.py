@@ -116,7 +116,7 @@ def limits(request: Request) -> Response:
     user = current_user(request)
     if request.method == "POST":
         body = read(LimitBody, request)
-        holder, scope = _parties(user, body)
+        holder, scope = _holder_and_scope(user, body)
         _require_scope(request, holder)
         row = limit_services.set_limit(user, holder, scope, _limit_spec(body))
         return _shown(row, status.HTTP_201_CREATED)
@@ -137,7 +137,7 @@ def preview(request: Request) -> Response:
     """
     user = current_user(request)
     body = read(LimitBody, request)
-    found = limit_services.effect(user, *_parties(user, body), _limit_spec(body))
+    found = limit_services.effect(user, *_holder_and_scope(user, body), _limit_spec(body))
     return Response(
         {
             "before": None if found.before is None else vars(found.before),
@@ -250,7 +250,7 @@ def _limit_spec(body: dict[str, Any]) -> limit_services.LimitSpec:
     return limit_services.LimitSpec(body["nominal"], body["borrowing"], body["lending"])
 
 
-def _parties(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
+def _holder_and_scope(user: User, body: dict[str, Any]) -> tuple[Holder, Scope]:
     """Return the holder and the scope that the body names; raise Invalid if it names none, or two."""
     errors: dict[str, list[str]] = {}
     holders = [name for name in ("department", "team", "project") if name in body]

@@ -83,7 +83,9 @@ class NewProject(Body):
 
 
 class ProjectChange(Body):
-    """What is left out stays as it is. Leads change the name; the rest is operators', with scope admin."""
+    """A change of a project; omitted fields stay unchanged. Leads change the name, operators the rest, with scope
+    admin.
+    """
 
     name = Text(required=False, max_length=100)
     pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)

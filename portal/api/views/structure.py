@@ -46,7 +46,7 @@ class NewDepartment(Body):
 
 
 class DepartmentChange(Body):
-    """What is left out stays as it is."""
+    """A change of a department; omitted fields stay unchanged."""
 
     name = Text(required=False, max_length=100)
     parent = Text(required=False, allow_null=True, max_length=40, help_text=PARENT_HELP)  # type: ignore[assignment]
@@ -59,7 +59,7 @@ class NewTeam(Body):
 
 
 class TeamChange(Body):
-    """What is left out stays as it is."""
+    """A change of a team; omitted fields stay unchanged."""
 
     name = Text(required=False, max_length=100)
     department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")

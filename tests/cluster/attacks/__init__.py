@@ -1,1 +1,1 @@
-"""The tables of test_attacks: what is tried, what honest people do, and the project that both meet."""
+"""The tables of test_attacks: attacks, permitted actions, and the project used for both."""

@@ -1,7 +1,7 @@
 """python -m tests.cluster.attacks [--write]: the table of attacks in docs/guide/guards.md, between its two marks.
 
-What is tried, who refuses it, and a piece of what the person is told: tests/cluster/test_attacks.py holds the API
-server to each row.
+Each row has an attack, the policy that refuses it, and a part of the message; tests/cluster/test_attacks.py checks each
+row against the API server.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ WITH = {"tenant": "a member", "viewer": "a viewer", "portal": "the portal", "adm
 
 
 def written(text: str) -> str:
-    """The guide with the table as it is today; ValueError where its marks are missing."""
+    """Return the guide with the current table; raise ValueError if its marks are missing."""
     return guide_tables.filled(GUIDE, "attacks", text, attacks())
 
 
@@ -29,7 +29,7 @@ def attacks() -> str:
         "| what is tried | who refuses | in words that have |",
         "|---|---|---|",
     ]
-    lines += [f"| {row['attack']} | {_guard(row)} | {_cell(row['told'])} |" for row in rows]
+    lines += [f"| {row['attack']} | {_guard(row)} | {_cell(row['message'])} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

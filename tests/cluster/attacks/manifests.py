@@ -1,6 +1,7 @@
-"""Entries of the tables as Kubernetes objects. Pure.
+"""Builds Kubernetes objects from entries of the tables. Pure.
 
-An entry is laid over a harmless pod that fits Pod Security `restricted`: mappings are merged, the rest replaced.
+An entry is merged over a harmless pod that satisfies Pod Security `restricted`: mappings are merged, other values
+replaced.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,15 +23,15 @@ def table(name: str) -> list[Entry]:
 
 
 def project(kinds: tuple[str, ...] = (), **names: str) -> Iterator[Entry]:
-    """The objects of project.yaml in their order, of ``kinds`` only if given."""
-    words = Template((FOLDER / "project.yaml").read_text()).substitute(names)
-    for manifest in yaml.safe_load_all(words):
+    """Yield the objects of project.yaml in order; only those of ``kinds`` if given."""
+    text = Template((FOLDER / "project.yaml").read_text()).substitute(names)
+    for manifest in yaml.safe_load_all(text):
         if not kinds or manifest["kind"] in kinds:
             yield manifest
 
 
 def fill(value: Any, names: Mapping[str, str]) -> Any:
-    """``value`` with each ``${name}`` in its texts replaced."""
+    """Return ``value`` with each ``${name}`` in its texts replaced."""
     if isinstance(value, str):
         return Template(value).safe_substitute(names)
     if isinstance(value, dict):
@@ -41,7 +42,7 @@ def fill(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def build(entry: Entry, name: str) -> Entry:
-    """The object of an entry that has ``send``, ``job``, ``workload`` or (else) ``pod``."""
+    """Return the object of an entry that has ``send``, ``job``, ``workload`` or (else) ``pod``."""
     if "send" in entry:
         return dict(entry["send"])
     if "job" in entry:
@@ -52,7 +53,7 @@ def build(entry: Entry, name: str) -> Entry:
 
 
 def _pod(patch: Entry, name: str) -> Entry:
-    """metadata and spec of a pod, or of a template when ``name`` is empty."""
+    """Return metadata and spec of a pod, or of a template if ``name`` is empty."""
     main = merge({"name": "main", "image": "busybox", "securityContext": SAFE}, patch.get("container", {}))
     containers = [main]
     if "second" in patch:
@@ -92,7 +93,7 @@ def _workload(kind: str, patch: Entry, name: str) -> Entry:
 
 
 def merge(base: Entry, patch: Entry) -> Entry:
-    """``patch`` over ``base``: mappings merged, everything else replaced."""
+    """Return ``base`` with ``patch`` merged into it: mappings are merged, other values replaced."""
     merged = dict(base)
     for key, value in patch.items():
         both = isinstance(value, dict) and isinstance(base.get(key), dict)

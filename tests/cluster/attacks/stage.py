@@ -1,6 +1,6 @@
-"""The people and objects that the attacks meet, on the real control plane.
+"""The people and objects of the attack tests, on the real control plane.
 
-Everything of the portal's is written with the portal's own token, so that its cluster role is proven to suffice.
+All objects of the portal are written with the portal's own token, which shows that its cluster role is sufficient.
 """
 
 import json
@@ -27,29 +27,29 @@ VOLUME = {
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
 TEXTS = {"large": "x" * 40_000, "larger": "x" * 140_000}
-"""More than an object of a tenant may have: of most kinds, and of ConfigMaps and Secrets."""
+"""Sizes above the limit of one object: of most kinds, and of ConfigMaps and Secrets."""
 HUGE = 300_000
-"""Bytes that annotations of one object may not have together."""
+"""Total bytes that the annotations of one object may not have."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a token, at work in one namespace."""
+    """A person with a token, working in one namespace."""
 
     kubectl: str
     kubeconfig: Path
     namespace: str
 
-    def run(self, *arguments: str, words: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         options = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent / 'cache'}"]
         if "-n" not in arguments:
             options.append(f"--namespace={self.namespace}")
         command = [self.kubectl, *options, *arguments]
-        return subprocess.run(command, input=words, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
-    def do(self, *arguments: str, words: str | None = None) -> str:
-        """Standard output; fails the test with what kubectl said."""
-        done = self.run(*arguments, words=words)
+    def do(self, *arguments: str, stdin: str | None = None) -> str:
+        """Return standard output; fail the test with kubectl's error output."""
+        done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {shlex.join(arguments)}: {done.stderr}"
         return done.stdout
 
@@ -62,7 +62,7 @@ class Person:
     def apply(self, manifest: dict[str, Any]) -> None:
         namespace = manifest["metadata"].get("namespace", self.namespace)
         apply = ("apply", "--server-side", "--field-manager=gpu-portal", "-f", "-", "-n", namespace)
-        self.do(*apply, words=json.dumps(manifest))
+        self.do(*apply, stdin=json.dumps(manifest))
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,16 @@ class Stage:
     viewer: Person
     names: Mapping[str, str]
 
-    def person(self, role: str, where: str) -> Person:
-        """``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
+    def person(self, role: str, namespace: str) -> Person:
+        """Return a person. ``role`` is the name of a person above, ``where`` that of a namespace in ``names``."""
         person: Person = getattr(self, role)
-        return replace(person, namespace=self.names[where])
+        return replace(person, namespace=self.names[namespace])
 
 
 def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, namespace: str) -> Person:
-    """A person with a token of ten minutes of service account ``account`` in ``home``; CA and server are admin's."""
+    """Return a person with a ten-minute token of service account ``account`` in ``home``; CA and server are
+    admin's.
+    """
     token = Person(kubectl, admin, home).do("create", "token", account, "--duration=10m").strip()
     config = yaml.safe_load(admin.read_text())
     config["users"] = [{"name": account, "user": {"token": token}}]
@@ -94,7 +96,9 @@ def _person(kubectl: str, admin: Path, folder: Path, account: str, home: str, na
 
 @contextmanager
 def staged(kubectl: str, kubeconfig: Path, folder: Path) -> Iterator[Stage]:
-    """A project with three holds, a neighbour, and an open namespace; what honest people made; gone afterwards."""
+    """Create a project with three holds, a neighbour, an open namespace and permitted objects; delete all
+    afterwards.
+    """
     ns = f"attacks-{secrets.token_hex(3)}"
     names = {part: f"{ns}-{part}" for part in ("open", "neighbours", "foreign", "bare")} | {
         "ns": ns,
@@ -133,22 +137,22 @@ def _write_projects(portal: Person, names: Mapping[str, str]) -> None:
 
 
 def _see_the_guards_act(portal: Person, tenant: Person) -> None:
-    """Policies and quotas act a moment after they are written; nothing is tried before."""
+    """Wait until policies and quotas are in force, which is a moment after they are written."""
     bad = json.dumps(build({"pod": {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}, "sentinel"))
     good = json.dumps(build({"pod": {"labels": {"gpu-portal.io/allocation": "serve-1"}}}, "sentinel"))
     dry = ("create", "--dry-run=server", "-f", "-")
-    eventually(lambda: "gpu-portal-pod-gpus" in tenant.run(*dry, words=bad).stderr)
-    eventually(lambda: tenant.run(*dry, words=good).returncode == 0)
+    eventually(lambda: "gpu-portal-pod-gpus" in tenant.run(*dry, stdin=bad).stderr)
+    eventually(lambda: tenant.run(*dry, stdin=good).returncode == 0)
     eventually(lambda: portal.get("resourcequota", f"gpu-portal-hold-{tenant.namespace}")["status"].get("hard"))
 
 
 def _make_honest_things(tenant: Person) -> dict[str, str]:
-    """Makes all of honest.yaml; answers the uid of the Job that waits, and the pod of the one that runs."""
+    """Create all of honest.yaml; return the uid of the waiting Job and the pod of the running one."""
     for entry in table("honest"):
-        tenant.do("create", "-f", "-", words=json.dumps(build(entry, entry["name"])))
+        tenant.do("create", "-f", "-", stdin=json.dumps(build(entry, entry["name"])))
     tenant.do("create", "secret", "generic", "mine", "--from-literal=key=value")
     tenant.do("create", "service", "clusterip", "own", "--tcp=80")
-    tenant.do("create", "-f", "-", words=json.dumps(VOLUME))
+    tenant.do("create", "-f", "-", stdin=json.dumps(VOLUME))
     (pod,) = eventually(lambda: tenant.items("pods", "job-name=running"))
     return {"waiting_uid": tenant.get("job", "waiting")["metadata"]["uid"], "running_pod": pod["metadata"]["name"]}
 

@@ -1,9 +1,9 @@
-"""The hostile member's own process: reads what he was given as JSON, attacks, writes the tallies as JSON.
+"""The hostile member's own process: reads its task as JSON, attacks, writes the tallies as JSON.
 
     python -m tests.cluster.hostile_member < task.json
 
-It has a low priority, so that on one machine with the control plane the client's work does not take the processor from
-the servers': a remote member's client would not. What his requests cost the servers counts in full.
+It has a low priority: on one machine with the control plane the client's own work must not take CPU from the servers,
+as a remote client's would not. What its requests cost the servers counts in full.
 """
 
 import contextlib
@@ -19,24 +19,24 @@ from typing import Any
 
 from tests.cluster.hostile_member import attacks, tally
 from tests.cluster.hostile_member.attacks import Attack
-from tests.cluster.hostile_member.calls import Place
-from tests.cluster.hostile_member.sender import Given, Sender
+from tests.cluster.hostile_member.calls import AttackContext
+from tests.cluster.hostile_member.sender import MemberAccess, Sender
 from tests.cluster.hostile_member.tally import Tally
 
 NICENESS = 15
 BEGUN = "attacking"
-"""The first line that the process writes, when he has signed in."""
+"""The first line that the process writes, after signing in."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the process reads. ``attacks`` are names with commas between them; all for an empty text."""
+    """The input of the process. ``attacks`` are names separated by commas; all for an empty text."""
 
     seed: int
     seconds: float
     attacks: str
-    given: Given
-    place: Place
+    access: MemberAccess
+    context: AttackContext
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -44,10 +44,10 @@ class Task:
 
 def read_task(text: str) -> Task:
     document: dict[str, Any] = json.loads(text)
-    place: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in document["place"].items()
+    context: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in document["context"].items()
     }
-    return Task(**{**document, "given": Given(**document["given"]), "place": Place(**place)})
+    return Task(**{**document, "access": MemberAccess(**document["access"]), "context": AttackContext(**context)})
 
 
 def main() -> int:
@@ -55,25 +55,25 @@ def main() -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns of each connection beyond the pool
     yield_to_others()
     kinds = attacks.chosen(task.attacks)
-    sender = Sender(task.given, sum(attack.threads for attack in kinds))
+    sender = Sender(task.access, sum(attack.threads for attack in kinds))
     sender.begin()
-    say(BEGUN)
+    print_line(BEGUN)
     tallies = run(task, kinds, sender)
     sender.close()
-    say(json.dumps({name: one.document() for name, one in tallies.items()}))
+    print_line(json.dumps({name: one.document() for name, one in tallies.items()}))
     return 0
 
 
 def run(task: Task, kinds: tuple[Attack, ...], sender: Sender) -> dict[str, Tally]:
-    """Attack for ``task.seconds``, each thread of each kind by itself."""
+    """Attack for ``task.seconds``, each thread of each kind independently."""
     until = time.monotonic() + task.seconds
-    found: dict[str, list[Tally]] = {attack.name: [Tally() for _ in range(attack.threads)] for attack in kinds}
+    tallies: dict[str, list[Tally]] = {attack.name: [Tally() for _ in range(attack.threads)] for attack in kinds}
 
     def attack_on(attack: Attack, number: int) -> None:
-        for call in attacks.draw(attack, task.seed, number, task.place):
+        for call in attacks.calls_of_thread(attack, task.seed, number, task.context):
             if time.monotonic() >= until:
                 return
-            found[attack.name][number].add(call, *sender.send(attack.name, call))
+            tallies[attack.name][number].add(call, *sender.send(attack.name, call))
 
     threads = [
         threading.Thread(target=attack_on, args=(attack, number), name=f"{attack.name} {number}")
@@ -84,17 +84,19 @@ def run(task: Task, kinds: tuple[Attack, ...], sender: Sender) -> dict[str, Tall
         thread.start()
     for thread in threads:
         thread.join()
-    return {name: tally.merged(parts) for name, parts in found.items()}
+    return {name: tally.merged(parts) for name, parts in tallies.items()}
 
 
 def yield_to_others() -> None:
-    """Lower the priority of this process, and of its session where the kernel weighs sessions against each other."""
+    """Lower the priority of this process, and of its session where the kernel schedules sessions against each
+    other.
+    """
     os.nice(NICENESS)
     with contextlib.suppress(OSError):  # a kernel without autogroups
         Path("/proc/self/autogroup").write_text(str(NICENESS), encoding="ascii")
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

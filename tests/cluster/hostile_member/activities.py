@@ -1,4 +1,4 @@
-"""What is done again and again while times are taken."""
+"""Activities that are repeated while their times are measured."""
 
 import threading
 from collections import defaultdict
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from django.db import connection
 
 Record = Callable[[str, float], None]
-"""Keeps a value under the name of what was measured."""
+"""Stores a value under the name of the measure."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Something done again and again, each time after a pause of ``pause_s``."""
+    """An activity, repeated after a pause of ``pause_s`` each time."""
 
     once: Callable[[Record], None]
     pause_s: float = 0.0
@@ -22,7 +22,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class Measured:
-    """``series``: values by name. ``problems``: what an activity raised, in words."""
+    """``series``: values by name. ``problems``: exceptions of the activities, as text."""
 
     series: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
@@ -32,7 +32,9 @@ class Measured:
 
 
 def measured(activities: Sequence[Activity], is_over: Callable[[], bool]) -> Measured:
-    """What the activities recorded, done side by side until it is over. One that raises is tried again."""
+    """Return what the activities recorded, run concurrently until the stop condition. One that raises is tried
+    again.
+    """
     found, stop = Measured(), threading.Event()
 
     def repeat(activity: Activity) -> None:

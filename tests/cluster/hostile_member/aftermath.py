@@ -1,4 +1,6 @@
-"""What is left when the attack is over: he deletes what is his, his project is archived, and all is as before."""
+"""The state after the attack: the member deletes the objects, the project is archived, and everything is as
+before.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,7 +27,7 @@ NOT_THE_PORTALS = "!gpu-portal.io/holder,!gpu-portal.io/managed"
 
 
 def delete_own(tenant: ApiClient, namespace: str) -> None:
-    """Delete every object with the member's own rights; AssertionError when the API server does not let him."""
+    """Delete every object with the member's own permissions; raise AssertionError if the API server refuses."""
 
     def is_deleted(path: str) -> bool:
         options, query = {"propagationPolicy": "Background"}, {"labelSelector": NOT_THE_PORTALS}
@@ -39,7 +41,7 @@ def delete_own(tenant: ApiClient, namespace: str) -> None:
 
 
 def archive(operator: User, project: Project, admin: ApiClient) -> None:
-    """Archive the project and wait until nothing of it is left; AssertionError with what is."""
+    """Archive the project and wait until nothing of it is left; raise AssertionError with what is."""
     archiving.archive(operator, project)
 
     def is_gone() -> bool:
@@ -64,7 +66,9 @@ def remains(project: Project, admin: ApiClient) -> Iterator[str]:
 
 
 def wait_until_well(url: str, metrics_token: str, before: Mapping[str, float]) -> None:
-    """Until the portal tells no fault that it did not tell by its metrics ``before``; AssertionError with those."""
+    """Wait until the portal's metrics show no fault that they did not show ``before``; raise AssertionError with the
+    others.
+    """
 
     def is_well() -> bool:
         wrong = [*ailments(url, metrics_token, before)]
@@ -84,7 +88,7 @@ def ailments(url: str, metrics_token: str, before: Mapping[str, float]) -> Itera
 
 
 def gauges(url: str, metrics_token: str) -> dict[str, float]:
-    """The portal's metrics by name and labels."""
+    """Return the portal's metrics by name and labels."""
     answer = requests.get(f"{url}/metrics", headers={"Authorization": f"Bearer {metrics_token}"}, timeout=30)
     assert answer.status_code == 200, answer.text
     samples = [one for family in text_string_to_metric_families(answer.text) for one in family.samples]
@@ -92,14 +96,14 @@ def gauges(url: str, metrics_token: str) -> dict[str, float]:
 
 
 class LogMarks:
-    """How long each log was when it was marked."""
+    """The length of each log at the time of the mark."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = dict(files)
         self._marks = {name: self._length(file) for name, file in files.items()}
 
     def errors_since(self, names: tuple[str, ...]) -> list[str]:
-        """Errors that were logged since, apart from those of work on what is called by one of ``names``."""
+        """Return errors logged since, except those about objects with one of ``names``."""
         found = []
         for name, file in self._files.items():
             with file.open("rb") as log:

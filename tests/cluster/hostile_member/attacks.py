@@ -1,4 +1,4 @@
-"""The kinds of attack, one line each. Pure."""
+"""The kinds of attack, one entry each. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from random import Random
 
 from tests.cluster.hostile_member import cluster_attacks as cluster
 from tests.cluster.hostile_member import portal_attacks as portal
-from tests.cluster.hostile_member.calls import Call, Place
+from tests.cluster.hostile_member.calls import AttackContext, Call
 
 
 @dataclass(frozen=True)
 class Attack:
-    """``least``: how often a minute it has to be tried, at least, to count as an attack. ``threads``: at once."""
+    """``least``: the minimum number of calls a minute that counts as an attack. ``threads``: concurrent ones."""
 
     name: str
-    calls: Callable[[Random, Place], Iterator[Call]]
-    least: int = 20
+    calls: Callable[[Random, AttackContext], Iterator[Call]]
+    min_per_minute: int = 20
     threads: int = 1
 
     @property
     def does(self) -> str:
-        """The sentence that says what it tries."""
+        """Return the sentence that describes it."""
         return str(self.calls.__doc__)
 
 
@@ -35,7 +35,7 @@ ATTACKS = (
     Attack("force deletion", cluster.force_deletion),
     Attack("services", cluster.services),
     Attack("token Secrets", cluster.token_secrets),
-    Attack("later tolerations", cluster.later_tolerations),
+    Attack("later tolerations", cluster.added_tolerations),
     Attack("odd Jobs", cluster.odd_jobs),
     Attack("lists", cluster.lists),
     Attack("watches", cluster.watches),
@@ -52,14 +52,14 @@ ATTACKS = (
 
 
 def chosen(names: str) -> tuple[Attack, ...]:
-    """Those named, with commas between them; all for an empty text. Raises ValueError for a name that is none."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    known = {attack.name: attack for attack in ATTACKS}
-    if unknown := sorted(set(wanted) - set(known)):
-        raise ValueError(f"no attack is called {', '.join(unknown)}; there are {', '.join(known)}")
-    return tuple(known[name] for name in wanted) or ATTACKS
+    """Return the named attacks, separated by commas; all for an empty text. Raises ValueError for an unknown name."""
+    chosen_names = [name.strip() for name in names.split(",") if name.strip()]
+    attacks_by_name = {attack.name: attack for attack in ATTACKS}
+    if unknown := sorted(set(chosen_names) - set(attacks_by_name)):
+        raise ValueError(f"no attack is called {', '.join(unknown)}; there are {', '.join(attacks_by_name)}")
+    return tuple(attacks_by_name[name] for name in chosen_names) or ATTACKS
 
 
-def draw(attack: Attack, seed: int, thread: int, place: Place) -> Iterator[Call]:
-    """The calls of one thread of an attack: the same for the same seed."""
-    return attack.calls(Random(f"{seed}/{attack.name}/{thread}"), place)
+def calls_of_thread(attack: Attack, seed: int, thread: int, context: AttackContext) -> Iterator[Call]:
+    """Return the calls of one thread of an attack: the same for the same seed."""
+    return attack.calls(Random(f"{seed}/{attack.name}/{thread}"), context)

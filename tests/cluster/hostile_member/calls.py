@@ -1,4 +1,4 @@
-"""One request of the hostile member, and what his requests start from. Pure."""
+"""One request of the hostile member, and the context from which requests are built. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
 
 
 class Credentials(StrEnum):
-    """With what a request is sent, and to whom."""
+    """Which credentials a request uses, and which server it is sent to."""
 
     KUBECONFIG = "kubeconfig"  # to the API server
     TOKEN = "token"  # to the portal, by REST
@@ -24,10 +24,11 @@ class Credentials(StrEnum):
 
 @dataclass(frozen=True)
 class Call:
-    """``must_fail``: whatever is there, this request has to be refused.
+    """A request. With ``must_fail`` it has to be refused in every state.
 
-    ``{id}`` in the path of a call to the portal stands for an allocation that an earlier call of the same kind made.
-    A body that is no ``bytes`` is sent as JSON. Of a ``stream`` the answer stays open, beside many others.
+    ``{id}`` in the path of a call to the portal is the id of an allocation that an earlier call of the same kind
+    created. A body that is not ``bytes`` is sent as JSON. The answer of a ``stream`` stays open, together with many
+    others.
     """
 
     credentials: Credentials
@@ -41,7 +42,7 @@ class Call:
     stream: bool = False
 
     def is_accepted(self, status: int) -> bool:
-        """Whether an answer with the status means that it was done; the sign-in page answers 200 to wrong passwords."""
+        """Return whether the status means success; the sign-in page answers 200 to wrong passwords."""
         return status == 302 if self.path == SIGN_IN else 200 <= status < 300
 
     def __str__(self) -> str:
@@ -50,8 +51,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Place:
-    """What he knows: his namespace, project, team and allocations, names of others, and the time of tomorrow."""
+class AttackContext:
+    """What the member knows: own namespace, project, team and allocations, names of others, and a time tomorrow."""
 
     namespace: str
     project: str
@@ -62,8 +63,8 @@ class Place:
     tomorrow: str
 
 
-def _brief(body: object, longest: int = 300) -> str:
+def _brief(body: object, max_length: int = 300) -> str:
     if body is None:
         return ""
-    words = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
-    return words if len(words) <= longest else f"{words[:longest]}… ({len(words)} characters)"
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    return text if len(text) <= max_length else f"{text[:max_length]}… ({len(text)} characters)"

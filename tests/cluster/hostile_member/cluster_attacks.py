@@ -1,6 +1,6 @@
-"""What the hostile member sends to the API server: endless requests of each kind, drawn from a generator. Pure.
+"""Requests of the hostile member to the API server: endless ones of each kind, from a random generator. Pure.
 
-Names come from small ranges, so that requests meet what earlier ones made without asking what is there.
+Names come from small ranges, so that requests meet objects of earlier ones without reading them.
 """
 
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from random import Random
 
 from tests.cluster.attacks.manifests import merge
 from tests.cluster.hostile_member import objects
-from tests.cluster.hostile_member.calls import Call, Credentials, Object, Place
+from tests.cluster.hostile_member.calls import AttackContext, Call, Credentials, Object
 from tests.cluster.random_tenant import changes
 from tests.cluster.random_tenant import manifests as random_manifests
 from tests.cluster.random_tenant.manifests import ALLOCATION, QUEUE, TOLERATION
@@ -24,17 +24,19 @@ COUNTS = {
     "Job": 505,
     "Pod": 2005,
 }
-"""A little more of each kind than a project may have (docs/guide/guards.md)."""
+"""Slightly more of each kind than a project may have (docs/guide/guards.md)."""
 FULL_TEXT = 24_000
 FULL_DATA = 100_000
-"""Characters that make an object almost as large as object-sizes.yaml allows; of ConfigMaps and Secrets the second."""
+"""Characters that make an object almost as large as object-sizes.yaml allows; the second for ConfigMaps and
+Secrets.
+"""
 TOO_LARGE = 1_000_000
 KEEP = ("example.com/stay", "orphan", "foregroundDeletion")
 CLUSTER_LISTS = ("/api/v1/pods", "/api/v1/secrets", "/api/v1/nodes", "/apis/apps/v1/deployments")
 
 
-def cpu_and_memory(rng: Random, place: Place) -> Iterator[Call]:
-    """More CPU or memory than a slice's share: beside the label, and in queued Jobs."""
+def cpu_and_memory(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """More CPU or memory than a slice's share, with the allocation's label and in queued Jobs."""
     number = 0
     while True:
         number += 1
@@ -48,45 +50,45 @@ def cpu_and_memory(rng: Random, place: Place) -> Iterator[Call]:
             ]
         )
         if rng.random() < 0.7:
-            labels = objects.label(rng, place)
+            labels = objects.label(rng, context)
             yield objects.create(
-                "Pod", place, f"greedy-{number}", {"spec": objects.spec(greedy)}, labels, must_fail=True
+                "Pod", context, f"greedy-{number}", {"spec": objects.spec(greedy)}, labels, must_fail=True
             )
             continue
         gpus = {"nvidia.com/gpu": "1"}
         resources = {name: {**greedy.get(name, {}), **gpus} for name in ("limits", *greedy)}
         job = {"spec": {"template": {"spec": {**objects.spec(resources), "restartPolicy": "Never"}}}}
-        yield objects.create("Job", place, f"greedy-{number}", job, {QUEUE: "gpu"}, must_fail=True)
+        yield objects.create("Job", context, f"greedy-{number}", job, {QUEUE: "gpu"}, must_fail=True)
 
 
-def many_pods(rng: Random, place: Place) -> Iterator[Call]:
-    """Tiny pods, most of them with an allocation's label, made and deleted again."""
+def many_pods(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Tiny pods, most of them with an allocation's label, created and deleted repeatedly."""
     while True:
         name = f"many-{rng.randrange(COUNTS['Pod'])}"
         if rng.random() < 0.7:
-            labels = {"app": "many", **(objects.label(rng, place) if rng.random() < 0.6 else {})}
-            yield objects.create("Pod", place, name, {"spec": objects.tiny()}, labels)
+            labels = {"app": "many", **(objects.label(rng, context) if rng.random() < 0.6 else {})}
+            yield objects.create("Pod", context, name, {"spec": objects.tiny()}, labels)
         elif rng.random() < 0.98:
-            yield objects.delete("Pod", place, name, gracePeriodSeconds=rng.choice([1, 5]))
+            yield objects.delete("Pod", context, name, gracePeriodSeconds=rng.choice([1, 5]))
         else:
-            yield objects.delete_all("Pod", place, "app=many")
+            yield objects.delete_all("Pod", context, "app=many")
 
 
-def many_replicas(rng: Random, place: Place) -> Iterator[Call]:
-    """Deployments and StatefulSets of far more replicas than a project may have pods, scaled up and down."""
+def many_replicas(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Deployments and StatefulSets with far more replicas than a project may have pods, scaled up and down."""
     while True:
         kind, number = rng.choice(["Deployment", "Deployment", "StatefulSet"]), rng.randrange(12)
         name, replicas = f"wide-{number}", rng.choice([0, 1, 50, 520, 2000, 100_000])
         if rng.random() < 0.15:
-            yield objects.delete(kind, place, name, propagationPolicy=rng.choice(["Background", "Foreground"]))
+            yield objects.delete(kind, context, name, propagationPolicy=rng.choice(["Background", "Foreground"]))
         elif rng.random() < 0.5:
-            yield objects.patch(kind, place, f"{name}/scale", {"spec": {"replicas": replicas}})
+            yield objects.patch(kind, context, f"{name}/scale", {"spec": {"replicas": replicas}})
         else:
-            labels = objects.label(rng, place) if rng.random() < 0.5 else {}
-            yield objects.create(kind, place, name, objects.replicated(name, replicas, objects.tiny(), labels))
+            labels = objects.label(rng, context) if rng.random() < 0.5 else {}
+            yield objects.create(kind, context, name, objects.replicated(name, replicas, objects.tiny(), labels))
 
 
-def too_large_objects(rng: Random, place: Place) -> Iterator[Call]:
+def too_large_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
     """A megabyte in the environment, in data or in annotations."""
     number = 0
     while True:
@@ -99,11 +101,11 @@ def too_large_objects(rng: Random, place: Place) -> Iterator[Call]:
             body = objects.annotated(kind, name, "x" * amount)
         else:
             body = objects.running(kind, name, objects.tiny("x" * amount))
-        yield objects.create(kind, place, name, body, must_fail=True)
+        yield objects.create(kind, context, name, body, must_fail=True)
 
 
-def full_objects(rng: Random, place: Place) -> Iterator[Call]:
-    """Objects just below the size that is allowed, as many as there may be, each written again and again."""
+def full_objects(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Objects just below the maximum size, as many as allowed, each written repeatedly."""
     while True:
         # Those of which most bytes may be stored come most often.
         kind = rng.choices(list(COUNTS), [30, 30, 6, 4, 8, 5, 10, 12])[0]
@@ -114,10 +116,10 @@ def full_objects(rng: Random, place: Place) -> Iterator[Call]:
             body = objects.annotated(kind, name, mark * FULL_TEXT)
         else:
             body = objects.running(kind, name, objects.tiny(mark * FULL_TEXT), replicas=0)
-        yield objects.apply(kind, place, name, body)
+        yield objects.apply(kind, context, name, body)
 
 
-def revisions(rng: Random, place: Place) -> Iterator[Call]:
+def revisions(rng: Random, context: AttackContext) -> Iterator[Call]:
     """Templates of Deployments and StatefulSets changed all the time, each change a revision of 24 KB."""
     number = 0
     while True:
@@ -125,37 +127,37 @@ def revisions(rng: Random, place: Place) -> Iterator[Call]:
         kind, name = rng.choice(["Deployment", "StatefulSet"]), f"often-{rng.randrange(20)}"
         spec = objects.tiny(f"{number} " + "r" * FULL_TEXT)
         body = merge(objects.replicated(name, rng.choice([0, 0, 0, 2]), spec), {"spec": {"revisionHistoryLimit": 1000}})
-        yield objects.apply(kind, place, name, body)
+        yield objects.apply(kind, context, name, body)
 
 
-def finalizers(rng: Random, place: Place) -> Iterator[Call]:
-    """Finalizers of his own on every kind, at creation and later."""
+def finalizers(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """The member's own finalizers on every kind, at creation and later."""
     number = 0
     while True:
         number += 1
         kind, stays = rng.choice(list(objects.PATHS)), {"metadata": {"finalizers": [rng.choice(KEEP)]}}
         if rng.random() < 0.6:
             name = f"stays-{number}"
-            yield objects.create(kind, place, name, merge(objects.small(kind, name), stays), must_fail=True)
+            yield objects.create(kind, context, name, merge(objects.small(kind, name), stays), must_fail=True)
         else:
-            yield objects.patch(kind, place, f"full-{rng.randrange(20)}", stays, must_fail=True)
+            yield objects.patch(kind, context, f"full-{rng.randrange(20)}", stays, must_fail=True)
 
 
-def force_deletion(rng: Random, place: Place) -> Iterator[Call]:
-    """Pods with slices, deleted with a grace period of 0; one that is on no node yet may be."""
+def force_deletion(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Pods with slices, deleted with a grace period of 0; allowed for a pod without a node."""
     while True:
         name = f"forced-{rng.randrange(8)}"
         if rng.random() < 0.3:
-            labels = {"app": "forced", ALLOCATION: place.allocations[-1]}
-            yield objects.create("Pod", place, name, {"spec": objects.tiny()}, labels)
+            labels = {"app": "forced", ALLOCATION: context.allocations[-1]}
+            yield objects.create("Pod", context, name, {"spec": objects.tiny()}, labels)
         elif rng.random() < 0.9:
-            yield objects.delete("Pod", place, name, gracePeriodSeconds=0)
+            yield objects.delete("Pod", context, name, gracePeriodSeconds=0)
         else:
-            yield objects.delete_all("Pod", place, "app=forced", gracePeriodSeconds=0)
+            yield objects.delete_all("Pod", context, "app=forced", gracePeriodSeconds=0)
 
 
-def services(rng: Random, place: Place) -> Iterator[Call]:
-    """Services of every type: open to the outside, with addresses of others, and plain ones made and deleted."""
+def services(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Services of every type: exposed ones, ones with addresses of others, and plain ones created and deleted."""
     number = 0
     while True:
         number += 1
@@ -170,51 +172,51 @@ def services(rng: Random, place: Place) -> Iterator[Call]:
         )
         chosen = rng.random()
         if chosen < 0.5:
-            yield objects.create("Service", place, f"open-{number}", merge(small, {"spec": outside}), must_fail=True)
+            yield objects.create("Service", context, f"open-{number}", merge(small, {"spec": outside}), must_fail=True)
         elif chosen < 0.7:
-            yield objects.patch("Service", place, name, {"spec": outside}, must_fail=True)
+            yield objects.patch("Service", context, name, {"spec": outside}, must_fail=True)
         elif chosen < 0.85:
-            yield objects.delete("Service", place, name)
+            yield objects.delete("Service", context, name)
         else:
             body: Object = {"spec": {"type": "ExternalName", "externalName": "example.com"}}
-            yield objects.create("Service", place, name, rng.choice([small, body]))
+            yield objects.create("Service", context, name, rng.choice([small, body]))
 
 
-def token_secrets(rng: Random, place: Place) -> Iterator[Call]:
+def token_secrets(rng: Random, context: AttackContext) -> Iterator[Call]:
     """Secrets that a controller would fill with the token of a service account."""
     number = 0
     while True:
         number += 1
         account = {"kubernetes.io/service-account.name": rng.choice(["default", "builder"])}
         body = {"type": "kubernetes.io/service-account-token", "metadata": {"annotations": account}}
-        yield objects.create("Secret", place, f"token-{number}", body, must_fail=True)
+        yield objects.create("Secret", context, f"token-{number}", body, must_fail=True)
 
 
-def later_tolerations(rng: Random, place: Place) -> Iterator[Call]:
-    """Tolerations added to pods that are there."""
+def added_tolerations(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Tolerations added to existing pods."""
     while True:
         name = f"tolerant-{rng.randrange(6)}"
         if rng.random() < 0.1:
-            labels = objects.label(rng, place) if rng.random() < 0.5 else {}
-            yield objects.create("Pod", place, name, {"spec": objects.tiny()}, labels)
+            labels = objects.label(rng, context) if rng.random() < 0.5 else {}
+            yield objects.create("Pod", context, name, {"spec": objects.tiny()}, labels)
         else:
             added = rng.choice([[TOLERATION], [{"operator": "Exists"}]])
-            yield objects.patch("Pod", place, name, {"spec": {"tolerations": added}}, must_fail=True)
+            yield objects.patch("Pod", context, name, {"spec": {"tolerations": added}}, must_fail=True)
 
 
-def odd_jobs(rng: Random, place: Place) -> Iterator[Call]:
-    """Queued Jobs with odd settings, changed and deleted in odd ways."""
+def odd_jobs(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Queued Jobs with unusual settings, changed and deleted in unusual ways."""
     while True:
         name, chosen = f"odd-{rng.randrange(COUNTS['Job'])}", rng.random()
         if chosen < 0.6:
-            job = random_manifests.job(rng, place.namespace, name, objects.label(rng, place))
-            yield objects.create("Job", place, name, merge(job, {"spec": rng.choice(ODD_SETTINGS)}))
+            job = random_manifests.job(rng, context.namespace, name, objects.label(rng, context))
+            yield objects.create("Job", context, name, merge(job, {"spec": rng.choice(ODD_SETTINGS)}))
         elif chosen < 0.85:
             known = {"spec": {"parallelism": rng.randint(1, 8)}}
-            yield objects.patch("Job", place, name, changes.of_job(rng, known, [], objects.label(rng, place)))
+            yield objects.patch("Job", context, name, changes.of_job(rng, known, [], objects.label(rng, context)))
         else:
             yield objects.delete(
-                "Job", place, name, propagationPolicy=rng.choice(["Background", "Foreground", "Orphan"])
+                "Job", context, name, propagationPolicy=rng.choice(["Background", "Foreground", "Orphan"])
             )
 
 
@@ -230,10 +232,10 @@ ODD_SETTINGS: list[Object] = [
 ]
 
 
-def lists(rng: Random, place: Place) -> Iterator[Call]:
-    """Lists of all that is there, of what he may not see, and the API server's own large documents."""
-    plurals = [path.format(place.namespace) for path in objects.PATHS.values()]
-    plurals += [f"/api/v1/namespaces/{place.namespace}/{plural}" for plural in READABLE]
+def lists(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Lists of all objects, of objects without permission, and the API server's own large documents."""
+    plurals = [path.format(context.namespace) for path in objects.PATHS.values()]
+    plurals += [f"/api/v1/namespaces/{context.namespace}/{plural}" for plural in READABLE]
     while True:
         chosen = rng.random()
         if chosen < 0.1:
@@ -242,17 +244,17 @@ def lists(rng: Random, place: Place) -> Iterator[Call]:
             yield Call(Credentials.KUBECONFIG, "GET", "/openapi/v2")
         elif chosen < 0.25:
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}
-            body = {**review, "spec": {"namespace": place.namespace}}
+            body = {**review, "spec": {"namespace": context.namespace}}
             yield Call(Credentials.KUBECONFIG, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body)
         else:
             query = rng.choice([{}, {}, {"resourceVersion": "0"}, {"limit": "500"}, {"labelSelector": "app=many"}])
             yield Call(Credentials.KUBECONFIG, "GET", rng.choice(plurals), query=query)
 
 
-def watches(rng: Random, place: Place) -> Iterator[Call]:
+def watches(rng: Random, context: AttackContext) -> Iterator[Call]:
     """Watches of every kind, from now and from the beginning, many of them open at a time."""
-    plurals = [path.format(place.namespace) for path in objects.PATHS.values()]
-    plurals.append(f"/api/v1/namespaces/{place.namespace}/events")
+    plurals = [path.format(context.namespace) for path in objects.PATHS.values()]
+    plurals.append(f"/api/v1/namespaces/{context.namespace}/events")
     while True:
         begin = rng.choice([{}, {"resourceVersion": "0"}, {"allowWatchBookmarks": "true"}])
         query = {"watch": "1", "timeoutSeconds": "60", **begin}

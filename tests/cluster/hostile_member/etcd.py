@@ -1,4 +1,4 @@
-"""What etcd says of its own size."""
+"""Reads the size of etcd from its metrics."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes: of the database file, of it in use after the last compaction, and at which etcd refuses writes."""
+    """In bytes: the database file, its part in use after the last compaction, and the size at which etcd refuses
+    writes.
+    """
 
     total: float
     in_use: float
@@ -22,7 +24,7 @@ class Size:
 
 
 class Etcd:
-    """The metrics of a local cluster's etcd, with the API server's certificate."""
+    """The metrics of a local cluster's etcd, read with the API server's certificate."""
 
     def __init__(self, home: Home) -> None:
         self._url = f"https://127.0.0.1:{home.ports['etcd']}/metrics"
@@ -46,7 +48,7 @@ def parse(metrics: str) -> Size:
 
 
 def bound(guide: Path = GUIDE) -> int:
-    """Bytes that a project can store, as the guide adds them up."""
+    """Return the bytes that a project can store, as the guide computes them."""
     found = BOUND.search(guide.read_text(encoding="utf-8"))
     assert found, f"{guide} does not tell what a project can store"
     return int(found[1].replace(",", "")) * MIB

@@ -1,13 +1,15 @@
-"""Errors in the portal's logs that no refusal of the attack explains. Pure."""
+"""Finds errors in the portal's logs that no refusal of the attack explains. Pure."""
 
 import re
 from collections.abc import Collection, Iterator
 
 BEGIN = re.compile(r"^\[?\d{4}-\d\d-\d\d")
-"""How entries begin: ours, gunicorn's and Celery's. Other lines belong to the entry above, as tracebacks do."""
+"""First lines of entries: the portal's, gunicorn's and Celery's. Other lines belong to the entry above, as tracebacks
+do.
+"""
 LEVEL = re.compile(r"\[(error|critical|ERROR|CRITICAL)\s*[\]/]|: (ERROR|CRITICAL)/")
 NEVER_EXPLAINED = ("api.error", "WORKER TIMEOUT")
-"""A request of anybody's that ends in an error of the server is a defect."""
+"""A server error in answer to any request is a defect."""
 
 
 def entries(text: str) -> Iterator[str]:
@@ -22,7 +24,7 @@ def entries(text: str) -> Iterator[str]:
 
 
 def unexplained(text: str, names: Collection[str]) -> list[str]:
-    """Errors, apart from those of work on what is the attacker's, by the ``names`` of it."""
+    """Return errors, except those of work on the attacker's objects, which have one of ``names``."""
     return [
         entry
         for entry in entries(text)

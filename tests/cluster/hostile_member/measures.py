@@ -1,7 +1,7 @@
-"""Times of the other team without and with the attack, and whether they stay within bounds. Pure.
+"""Compares times of the other team without and with the attack. Pure.
 
-Compared are medians. A member's day is made of the common case, and of some twenty allocations a high percentile is one
-or two of them, on a machine that other work may load: a toss of a coin. The 95th is in the table for people to see.
+Medians are compared: with some twenty allocations a high percentile is one or two of them, and random on a machine with
+other load. The 95th percentile is in the table for information.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,17 +10,18 @@ from bench.statistics import compare, percentile
 
 TIMES = 2.0
 FLOOR_S = 0.25
-"""Seconds that a median may grow beside that: on two cores, shared with whatever else runs, tens of milliseconds double
-without anybody's doing, and nobody waits for a quarter of a second more."""
+"""Seconds that a median may grow in addition: on two shared cores tens of milliseconds may double without the attack,
+and a quarter of a second is hardly noticed.
+"""
 FEWEST = 8
-"""Samples of each side without which a median says nothing."""
+"""The minimum number of samples of each side for a meaningful median."""
 LAG = "watcher behind the API server"
 MOST_LAG_S = 5.0
 Series = Mapping[str, Sequence[float]]
 
 
 def findings(calm: Series, attacked: Series) -> Iterator[str]:
-    """What became too slow, or was measured too seldom to tell."""
+    """Return a sentence for each measure that became too slow, or has too few samples."""
     for name in sorted({*calm, *attacked} - {LAG}):
         before, after = calm.get(name, ()), attacked.get(name, ())
         if min(len(before), len(after)) < FEWEST:
@@ -40,7 +41,7 @@ def findings(calm: Series, attacked: Series) -> Iterator[str]:
 
 
 def table(calm: Series, attacked: Series) -> list[str]:
-    """A line for each measure, of those that have samples of both sides."""
+    """Return a line for each measure with samples of both sides."""
     lines = [f"{'measure':<44}{'calm':>16}{'attacked':>16}{'ratio':>7}  95 % interval   samples"]
     for name in sorted(set(calm) & set(attacked)):
         found = compare(attacked[name], calm[name])

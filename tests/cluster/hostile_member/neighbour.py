@@ -1,4 +1,4 @@
-"""Another team at work: it holds slices, runs pods on them, looks at pages and signs in; and how long each takes."""
+"""Another team at work: it holds slices, runs pods on them, opens pages and signs in; and how long each takes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from tests.support.cluster.api_client import NAMESPACED, ApiClient
 from tests.support.cluster.waiting import eventually
 
 OFFERINGS = ("l40s/whole", "h100/whole")
-"""By device plugin and by DRA."""
+"""An offering by device plugin and one by DRA."""
 LOOK_EVERY_S = 0.01
 WITHIN_S = 60.0
 TIMEOUT_S = 60
@@ -28,7 +28,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Login:
-    """A name and its password."""
+    """A username and its password."""
 
     username: str
     password: str
@@ -36,13 +36,15 @@ class Login:
 
 class Neighbour:
     def __init__(self, url: str, token: str, logins: list[Login], tenant: ApiClient, project: Project) -> None:
-        """``url`` is the portal's. ``token`` and ``tenant``, the kubeconfig, are those of the first of ``logins``."""
+        """``url`` is the portal's. ``token`` and ``tenant`` (kubectl) belong to the first of ``logins``."""
         self._url, self._web, self._tenant, self._project = url, Web(url, token), tenant, project
         self._logins = logins
 
     def activities(self) -> list[Activity]:
-        """They sign in by turns, each as rarely as the limit per name allows. Without a pause between holds they alone
-        would keep two cores busy, and whatever else happens there would double their times."""
+        """Return the activities. The people sign in alternately, each as rarely as the limit per name allows.
+
+        Without a pause between holds they would keep two cores busy, and any other load would double their times.
+        """
         return [
             *(Activity(partial(self._hold, offering), pause_s=1.0) for offering in OFFERINGS),
             Activity(self._pages(), pause_s=0.5),
@@ -50,15 +52,17 @@ class Neighbour:
         ]
 
     def _hold(self, offering: str, record: Record) -> None:
-        """From the request to the end of the allocation; a pod runs on it meanwhile."""
+        """Measure from the request to the end of an allocation; a pod runs on it meanwhile."""
         id_, seconds = self._web.hold({"project": self._project.slug, "offering": offering}, LOOK_EVERY_S)
         record(f"POST to active, {offering}", seconds)
         record(f"pod to running, {offering}", self._run_pod(id_))
         self._web.give_back(id_)
 
     def _run_pod(self, id_: UUID) -> float:
-        """Seconds until the pod that `connect` shows runs, however often it is refused because some policy does
-        not know the allocation yet; it is gone afterwards."""
+        """Return the seconds until the pod from `connect` runs; it is deleted afterwards.
+
+        A refusal is retried, since policies may not know the allocation yet.
+        """
         pod = yaml.safe_load(pod_yaml(spec_of_row.rows().get(pk=id_)))
         path = NAMESPACED["Pod"].format(self._project.namespace)
         one = f"{path}/{pod['metadata']['name']}"
@@ -82,7 +86,7 @@ class Neighbour:
         return str(answer.body["status"].get("phase", ""))
 
     def _pages(self) -> Callable[[Record], None]:
-        """Each page once, in a browser's session."""
+        """Open each page once, in a browser's session."""
         session = requests.Session()
         self._signed_in(session, self._logins[0])
         team = self._project.team.slug
@@ -107,13 +111,13 @@ class Neighbour:
             record("sign-in", self._signed_in(session, next(logins)))
 
     def _signed_in(self, session: requests.Session, login: Login) -> float:
-        """Seconds until the right password was taken; the portal may say to try again, and then it is tried again."""
+        """Return the seconds until the right password was accepted, with retries if the portal says to retry."""
         session.get(f"{self._url}/login", timeout=TIMEOUT_S)
         token = session.cookies["csrftoken"]
-        words = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
+        fields = {"username": login.username, "password": login.password, "csrfmiddlewaretoken": token}
 
         def is_in() -> bool:
-            answer = session.post(f"{self._url}/login", words, timeout=TIMEOUT_S, allow_redirects=False)
+            answer = session.post(f"{self._url}/login", fields, timeout=TIMEOUT_S, allow_redirects=False)
             assert answer.status_code in (302, 429, 503), f"sign-in: {answer.status_code}"
             return answer.status_code == 302
 

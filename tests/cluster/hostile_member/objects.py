@@ -1,10 +1,10 @@
-"""Objects that the hostile member writes, and the calls that write them. Pure."""
+"""The objects that the hostile member writes, and the calls that write them. Pure."""
 
 import base64
 from random import Random
 
 from tests.cluster.attacks.manifests import SAFE, SAFE_POD, merge
-from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, Call, Credentials, Object, Place
+from tests.cluster.hostile_member.calls import APPLY_PATCH, MERGE_PATCH, AttackContext, Call, Credentials, Object
 from tests.cluster.random_tenant.manifests import ALLOCATION, PAUSE
 
 PATHS = {
@@ -21,12 +21,12 @@ PATHS = {
 TINY = {"cpu": "1m", "memory": "1Mi"}
 
 
-def label(rng: Random, place: Place) -> dict[str, str]:
-    return {ALLOCATION: rng.choice(place.allocations)}
+def label(rng: Random, context: AttackContext) -> dict[str, str]:
+    return {ALLOCATION: rng.choice(context.allocations)}
 
 
 def spec(resources: Object, text: str = "") -> Object:
-    """A pod's spec that fits Pod Security `restricted`."""
+    """Return a pod's spec that satisfies Pod Security `restricted`."""
     container: Object = {"name": "main", "image": PAUSE, "securityContext": SAFE, "resources": resources}
     if text:
         container["env"] = [{"name": "TEXT", "value": text}]
@@ -34,7 +34,7 @@ def spec(resources: Object, text: str = "") -> Object:
 
 
 def tiny(text: str = "") -> Object:
-    """A pod's spec that asks for almost nothing."""
+    """Return a pod's spec with minimal requests."""
     return spec({"requests": TINY}, text)
 
 
@@ -44,7 +44,7 @@ def replicated(name: str, replicas: int, spec: Object, labels: Object | None = N
 
 
 def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
-    """A pod, a suspended Job, or a Deployment or StatefulSet."""
+    """Return a pod, a suspended Job, or a Deployment or StatefulSet."""
     if kind == "Pod":
         return {"spec": spec}
     if kind == "Job":
@@ -53,14 +53,14 @@ def running(kind: str, name: str, spec: Object, replicas: int = 1) -> Object:
 
 
 def data(kind: str, amount: int, mark: str = "x") -> Object:
-    """A ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
+    """Return a ConfigMap or a Secret of ``amount`` characters as the API server stores them."""
     if kind == "ConfigMap":
         return {"data": {"text": mark * amount}}
     return {"data": {"text": base64.b64encode(mark.encode() * (amount * 3 // 4)).decode()}}
 
 
 def plain(kind: str, name: str) -> Object:
-    """A Service or a PersistentVolumeClaim."""
+    """Return a Service or a PersistentVolumeClaim."""
     if kind == "Service":
         return {"spec": {"selector": {"app": name or "none"}, "ports": [{"port": 80}]}}
     return {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
@@ -71,7 +71,7 @@ def annotated(kind: str, name: str, text: str) -> Object:
 
 
 def small(kind: str, name: str) -> Object:
-    """The least that the kind needs to be valid."""
+    """Return the smallest valid object of the kind."""
     if kind in ("ConfigMap", "Secret"):
         return data(kind, 4)
     if kind in ("Service", "PersistentVolumeClaim"):
@@ -83,39 +83,39 @@ def _api_version(kind: str) -> str:
     return {"Job": "batch/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1"}.get(kind, "v1")
 
 
-def _object(kind: str, place: Place, name: str, body: Object, labels: Object | None = None) -> Object:
-    own = {"name": name, "namespace": place.namespace, **({"labels": labels} if labels else {})}
+def _object(kind: str, context: AttackContext, name: str, body: Object, labels: Object | None = None) -> Object:
+    own = {"name": name, "namespace": context.namespace, **({"labels": labels} if labels else {})}
     return merge({"apiVersion": _api_version(kind), "kind": kind, "metadata": own}, body)
 
 
-def _path(kind: str, place: Place, name: str = "") -> str:
-    path = PATHS[kind].format(place.namespace)
+def _path(kind: str, context: AttackContext, name: str = "") -> str:
+    path = PATHS[kind].format(context.namespace)
     return f"{path}/{name}" if name else path
 
 
 def create(
-    kind: str, place: Place, name: str, body: Object, labels: Object | None = None, *, must_fail: bool = False
+    kind: str, context: AttackContext, name: str, body: Object, labels: Object | None = None, *, must_fail: bool = False
 ) -> Call:
-    thing = _object(kind, place, name, body, labels)
-    return Call(Credentials.KUBECONFIG, "POST", _path(kind, place), thing, must_fail=must_fail)
+    thing = _object(kind, context, name, body, labels)
+    return Call(Credentials.KUBECONFIG, "POST", _path(kind, context), thing, must_fail=must_fail)
 
 
-def apply(kind: str, place: Place, name: str, body: Object) -> Call:
-    """Server-side apply: makes the object, or writes it anew."""
+def apply(kind: str, context: AttackContext, name: str, body: Object) -> Call:
+    """Return a server-side apply, which creates or changes the object."""
     query = {"fieldManager": "hostile", "force": "true"}
-    thing = _object(kind, place, name, body)
-    return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, place, name), thing, query, APPLY_PATCH)
+    thing = _object(kind, context, name, body)
+    return Call(Credentials.KUBECONFIG, "PATCH", _path(kind, context, name), thing, query, APPLY_PATCH)
 
 
-def patch(kind: str, place: Place, name: str, body: Object, *, must_fail: bool = False) -> Call:
-    path = _path(kind, place, name)
+def patch(kind: str, context: AttackContext, name: str, body: Object, *, must_fail: bool = False) -> Call:
+    path = _path(kind, context, name)
     return Call(Credentials.KUBECONFIG, "PATCH", path, body, content_type=MERGE_PATCH, must_fail=must_fail)
 
 
-def delete(kind: str, place: Place, name: str, **options: object) -> Call:
-    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place, name), dict(options))
+def delete(kind: str, context: AttackContext, name: str, **options: object) -> Call:
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, context, name), dict(options))
 
 
-def delete_all(kind: str, place: Place, selector: str, **options: object) -> Call:
+def delete_all(kind: str, context: AttackContext, selector: str, **options: object) -> Call:
     query = {"labelSelector": selector}
-    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, place), dict(options), query)
+    return Call(Credentials.KUBECONFIG, "DELETE", _path(kind, context), dict(options), query)

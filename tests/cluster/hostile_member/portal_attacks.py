@@ -1,30 +1,33 @@
-"""What the hostile member sends to the portal: endless requests of each kind, drawn from a generator. Pure."""
+"""Requests of the hostile member to the portal: endless ones of each kind, from a random generator. Pure."""
 
 import json
 from collections.abc import Iterator
 from random import Random
 from urllib.parse import urlencode
 
-from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, Call, Credentials, Object, Place
+from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, AttackContext, Call, Credentials, Object
 
 OFFERINGS = (("t4/shared", 6), ("l40s/whole", 2), ("a100/mig-1g.10gb", 4), ("h100/whole", 2))
-"""With the most slices that he asks for at once. None of them is one of several on a card by DRA: those that he may
-choose the cards of could keep whole cards from others, which is a matter of packing and not of the control plane."""
+"""Offerings with the maximum count. None is a part of a card by DRA: a member who may choose cards could keep whole
+cards from others, which is a matter of packing and not of the control plane.
+"""
 FORM = "application/x-www-form-urlencoded"
 ALLOCATIONS = "/api/v1/allocations"
 RELEASE = f"{ALLOCATIONS}/{{id}}/release"
 
 
-def wrong_passwords(rng: Random, place: Place) -> Iterator[Call]:
-    """Sign-in by many names, most of which nobody has."""
+def wrong_passwords(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Sign-in with many names, most of which do not exist."""
     while True:
-        name = rng.choice([*place.others, "operator", f"guest-{rng.randrange(10**6)}", f"guest-{rng.randrange(10**6)}"])
+        name = rng.choice(
+            [*context.others, "operator", f"guest-{rng.randrange(10**6)}", f"guest-{rng.randrange(10**6)}"]
+        )
         body = urlencode({"username": name, "password": f"wrong-{rng.randrange(10**9)}"}).encode()
         yield Call(Credentials.NONE, "POST", SIGN_IN, body, content_type=FORM, must_fail=True)
 
 
-def wrong_tokens(rng: Random, place: Place) -> Iterator[Call]:
-    """Bearer tokens that nobody was given, of the right form and of none, for REST and for metrics."""
+def wrong_tokens(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Invalid bearer tokens, well-formed and malformed, for REST and for metrics."""
     while True:
         token = rng.choice([f"gpup_{rng.getrandbits(48):012x}_{'x' * 43}", f"{rng.getrandbits(64):x}", "x" * 4000])
         path = rng.choice(["/api/v1/me", ALLOCATIONS, "/metrics"])
@@ -32,40 +35,40 @@ def wrong_tokens(rng: Random, place: Place) -> Iterator[Call]:
         yield Call(Credentials.NONE, "GET", path, headers=headers, must_fail=True)
 
 
-def scheduled_requests(rng: Random, place: Place) -> Iterator[Call]:
-    """Requests that begin tomorrow and cost nothing until then."""
+def scheduled_requests(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Requests that start tomorrow and cost nothing until then."""
     while True:
         if rng.random() < 0.15:
             yield Call(Credentials.TOKEN, "POST", RELEASE, {})
         else:
-            later = {"starts_at": place.tomorrow, "hours": 1}
-            yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, {**_wish(rng, place), **later})
+            later = {"starts_at": context.tomorrow, "hours": 1}
+            yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, {**_request_body(rng, context), **later})
 
 
-def requests_and_releases(rng: Random, place: Place) -> Iterator[Call]:
-    """Requests of every path that begin now, released again at once or left in the queue."""
+def requests_and_releases(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Requests on both backends that start now, released at once or left in the queue."""
     while True:
         if rng.random() < 0.45:
             yield Call(Credentials.TOKEN, "POST", RELEASE, {"reason": "r" * rng.choice([0, 500])})
         else:
-            yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, _wish(rng, place))
+            yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, _request_body(rng, context))
 
 
-def previews(rng: Random, place: Place) -> Iterator[Call]:
-    """What requests would come to, which reads the whole fleet and writes nothing."""
+def previews(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Previews of requests, which read the whole fleet and write nothing."""
     while True:
-        yield Call(Credentials.TOKEN, "POST", f"{ALLOCATIONS}/preview", _wish(rng, place))
+        yield Call(Credentials.TOKEN, "POST", f"{ALLOCATIONS}/preview", _request_body(rng, context))
 
 
-def reads(rng: Random, place: Place) -> Iterator[Call]:
-    """The longest lists, and the description of the REST API."""
-    lists = ("/api/v1/offerings", f"{ALLOCATIONS}?limit=100", f"/api/v1/queues/{place.team}", "/api/v1/costs")
+def reads(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """The longest lists, and the OpenAPI schema."""
+    lists = ("/api/v1/offerings", f"{ALLOCATIONS}?limit=100", f"/api/v1/queues/{context.team}", "/api/v1/costs")
     while True:
         yield Call(Credentials.TOKEN, "GET", rng.choice([*lists, "/api/v1/jobs", "/api/v1/schema"]))
 
 
-def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
-    """Bodies that are no JSON, or say what cannot be."""
+def invalid_bodies(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Bodies that are not JSON, or are invalid."""
     while True:
         wrong: list[Object] = [
             {"count": 10**30},
@@ -73,7 +76,7 @@ def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
             {"hours": "NaN"},
             {"name": "n" * 900_000},
             {"purpose": "\u0000"},
-            {"project": place.other_team},
+            {"project": context.other_team},
             {"offering": "none/such"},
             {"starts_at": "yesterday"},
             {"unknown": True},
@@ -88,35 +91,37 @@ def invalid_bodies(rng: Random, place: Place) -> Iterator[Call]:
             b'{"project": "\\ud800"}',
             b" " * 1_100_000,
         ]
-        said = rng.choice([*raw, *wrong])
-        body = said if isinstance(said, bytes) else json.dumps({**_wish(rng, place), **said}).encode()
+        content = rng.choice([*raw, *wrong])
+        body = (
+            content if isinstance(content, bytes) else json.dumps({**_request_body(rng, context), **content}).encode()
+        )
         yield Call(Credentials.TOKEN, "POST", ALLOCATIONS, body, must_fail=True)
 
 
-def lookups(rng: Random, place: Place) -> Iterator[Call]:
-    """Who is there: members of other teams, invitations and roles that are not his to give, allocations by id."""
+def lookups(rng: Random, context: AttackContext) -> Iterator[Call]:
+    """Look-ups: members of other teams, invitations and roles without permission, allocations by id."""
     while True:
-        name = rng.choice([*place.others, "operator", f"guest-{rng.randrange(10**6)}"])
-        invitation = {"team": rng.choice([place.team, place.other_team]), "invitee": name, "role": "lead"}
-        member = {"team": place.team, "username": name, "role": "lead"}
+        name = rng.choice([*context.others, "operator", f"guest-{rng.randrange(10**6)}"])
+        invitation = {"team": rng.choice([context.team, context.other_team]), "invitee": name, "role": "lead"}
+        member = {"team": context.team, "username": name, "role": "lead"}
         yield rng.choice(
             [
-                Call(Credentials.TOKEN, "GET", f"/api/v1/members/{place.other_team}/{name}", must_fail=True),
+                Call(Credentials.TOKEN, "GET", f"/api/v1/members/{context.other_team}/{name}", must_fail=True),
                 Call(Credentials.TOKEN, "POST", "/api/v1/invitations", invitation, must_fail=True),
                 Call(Credentials.TOKEN, "POST", "/api/v1/members", member, must_fail=True),
                 Call(Credentials.TOKEN, "GET", f"{ALLOCATIONS}/{UNKNOWN_ID}", must_fail=True),
-                Call(Credentials.TOKEN, "GET", f"/api/v1/teams/{place.other_team}", must_fail=True),
+                Call(Credentials.TOKEN, "GET", f"/api/v1/teams/{context.other_team}", must_fail=True),
             ]
         )
 
 
-def pages(rng: Random, place: Place) -> Iterator[Call]:
+def pages(rng: Random, context: AttackContext) -> Iterator[Call]:
     """Pages in a browser's session."""
-    paths = ("/", "/request", "/allocations", f"/queues/{place.team}", "/costs", f"/teams/{place.team}")
+    paths = ("/", "/request", "/allocations", f"/queues/{context.team}", "/costs", f"/teams/{context.team}")
     while True:
         yield Call(Credentials.SESSION, "GET", rng.choice(paths))
 
 
-def _wish(rng: Random, place: Place) -> Object:
+def _request_body(rng: Random, context: AttackContext) -> Object:
     offering, most = rng.choice(OFFERINGS)
-    return {"project": place.project, "offering": offering, "count": rng.randint(1, most)}
+    return {"project": context.project, "offering": offering, "count": rng.randint(1, most)}

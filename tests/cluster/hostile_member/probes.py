@@ -1,4 +1,4 @@
-"""What is looked at beside people's times: how far the watcher is behind, and how large etcd is."""
+"""Measures beside people's times: the delay of the watcher, and the size of etcd."""
 
 import time
 from itertools import count
@@ -16,10 +16,10 @@ WITHIN_S = 60.0
 
 
 def watcher(admin: ApiClient, namespace: str) -> Activity:
-    """Records the seconds from the API server's answer to a new object until the portal's database has its row.
+    """Record the seconds from the API server's answer to a new object until the portal's database has its row.
 
-    ``namespace`` is no project's. The object is of a kind that the watcher mirrors whoever made it, so it comes through
-    the same queue as all that the attack makes the watcher see.
+    ``namespace`` is no project. The watcher mirrors objects of this kind whoever created them, so it passes through the
+    same queue as the attack's objects.
     """
     numbers, path = count(), KINDS[KIND].path(namespace)
 
@@ -37,5 +37,5 @@ def watcher(admin: ApiClient, namespace: str) -> Activity:
 
 
 def size(etcd: Etcd, sizes: list[Size]) -> Activity:
-    """Adds the size of etcd to ``sizes``."""
+    """Append the size of etcd to ``sizes``."""
     return Activity(lambda _: sizes.append(etcd.size()), pause_s=1.0)

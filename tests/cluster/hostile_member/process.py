@@ -1,4 +1,4 @@
-"""The attacker's process as the test sees it."""
+"""The attacker's process as the test controls it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ENDS_WITHIN_S = 120.0
 
 
 class AttackProcess:
-    """Started with a task; ``is_over`` when its time is."""
+    """A process with a task; ``is_over`` when its time is up."""
 
     def __init__(self, task: Task, folder: Path) -> None:
         self._task, self._folder = task, folder
@@ -44,7 +44,7 @@ class AttackProcess:
         return time.monotonic() >= self._until or self._process.poll() is not None
 
     def tallies(self) -> dict[str, Tally]:
-        """What he achieved, when his last requests were answered; AssertionError where he failed at it."""
+        """Return its tallies once its last requests were answered; raise AssertionError if it failed."""
         status, errors = self._process.wait(timeout=ENDS_WITHIN_S), (self._folder / "err").read_text()
         assert status == 0 and not errors, f"the attack ended with status {status}: {errors}"
         last = (self._folder / "out").read_text().splitlines()[-1]

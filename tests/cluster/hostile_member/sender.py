@@ -1,4 +1,4 @@
-"""Sends the hostile member's requests with what he was given: a kubeconfig, a token and a password."""
+"""Sends the hostile member's requests with a kubeconfig, a token and a password."""
 
 import base64
 import json
@@ -20,16 +20,16 @@ from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, Call, Creden
 from tests.cluster.hostile_member.tally import NO_ANSWER
 
 ADDRESS = "127.0.0.2"
-"""His own, so that limits per address are his and not his neighbours', who come from 127.0.0.1."""
+"""The member's own client address, so that limits per address do not affect others, who come from 127.0.0.1."""
 READ_AT_MOST = 65_536
-"""Bytes of an answer; he hangs up on the rest."""
+"""The bytes read of an answer; the connection is closed before the rest."""
 STREAMS = 100
 TIMEOUT_S = 30
 
 
 @dataclass(frozen=True)
-class Given:
-    """``kubeconfig`` is the text of the file that the portal hands out."""
+class MemberAccess:
+    """The member's credentials. ``kubeconfig`` is the text of the file from `connect`."""
 
     kubeconfig: str
     portal: str
@@ -39,43 +39,43 @@ class Given:
 
 
 class Sender:
-    """Threads share it. ``begin`` first signs in to the pages."""
+    """Sends requests; safe to share between threads. ``begin`` signs in to the pages first."""
 
-    def __init__(self, given: Given, connections: int) -> None:
-        config = yaml.safe_load(given.kubeconfig)
+    def __init__(self, access: MemberAccess, connections: int) -> None:
+        config = yaml.safe_load(access.kubeconfig)
         cluster = config["clusters"][0]["cluster"]
         trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
         options: dict[str, Any] = {"maxsize": connections, "retries": False, "timeout": TIMEOUT_S}
-        self._given, self._server = given, str(cluster["server"])
+        self._access, self._server = access, str(cluster["server"])
         self._cluster_token = config["users"][0]["user"]["token"]
         self._cluster = urllib3.PoolManager(ssl_context=trust, **options)
         self._portal = urllib3.PoolManager(source_address=(ADDRESS, 0), **options)
-        self._made: dict[str, deque[str]] = {}
+        self._allocation_ids: dict[str, deque[str]] = {}
         self._streams: deque[BaseHTTPResponse] = deque()
         self._lock = threading.Lock()
         self._csrf = self._session = ""
 
     def begin(self) -> None:
-        """Sign in to the pages; RuntimeError when that is refused."""
-        self._csrf = self._cookie(self._portal.request("GET", f"{self._given.portal}{SIGN_IN}"), "csrftoken")
-        words = {"username": self._given.username, "password": self._given.password, "csrfmiddlewaretoken": self._csrf}
+        """Sign in to the pages; raise RuntimeError if that is refused."""
+        self._csrf = self._cookie(self._portal.request("GET", f"{self._access.portal}{SIGN_IN}"), "csrftoken")
+        form = {"username": self._access.username, "password": self._access.password, "csrfmiddlewaretoken": self._csrf}
         answer = self._portal.request(
-            "POST", f"{self._given.portal}{SIGN_IN}", fields=words, encode_multipart=False, redirect=False,
+            "POST", f"{self._access.portal}{SIGN_IN}", fields=form, encode_multipart=False, redirect=False,
             headers={"Cookie": f"csrftoken={self._csrf}"},
         )  # fmt: skip
         self._session = self._cookie(answer, "sessionid")
 
     def send(self, kind: str, call: Call) -> tuple[int, str]:
-        """The status and what was said of a refusal; NO_ANSWER and the error without one."""
+        """Send a call; return the status and the message of a refusal, or NO_ANSWER and the error."""
         try:
             answer = self._request(kind, call)
             if call.stream and answer.status == 200:
                 self._keep_open(answer)
                 return 200, ""
-            words = _words(answer)
+            message = _message(answer)
             if answer.status == 201 and call.credentials is Credentials.TOKEN:
-                self._made.setdefault(kind, deque()).append(json.loads(words)["id"])
-            return answer.status, words if answer.status >= 400 else ""
+                self._allocation_ids.setdefault(kind, deque()).append(json.loads(message)["id"])
+            return answer.status, message if answer.status >= 400 else ""
         except (HTTPError, OSError, ValueError) as error:
             return NO_ANSWER, repr(error)
 
@@ -96,17 +96,17 @@ class Sender:
             headers |= {"Cookie": f"csrftoken={self._csrf}"}
             body = (body or b"") + f"&csrfmiddlewaretoken={self._csrf}".encode()
         headers |= self._portal_headers(call.credentials)
-        url = f"{self._given.portal}{call.path.replace('{id}', self._one_made(kind))}{query}"
+        url = f"{self._access.portal}{call.path.replace('{id}', self._created_id(kind))}{query}"
         return self._portal.request(call.method, url, body=body, headers=headers, redirect=False, preload_content=False)
 
     def _portal_headers(self, credentials: Credentials) -> Mapping[str, str]:
         if credentials is Credentials.TOKEN:
-            return {"Authorization": f"Bearer {self._given.token}"}
+            return {"Authorization": f"Bearer {self._access.token}"}
         return {"Cookie": f"sessionid={self._session}"} if credentials is Credentials.SESSION else {}
 
-    def _one_made(self, kind: str) -> str:
+    def _created_id(self, kind: str) -> str:
         try:
-            return self._made[kind].popleft()
+            return self._allocation_ids[kind].popleft()
         except (KeyError, IndexError):
             return UNKNOWN_ID
 
@@ -133,8 +133,8 @@ def _body(call: Call) -> bytes | None:
     return json.dumps(call.body).encode()
 
 
-def _words(answer: BaseHTTPResponse) -> str:
-    """The answer's text, or its message where it is a status of Kubernetes; the connection is free again."""
+def _message(answer: BaseHTTPResponse) -> str:
+    """Return the answer's text, or the message of a Kubernetes Status; the connection is free again."""
     text = answer.read(READ_AT_MOST).decode(errors="replace")
     if _is_at_end(answer):
         answer.release_conn()

@@ -1,6 +1,6 @@
-"""A web process of the portal as in production: requests of one person are limited as `portal/settings.py` has it.
+"""A web process of the portal with the production limit of requests per person, as `portal/settings.py` has it.
 
-That of the test stack is not, since the other tests ask much as one person.
+The test stack's web process has a higher limit, since the other tests make many requests as one person.
 """
 
 import os
@@ -23,13 +23,13 @@ NOT_AS_IN_PRODUCTION = (
     "PROCESSOR_SECONDS_PER_MINUTE",
     "PERSON_REQUESTS_AT_ONCE",
 )
-SIZE = ("--workers=2", "--threads=4", "--keep-alive=75")
+SIZE = ("--workers=2", "--threads=8", "--keep-alive=75")
 """As in the README."""
 
 
 @contextmanager
 def serving(local: Local, log: Path) -> Iterator[str]:
-    """The address of the web process, which ends with the block."""
+    """Yield the address of the web process, which ends with the block."""
     env = {key: value for key, value in (os.environ | local.env()).items() if key not in NOT_AS_IN_PRODUCTION}
     with closing(socket.create_server(("127.0.0.1", 0))) as listening, log.open("w") as out:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"

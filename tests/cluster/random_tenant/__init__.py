@@ -1,5 +1,5 @@
-"""A tenant who tries everything at random: operations from a seed, and what must hold whatever was tried.
+"""A tenant with random operations from a seed, and the invariants that must hold after them.
 
-generator.py chooses operations, manifests.py and changes.py say what they send, operations.py performs them,
-invariants.py judges, trial.py puts it together.
+generator.py chooses operations, manifests.py and changes.py build their content, operations.py performs them,
+invariants.py checks, trial.py runs it all.
 """

@@ -1,4 +1,4 @@
-"""Random changes of what is there, as merge patches."""
+"""Random changes of existing objects, as merge patches."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ KEEP = "example.com/keep"
 
 
 def of_job(rng: Random, thing: Object, others: list[Object], label: Object) -> Object:
-    """``others``: objects of the namespace that could be named as owner; ``label``: an allocation's."""
+    """Return a change of a Job. ``others``: possible owners in the namespace; ``label``: an allocation's."""
     parallelism = thing["spec"].get("parallelism", 1)
     number = rng.choice([0, 1, 2, parallelism, parallelism, parallelism + rng.randint(1, 12)])
     return rng.choice(
@@ -50,7 +50,7 @@ def of_pod(rng: Random, others: list[Object], label: Object) -> Object:
 
 
 def of_replicated(rng: Random, others: list[Object], label: Object) -> Object:
-    """Of a Deployment or a StatefulSet."""
+    """Return a change of a Deployment or a StatefulSet."""
     return rng.choice(
         [
             {"spec": {"template": {"metadata": {"labels": label or {ALLOCATION: None}}}}},
@@ -67,7 +67,7 @@ def finalizers(rng: Random) -> list[str] | None:
 
 
 def owners(rng: Random, others: list[Object]) -> list[Object] | None:
-    """A reference to another object as the owner, with or without its being the controller; sometimes none at all."""
+    """Return an owner reference to another object, with or without `controller`; sometimes none."""
     if not others or rng.random() < 0.2:
         return None
     owner = rng.choice(others)

@@ -1,7 +1,7 @@
-"""Random operations from a seed: the same seed asks for the same, as far as it meets the same objects.
+"""Random operations from a seed: the same seed gives the same operations, as long as it meets the same objects.
 
-Each operation has a generator of its own, seeded by the run's: what one meets does not change what the next one tries.
-Many operations go on with the object of the last one, for it takes several in a row to get around a rule.
+Each operation has a generator of its own, seeded by the run's: what one meets does not change the next ones. Many
+operations continue with the object of the last one, since it takes several in a row to get around a rule.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ OFFERINGS = (
     ("h100/whole", 4, True),
     ("h100/mig-3g.40gb", 3, False),
 )
-"""What is asked of the portal: offering, most slices, whether they may spread over nodes."""
+"""Requests: offering, maximum count, whether the slices may spread over nodes."""
 CROWDED = 24
-"""With so many objects in a namespace, what would make another deletes one."""
+"""With this many objects in a namespace, a creation becomes a deletion."""
 AGAIN = 0.6
-"""How likely an operation goes on with the last one's object."""
+"""The probability that an operation continues with the last one's object."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A namespace at work: ``live`` are names of its allocations that nobody gave back, ``ended`` of the others."""
+class NamespaceState:
+    """A namespace: ``live`` are the names of its unreleased allocations, ``ended`` of the others."""
 
     project: str
     namespace: str
@@ -47,55 +47,63 @@ class Place:
 
 
 class Generator:
-    def __init__(self, seed: int, tenant: ApiClient, places: Callable[[], list[Place]]) -> None:
-        """``tenant`` lists what is there; ``places`` answers with the namespaces as they are now, in a fixed order."""
-        self._random, self._tenant, self._places = Random(seed), tenant, places
+    def __init__(self, seed: int, tenant: ApiClient, namespaces: Callable[[], list[NamespaceState]]) -> None:
+        """``tenant`` lists objects; ``namespaces`` returns the current state of the namespaces, in a fixed order."""
+        self._random, self._tenant, self._namespaces = Random(seed), tenant, namespaces
         self._number, self._last = 0, ""
 
     def burst(self) -> int:
-        """How many operations come before the next judgement."""
+        """Return the number of operations before the next check."""
         return self._random.randint(10, 20)
 
     def next(self) -> Operation:
-        """The next operation, of what is there now."""
+        """Return the next operation, given the current objects."""
         self._number += 1
         rng = Random(self._random.getrandbits(64))
-        places = self._places()
-        place = rng.choices(places, [4, *[1] * (len(places) - 1)])[0]
-        there = [thing for kind in NAMESPACED for thing in self._live(kind, place.namespace)]
+        namespaces = self._namespaces()
+        namespace_state = rng.choices(namespaces, [4, *[1] * (len(namespaces) - 1)])[0]
+        objects = [thing for kind in NAMESPACED for thing in self._live(kind, namespace_state.namespace)]
         actions = [self._portal, self._make, self._change, self._scale, self._delete]
         action = rng.choices(actions, [16, 36, 24, 6, 18])[0]
-        if action == self._make and len(there) >= CROWDED:
+        if action == self._make and len(objects) >= CROWDED:
             action = self._delete
-        return action(rng, place, places, there) or self._make(rng, place, places, there)
+        return action(rng, namespace_state, namespaces, objects) or self._make(
+            rng, namespace_state, namespaces, objects
+        )
 
     def _live(self, kind: str, namespace: str) -> list[Object]:
-        """Objects of a kind in an order that does not hang on the random ends of names."""
+        """Return objects of a kind in an order that does not depend on random suffixes of names."""
         api = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
         found = self._tenant.items(NAMESPACED[kind].format(namespace))
         ours = [thing for thing in found if not thing["metadata"]["name"].endswith("-holder")]
         return [{"apiVersion": api, "kind": kind, **thing} for thing in sorted(ours, key=_order)]
 
-    def _portal(self, rng: Random, place: Place, _: list[Place], __: list[Object]) -> Operation:
-        if place.live and rng.random() < (0.8 if len(place.live) > 5 else 0.4):
-            return Release(place.project, rng.choice(place.live))
-        offering, most, spread = rng.choice(OFFERINGS)
-        return Request(place.project, f"hold-{self._number}", offering, rng.randint(1, most), spread)
+    def _portal(
+        self, rng: Random, namespace_state: NamespaceState, _: list[NamespaceState], __: list[Object]
+    ) -> Operation:
+        if namespace_state.live and rng.random() < (0.8 if len(namespace_state.live) > 5 else 0.4):
+            return Release(namespace_state.project, rng.choice(namespace_state.live))
+        offering, max_count, spread = rng.choice(OFFERINGS)
+        return Request(namespace_state.project, f"hold-{self._number}", offering, rng.randint(1, max_count), spread)
 
-    def _make(self, rng: Random, place: Place, places: list[Place], _: list[Object]) -> Operation:
+    def _make(
+        self, rng: Random, namespace_state: NamespaceState, namespaces: list[NamespaceState], _: list[Object]
+    ) -> Operation:
         kind = rng.choices(["Pod", "Job", "Deployment", "StatefulSet"], [34, 46, 10, 10])[0]
-        name, label = f"{kind.lower()}-{self._number}", _label(rng, place, places)
+        name, label = f"{kind.lower()}-{self._number}", _label(rng, namespace_state, namespaces)
         if kind == "Pod":
-            return create(manifests.pod(rng, place.namespace, name, label))
+            return create(manifests.pod(rng, namespace_state.namespace, name, label))
         if kind == "Job":
-            return create(manifests.job(rng, place.namespace, name, label))
-        return create(manifests.replicated(rng, kind, place.namespace, name, label))
+            return create(manifests.job(rng, namespace_state.namespace, name, label))
+        return create(manifests.replicated(rng, kind, namespace_state.namespace, name, label))
 
-    def _change(self, rng: Random, place: Place, places: list[Place], there: list[Object]) -> Operation | None:
-        thing = self._pick(rng, there, {"Job": 70, "Pod": 20, "Deployment": 5, "StatefulSet": 5})
+    def _change(
+        self, rng: Random, namespace_state: NamespaceState, namespaces: list[NamespaceState], objects: list[Object]
+    ) -> Operation | None:
+        thing = self._pick(rng, objects, {"Job": 70, "Pod": 20, "Deployment": 5, "StatefulSet": 5})
         if thing is None:
             return None
-        label, others = _label(rng, place, places), [other for other in there if other is not thing]
+        label, others = _label(rng, namespace_state, namespaces), [other for other in objects if other is not thing]
         if thing["kind"] == "Job":
             jobs = [other for other in others if other["kind"] == "Job"]
             return patch(thing, changes.of_job(rng, thing, jobs or others, label))
@@ -103,20 +111,26 @@ class Generator:
             return patch(thing, changes.of_pod(rng, others, label))
         return patch(thing, changes.of_replicated(rng, others, label))
 
-    def _scale(self, rng: Random, _: Place, __: list[Place], there: list[Object]) -> Operation | None:
-        thing = self._pick(rng, there, {"Deployment": 1, "StatefulSet": 1})
+    def _scale(
+        self, rng: Random, _: NamespaceState, __: list[NamespaceState], objects: list[Object]
+    ) -> Operation | None:
+        thing = self._pick(rng, objects, {"Deployment": 1, "StatefulSet": 1})
         return patch(thing, {"spec": {"replicas": rng.randint(0, 6)}}, "scale") if thing else None
 
-    def _delete(self, rng: Random, place: Place, _: list[Place], there: list[Object]) -> Operation | None:
+    def _delete(
+        self, rng: Random, namespace_state: NamespaceState, _: list[NamespaceState], objects: list[Object]
+    ) -> Operation | None:
         if rng.random() < 0.06:
             kind = rng.choice(["Pod", "Job"])
-            return delete_all(rng, kind, place.namespace, rng.choice(["app", "job-name", "gpu-portal.io/allocation"]))
-        thing = self._pick(rng, there, {"Job": 40, "Pod": 44, "Deployment": 8, "StatefulSet": 8})
+            return delete_all(
+                rng, kind, namespace_state.namespace, rng.choice(["app", "job-name", "gpu-portal.io/allocation"])
+            )
+        thing = self._pick(rng, objects, {"Job": 40, "Pod": 44, "Deployment": 8, "StatefulSet": 8})
         return delete(rng, thing) if thing else None
 
-    def _pick(self, rng: Random, there: list[Object], weights: dict[str, int]) -> Object | None:
-        """An object of one of the kinds: often the last one again, else of a kind chosen by weight."""
-        by_kind = {kind: [thing for thing in there if thing["kind"] == kind] for kind in weights}
+    def _pick(self, rng: Random, objects: list[Object], weights: dict[str, int]) -> Object | None:
+        """Return an object of one of the kinds: often the last one again, else by weighted kind."""
+        by_kind = {kind: [thing for thing in objects if thing["kind"] == kind] for kind in weights}
         kinds = [kind for kind, things in by_kind.items() if things]
         if not kinds:
             return None
@@ -133,8 +147,8 @@ def _order(thing: Object) -> tuple[str, str]:
     return metadata.get("generateName", metadata["name"]), metadata["creationTimestamp"]
 
 
-def _label(rng: Random, place: Place, places: list[Place]) -> dict[str, str]:
-    """The label of an allocation: mostly one of the namespace's own, else of another's, an ended one, or none."""
-    elsewhere = [name for other in places if other is not place for name in other.live]
-    choice = rng.choices([place.live, elsewhere, place.ended, []], [82, 5, 6, 7])[0]
+def _label(rng: Random, namespace_state: NamespaceState, namespaces: list[NamespaceState]) -> dict[str, str]:
+    """Return an allocation's label: mostly of the same namespace, else another namespace's, an ended one, or none."""
+    elsewhere = [name for other in namespaces if other is not namespace_state for name in other.live]
+    choice = rng.choices([namespace_state.live, elsewhere, namespace_state.ended, []], [82, 5, 6, 7])[0]
     return {manifests.ALLOCATION: rng.choice(choice)} if choice else {}

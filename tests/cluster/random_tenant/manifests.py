@@ -1,4 +1,4 @@
-"""Random pods, Jobs, Deployments and StatefulSets, most of them what an honest person could write."""
+"""Random pods, Jobs, Deployments and StatefulSets, most of them plausible for a well-meaning tenant."""
 
 from random import Random
 
@@ -24,7 +24,7 @@ def pod(rng: Random, namespace: str, name: str, labels: Object) -> Object:
 
 
 def job(rng: Random, namespace: str, name: str, labels: Object) -> Object:
-    """A Job: mostly queued, else with the allocation's label (``labels``), sometimes with both or neither."""
+    """Return a Job: mostly queued, else with the allocation's label (``labels``), sometimes with both or neither."""
     kind = rng.choices(["queued", "allocation", "neither", "both"], [60, 28, 8, 4])[0]
     is_queued = kind in ("queued", "both")
     metadata: Object = {"labels": {QUEUE: "gpu"}} if is_queued else {}
@@ -54,7 +54,7 @@ def job(rng: Random, namespace: str, name: str, labels: Object) -> Object:
 
 
 def replicated(rng: Random, kind: str, namespace: str, name: str, labels: Object) -> Object:
-    """A Deployment or a StatefulSet."""
+    """Return a Deployment or a StatefulSet."""
     chosen = {"app": name}
     amounts = {} if rng.random() < 0.5 else gpus(rng)
     spec: Object = {
@@ -70,7 +70,7 @@ def replicated(rng: Random, kind: str, namespace: str, name: str, labels: Object
 
 
 def template(rng: Random, labels: Object, amounts: Object) -> Object:
-    """Metadata and spec of a pod that fits Pod Security `restricted`."""
+    """Return metadata and spec of a pod that satisfies Pod Security `restricted`."""
     container: Object = {"name": "main", "image": PAUSE, "securityContext": SAFE}
     if amounts:
         container["resources"] = {"requests": amounts, "limits": amounts}
@@ -90,7 +90,9 @@ def template(rng: Random, labels: Object, amounts: Object) -> Object:
 
 
 def behaviour(rng: Random) -> dict[str, str]:
-    """Annotations by which the simulated node lets the pod end, fail, or ignore SIGTERM; and which slices it wants."""
+    """Return annotations: whether the simulated node lets the pod end, fail, or ignore SIGTERM; and which slices it
+    uses.
+    """
     found: dict[str, str] = {}
     if rng.random() < 0.35:
         found["gpu-portal.io/run-for"] = rng.choice(["1s", "2s", "5s", "60s"])
@@ -106,7 +108,7 @@ def behaviour(rng: Random) -> dict[str, str]:
 
 
 def gpus(rng: Random) -> dict[str, str]:
-    """Amounts by resource: mostly one of a device plugin's, now and then nothing of it, or another kind of name."""
+    """Return amounts by resource: mostly one of a device plugin, sometimes 0, or another kind of name."""
     if rng.random() < 0.06:
         return {rng.choice(UNUSUAL_RESOURCES): str(rng.randint(0, 2))}
     return {rng.choice((RESOURCES[0], *RESOURCES)): str(rng.choices([0, 1, 2, 3, 4], [6, 60, 20, 8, 6])[0])}

@@ -1,4 +1,4 @@
-"""What the random tenant does: calls with a member's token, and requests and releases in the portal."""
+"""The random tenant's operations: calls with a member's token, and requests and releases in the portal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient,
 
 @dataclass(frozen=True)
 class Call:
-    """One call to the API server. ``subject`` is what the log shows of ``path``."""
+    """A call to the API server. ``subject`` replaces ``path`` in the log."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Request:
-    """Ask the portal for slices."""
+    """Request slices from the portal."""
 
     project: str
     name: str
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Release:
-    """Give an allocation back to the portal."""
+    """Release an allocation in the portal."""
 
     project: str
     name: str
@@ -83,7 +83,7 @@ class Performer:
         self.member, self.tenant = member, tenant
 
     def perform(self, operation: Operation) -> tuple[int, str]:
-        """HTTP status and what was said of a refusal; the portal's refusals are told as 409."""
+        """Return the HTTP status and the message of a refusal; refusals by the portal have status 409."""
         if isinstance(operation, Call):
             kind = MERGE_PATCH if operation.method == "PATCH" else "application/json"
             answer = self.tenant.call(
@@ -113,7 +113,7 @@ def _row(operation: Release) -> Allocation:
 
 
 def describe(operation: Operation) -> str:
-    """The operation in one line, with all that it sends."""
+    """Return the operation in one line, with all that it sends."""
     if isinstance(operation, Call):
         sent: Any = {**operation.body, **operation.query}
         return f"{operation.method} {operation.subject} {_brief(sent)}".rstrip()
@@ -121,7 +121,7 @@ def describe(operation: Operation) -> str:
 
 
 def _brief(sent: Any) -> str:
-    """Without what every manifest has alike."""
+    """Return the manifest without what all manifests have in common."""
     if isinstance(sent, dict):
         dull = ("securityContext", "apiVersion", "image", "kind", "name", "namespace")
         inner = (f"{key}: {_brief(value)}" for key, value in sent.items() if key not in dull)

@@ -1,4 +1,4 @@
-"""One run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
+"""A run of the random tenant: bursts of operations, the invariants after each, and nothing left at the end."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ from allocations.models import Allocation
 from allocations.requests import services
 from portal.tenants.models import Project
 from tests.cluster.random_tenant import invariants
-from tests.cluster.random_tenant.generator import Generator, Place
+from tests.cluster.random_tenant.generator import Generator, NamespaceState
 from tests.cluster.random_tenant.operations import Performer, describe, path_of
 from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient
 from tests.support.cluster.waiting import eventually
@@ -21,9 +21,9 @@ def run(
     performer: Performer,
     operations: int,
     judge: Callable[[], list[str]],
-    say: Callable[[str], object],
+    report: Callable[[str], object],
 ) -> None:
-    """Perform so many operations and judge after each burst; AssertionError with the findings that did not go away.
+    """Perform this many operations and check after each burst; raise AssertionError with findings that persist.
 
     An answer of 500 or above fails the run, and so does an unknown token (401).
     """
@@ -33,35 +33,35 @@ def run(
             number += 1
             operation = generator.next()
             status, message = performer.perform(operation)
-            say(f"{number} {describe(operation)} -> {status} {message}".rstrip())
+            report(f"{number} {describe(operation)} -> {status} {message}".rstrip())
             assert status < 500 and status != 401, f"operation {number} was answered by {status}: {message}"
-        say(f"-- after {number} operations")
+        report(f"-- after {number} operations")
         _holds(judge)
 
 
 def _holds(judge: Callable[[], list[str]]) -> None:
-    """Wait until nothing is found; AssertionError with the findings that are left after WITHIN_S."""
+    """Wait until there is no finding; raise AssertionError with those left after WITHIN_S."""
 
     def is_clean() -> bool:
-        found = judge()
-        assert not found, "; ".join(found)
+        findings = judge()
+        assert not findings, "; ".join(findings)
         return True
 
     eventually(is_clean, AssertionError, within_s=invariants.WITHIN_S, every_s=0.3)
 
 
-def places_of(projects: Sequence[Project]) -> list[Place]:
-    found = []
+def namespaces_of(projects: Sequence[Project]) -> list[NamespaceState]:
+    states = []
     for project in projects:
         rows = list(Allocation.objects.filter(project=project).order_by("created_at", "id"))
         live = [row.name for row in rows if row.desired == Allocation.Desired.HELD]
         ended = [row.name for row in rows if row.desired == Allocation.Desired.RELEASED][-20:]
-        found.append(Place(project.slug, project.namespace, live, ended))
-    return found
+        states.append(NamespaceState(project.slug, project.namespace, live, ended))
+    return states
 
 
 def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> None:
-    """Give everything back, delete everything, and wait until nothing is left; AssertionError with what is."""
+    """Release and delete everything, and wait until nothing is left; raise AssertionError with what is."""
     for row in Allocation.objects.filter(project__in=projects, ended_at=None).select_related("project__team"):
         services.release(row.requested_by, row)
     namespaces = [project.namespace for project in projects]
@@ -81,7 +81,7 @@ def clear(tenant: ApiClient, admin: ApiClient, projects: Sequence[Project]) -> N
 
 
 def _delete_objects(tenant: ApiClient, namespace: str) -> None:
-    """Delete what the tenant made, and take the finalizers off that it set; what is refused is tried again later."""
+    """Delete the tenant's objects and remove its finalizers; a refused deletion is retried later."""
     for kind in reversed(NAMESPACED):
         for thing in tenant.items(NAMESPACED[kind].format(namespace)):
             path = path_of({"kind": kind, **thing})

@@ -1,1 +1,1 @@
-"""What tenants may write: the rights of their role and the fields of what they write, each with what guards it."""
+"""What tenants may write: the permissions of their role and the fields they can write, each with its guard."""

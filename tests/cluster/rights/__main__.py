@@ -1,6 +1,7 @@
 """python -m tests.cluster.rights [--write]: the tables of docs/guide/rights.md, between its two marks.
 
-tests/unit/test_rights.py holds the entries to what they name, and tests/cluster/test_rights.py to the API server.
+tests/unit/test_rights.py checks that the entries' references exist, and tests/cluster/test_rights.py checks the entries
+against the API server.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ GUIDE = REPOSITORY / "docs" / "guide" / "rights.md"
 
 
 def written(text: str) -> str:
-    """The guide with the tables as they are today; ValueError where its marks are missing."""
+    """Return the guide with current tables; raise ValueError if its marks are missing."""
     return guide_tables.filled(GUIDE, "rights", text, page())
 
 
@@ -38,7 +39,7 @@ def _row(entry: Entry) -> str:
 
 
 def _rights(entry: Entry) -> str:
-    """The verbs once, and the kinds."""
+    """Return the verbs once, and the kinds."""
     verbs, kinds = (dict.fromkeys(name.split()[at] for name in entry.names) for at in (0, 1))
     return f"{', '.join(verbs)}: {', '.join(f'`{kind}`' for kind in kinds)}"
 

@@ -1,23 +1,25 @@
-"""Fields and rights without an entry in the tables, and entries without a field or right. Pure."""
+"""Finds fields and permissions without an entry in the tables, and entries without a field or permission. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from tests.cluster.rights.schema import Body, Right, Schema, properties, reference, short
 
-WHERE = "tests/cluster/rights"
+FOLDER = "tests/cluster/rights"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A field, reached from a body: its names on the way, and the type that holds each of them."""
+class FieldPath:
+    """A field below a body: the names on its path, and the type that holds each of them."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
 
     @property
     def addresses(self) -> list[str]:
-        """How an entry may name it, the most precise first: ``Job.spec.template``, ``JobSpec.template``."""
+        """Return the addresses by which an entry may name it, the most precise first: ``Job.spec.template``,
+        ``JobSpec.template``.
+        """
         return [f"{kind}.{'.'.join(self.names[at:])}" for at, kind in enumerate(self.types) if kind]
 
     @property
@@ -31,78 +33,81 @@ class Place:
 
 @dataclass
 class Differences:
-    """``missing``: address of a field without an entry → where it was met first. ``vague``: entries of fields that have
-    fields of their own. ``unused``: entries that no field has."""
+    """The result of a comparison.
+
+    ``missing``: address of a field without an entry → where it was first found. ``vague``: entries of fields that have
+    fields of their own. ``unused``: entries that match no field.
+    """
 
     missing: dict[str, str] = field(default_factory=dict)
     vague: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:
-        said = [
-            f"Tenants may write {address} ({path}), and no entry in {WHERE} names it. Read what they could do with it, "
-            "add a guard where it hurts others, and an entry with its verdict."
+        sentences = [
+            f"Tenants may write {address} ({path}), and no entry in {FOLDER} names it. Read what they could do with "
+            "it, add a guard where it hurts others, and an entry with its verdict."
             for address, path in self.missing.items()
         ]
-        said += [
-            f"{address} has fields of its own ({path}), and its entry in {WHERE} does not say whole: true. Write an "
+        sentences += [
+            f"{address} has fields of its own ({path}), and its entry in {FOLDER} does not say whole: true. Write an "
             "entry for each of them, or say so if all that is below is harmless."
             for address, path in self.vague.items()
         ]
-        said += [
-            f"The entry {address} in {WHERE} is of no field that tenants may write, or an entry above covers it. "
+        sentences += [
+            f"The entry {address} in {FOLDER} is of no field that tenants may write, or an entry above covers it. "
             "Take it out."
             for address in self.unused
         ]
-        return said
+        return sentences
 
 
 def compare(bodies: Iterable[Body], entries: Mapping[str, bool]) -> Differences:
-    """Lay the entries (address → whether it covers all that is below) over all fields of the bodies.
+    """Compare the entries (address → whether it covers everything below) with all fields of the bodies.
 
     An address with a key, ``ConfigMap.data{key}``, is about one key of a map: the map itself needs an entry.
     """
-    found, used = Differences(), set[str]()
+    differences, used = Differences(), set[str]()
     for body in bodies:
-        _visit(body, Place((), ()), body.schema, (body.name,), entries, found, used)
-    found.unused = sorted(address for address in entries if address.partition("{")[0] not in used)
-    return found
+        _visit(body, FieldPath((), ()), body.schema, (body.name,), entries, differences, used)
+    differences.unused = sorted(address for address in entries if address.partition("{")[0] not in used)
+    return differences
 
 
 def _visit(
     body: Body,
-    place: Place,
+    field_path: FieldPath,
     schema: Schema,
     kinds: tuple[str, ...],
     entries: Mapping[str, bool],
-    found: Differences,
+    differences: Differences,
     used: set[str],
 ) -> None:
     for name, inner in sorted(properties(schema).items()):
-        here = Place((*place.names, name), (*place.types, kinds[-1]))
+        inner_path = FieldPath((*field_path.names, name), (*field_path.types, kinds[-1]))
         named = reference(inner)
         kind = short(named) if named else ""
         target = body.schemas[named] if named else inner
         has_fields = bool(properties(target)) and not (kind and kind in kinds)
-        entry = next((address for address in here.addresses if address in entries), None)
+        entry = next((address for address in inner_path.addresses if address in entries), None)
         if entry:
             used.add(entry)
             if has_fields and not entries[entry]:
-                found.vague.setdefault(entry, here.path)
+                differences.vague.setdefault(entry, inner_path.path)
         elif has_fields:
-            _visit(body, here, target, (*kinds, kind), entries, found, used)
+            _visit(body, inner_path, target, (*kinds, kind), entries, differences, used)
         else:
-            found.missing.setdefault(here.address, here.path)
+            differences.missing.setdefault(inner_path.address, inner_path.path)
 
 
 def compare_rights(granted: Set[Right], entries: Set[str]) -> list[str]:
-    """Sentences about rights of the role without an entry, and entries without a right."""
+    """Return sentences about permissions of the role without an entry, and entries without a permission."""
     held = {str(right) for right in granted}
     return [
-        f"Tenants may {right}, and no entry in {WHERE}/role.yaml says so. Read what they could do with it, and with "
+        f"Tenants may {right}, and no entry in {FOLDER}/role.yaml says so. Read what they could do with it, and with "
         "each field that it lets them write, and add an entry with its verdict."
         for right in sorted(held - entries)
     ] + [
-        f"The entry {right} in {WHERE}/role.yaml is of no right of tenants. Take it out."
+        f"The entry {right} in {FOLDER}/role.yaml is of no right of tenants. Take it out."
         for right in sorted(entries - held)
     ]

@@ -1,4 +1,4 @@
-"""What a role may write, by the API server's OpenAPI: its rights, and the schema of each body. Pure."""
+"""What a role may write, from the API server's OpenAPI: its permissions, and the schema of each body. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +17,9 @@ ACTIONS = {
     "deletecollection": ("deletecollection",),
     "get": ("connect get",),
 }
-"""Verb of a role → actions in OpenAPI that write something or reach into a container."""
+"""Verb of a role → actions in OpenAPI that write something or access a container."""
 QUERY = "Query"
-"""Under this name stand the parameters in the address of requests that write."""
+"""The name under which query parameters of writing requests are listed."""
 SCHEMAS = "#/components/schemas/"
 
 
@@ -27,7 +27,7 @@ SCHEMAS = "#/components/schemas/"
 class Right:
     group: str
     resource: str
-    """With its subresource, for example ``pods/exec``."""
+    """A verb on a resource or subresource, for example ``pods/exec``."""
     verb: str
 
     def __str__(self) -> str:
@@ -36,7 +36,9 @@ class Right:
 
 
 def rights(rules: Iterable[Schema]) -> set[Right]:
-    """The rights of a ClusterRole's rules; ValueError for a rule by wildcard or by name, which cannot be enumerated."""
+    """Return the permissions in a ClusterRole's rules; raise ValueError for a rule by wildcard or by name, which cannot
+    be enumerated.
+    """
     found = set()
     for rule in rules:
         if rule.get("resourceNames") or rule.get("nonResourceURLs"):
@@ -58,7 +60,7 @@ class Body:
 
 
 def bodies(documents: Documents, granted: Iterable[Right]) -> list[Body]:
-    """Everything that requests by these rights carry: the kinds once each, and the parameters of each request."""
+    """Return all that requests with these permissions contain: each kind once, and the parameters of each request."""
     found: dict[str, Body] = {}
     asked: dict[str, Schema] = {}
     for right in sorted(granted):
@@ -80,7 +82,7 @@ def bodies(documents: Documents, granted: Iterable[Right]) -> list[Body]:
 
 
 def _operations(documents: Documents, right: Right) -> Iterator[tuple[Schema, Schema, Schema]]:
-    """Each operation that the right allows, with its path item and document."""
+    """Yield each operation that the permission allows, with its path item and document."""
     resource, _, part = right.resource.partition("/")
     base = f"apis/{re.escape(right.group)}" if right.group else "api"
     path = re.compile(rf"/{base}/[^/]+/namespaces/{{namespace}}/{resource}(/{{name}}{f'/{part}' if part else ''})?")
@@ -107,7 +109,7 @@ def _body(operation: Schema, schemas: Mapping[str, Schema]) -> Body | None:
 
 
 def _of_kind(kind: Schema, schemas: Mapping[str, Schema]) -> Body | None:
-    """The body of a patch is of no type in OpenAPI: what it patches is."""
+    """Return the body of a patch, which has no type in OpenAPI: that of the patched kind."""
     for name, schema in schemas.items():
         if kind in schema.get("x-kubernetes-group-version-kind", ()) and properties(schema):
             return Body(short(name), schema, schemas)
@@ -115,7 +117,7 @@ def _of_kind(kind: Schema, schemas: Mapping[str, Schema]) -> Body | None:
 
 
 def reference(schema: Schema) -> str | None:
-    """The schema that a field, its items or its values are of; None where it is written out or primitive."""
+    """Return the schema that a field, its items or its values refer to; None if it is inline or primitive."""
     for one in (schema, *schema.get("allOf", ())):
         if "$ref" in one:
             return str(one["$ref"]).removeprefix(SCHEMAS)
@@ -124,7 +126,7 @@ def reference(schema: Schema) -> str | None:
 
 
 def properties(schema: Schema) -> Mapping[str, Schema]:
-    """The fields written out in a schema, its items or its values."""
+    """Return the inline fields of a schema, its items or its values."""
     if "properties" in schema:
         return dict(schema["properties"])
     inner = schema.get("items") or schema.get("additionalProperties")

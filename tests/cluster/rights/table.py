@@ -1,4 +1,4 @@
-"""The tables of rights and fields as they are written in the YAML files beside this module."""
+"""Reads the tables of permissions and fields from the YAML files beside this module."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ VERDICTS = ("allowed", "bounded", "refused")
 
 @dataclass(frozen=True)
 class Entry:
-    """``names`` of rights or fields. ``by`` what bounds or refuses them, ``tests`` where that is shown: sentences of
-    attacks, and node ids of tests."""
+    """``names`` of permissions or fields. ``by`` is what bounds or refuses them, ``tests`` where that is shown:
+    sentences of attacks, and node ids of tests.
+    """
 
     names: tuple[str, ...]
     verdict: str
@@ -44,12 +45,12 @@ def entries() -> Iterator[Entry]:
 
 
 def rights() -> set[str]:
-    """The rights that have an entry, for example ``patch deployments.apps/scale``."""
+    """Return the permissions that have an entry, for example ``patch deployments.apps/scale``."""
     return {name for entry in _table("role").entries for name in entry.names}
 
 
 def fields() -> dict[str, bool]:
-    """Address of each field that has an entry → whether the entry covers all that is below."""
+    """Return the address of each field that has an entry → whether the entry covers everything below."""
     return {
         name: entry.whole
         for table in tables()

@@ -1,1 +1,1 @@
-"""What tests on a real control plane share."""
+"""Shared code of tests on a real control plane."""

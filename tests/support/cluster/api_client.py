@@ -1,4 +1,4 @@
-"""The API server over HTTP with one person's credentials: every answer with its status, also a refusal."""
+"""An HTTP client of the API server with one person's credentials, which returns every answer, including refusals."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ NAMESPACED = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
 }
-"""Where the objects are that tenants make, by kind; the name follows."""
+"""Collections of the objects that tenants create, by kind; the name is appended."""
 
 
 class Answer(NamedTuple):
@@ -26,15 +26,15 @@ class Answer(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What the API server says of a refusal; empty when there is none."""
+        """Return the API server's message of a refusal, or an empty text."""
         return str(self.body.get("message", "")) if self.status >= 400 else ""
 
 
 class ApiClient:
-    """Keep-alive connections for one person; threads may share it."""
+    """A keep-alive client of one person, safe to share between threads."""
 
     def __init__(self, home: Home, token: Callable[[], str] | None = None) -> None:
-        """With the token that the person has at each call; as the local administrator without one."""
+        """Use the token that ``token`` returns at each call; without one act as the local administrator."""
         certs = home.certs
         self._server, self._token = home.apiserver, token
         self._pool = urllib3.PoolManager(
@@ -63,7 +63,7 @@ class ApiClient:
         return Answer(answer.status, json.loads(answer.data))
 
     def items(self, path: str, **query: str) -> list[Object]:
-        """The objects of a list; AssertionError with the API server's words when it is refused."""
+        """Return the objects of a list; raise AssertionError with the API server's message if it is refused."""
         answer = self.call("GET", path, query=query)
         assert answer.status == 200, f"GET {path}: {answer.status} {answer.message}"
         return list(answer.body["items"] or ())

@@ -1,4 +1,4 @@
-"""kubectl with nothing but what `connect` hands out."""
+"""kubectl with the kubeconfig from `connect`, and nothing else."""
 
 import json
 import subprocess
@@ -16,14 +16,14 @@ Tenant = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def tenant(local: Local, tmp_path: Path) -> Callable[[dict[str, Any]], Tenant]:
-    """kubectl with nothing but the kubeconfig that was handed out."""
+    """Return a function that returns kubectl with the kubeconfig of an answer of `connect`."""
 
-    def of(given: dict[str, Any]) -> Tenant:
+    def of(connection: dict[str, Any]) -> Tenant:
         file = tmp_path / "kubeconfig"
-        file.write_text(given["kubeconfig"], encoding="utf-8")
+        file.write_text(connection["kubeconfig"], encoding="utf-8")
 
-        def run(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-            command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *words]
+        def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+            command = [str(local.binaries / "kubectl"), f"--kubeconfig={file}", *arguments]
             return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
 
         return run
@@ -37,10 +37,10 @@ def apply_pod(tenant: Tenant, pod_yaml: str) -> None:
 
 
 def running(tenant: Tenant, pod: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)
-        return found if found["status"].get("phase") == "Running" else None
+    def pod_if_running() -> dict[str, Any] | None:
+        manifest: dict[str, Any] = json.loads(tenant("get", "pod", pod, "-o", "json").stdout)
+        return manifest if manifest["status"].get("phase") == "Running" else None
 
-    found = eventually(look)
-    assert found is not None
-    return found
+    manifest = eventually(pod_if_running)
+    assert manifest is not None
+    return manifest

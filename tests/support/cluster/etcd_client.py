@@ -1,4 +1,4 @@
-"""Requests to etcd of a local cluster, with the API server's certificate."""
+"""A client of a local cluster's etcd, with the API server's certificate."""
 
 import urllib3
 

@@ -1,4 +1,4 @@
-"""The fleet with a node of every kind, all flavors accepted and shared out: a fixture for whole modules of tests."""
+"""A module fixture: a fleet with a node of every kind, all flavors accepted and quotas set."""
 
 import pytest
 from django.core.management import call_command
@@ -11,7 +11,7 @@ from tests.support.cluster.waiting import eventually
 
 @pytest.fixture(scope="module")
 def nodes(one_more: Switch) -> dict[str, str]:
-    """A node of each kind, its flavor accepted and each team given half of it: {kind of node: name}."""
+    """Add a node of each kind, accept its flavor, and give each team half of it: {kind of node: name}."""
     names = {"h100": "h100-0", "a100": "a100-0", "l40s": "l40s-0", "t4": "t4-0", **one_more(*slices.SWITCHED_ON)}
     eventually(lambda: are_counted(names), AssertionError, within_s=90)
     call_command("accept_flavors", "--all", "--share")
@@ -25,7 +25,7 @@ def are_counted(nodes: dict[str, str]) -> bool:
 
 
 def is_counted(row: slices.Row, nodes: dict[str, str]) -> bool:
-    """Whether something of the row's pool is seen: an empty one would not be shared."""
+    """Return whether the row's pool has units: seeding would skip an empty one."""
     if not Node.objects.filter(name=nodes[row.nodes], present=True, flavor__isnull=False).exists():
         return False
     return Offering.objects.filter(key=offering_of(row, nodes), pool__use__total__gt=0).exists()

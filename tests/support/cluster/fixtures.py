@@ -1,4 +1,4 @@
-"""Fixtures of every test on a running portal: its database, its folder, and kubectl as the local administrator."""
+"""Fixtures of all tests on a running portal: its database, its home, and kubectl as the local administrator."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture(scope="session", autouse=True)
 def live_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The tests work on the database of the running portal."""
+    """Let the tests use the database of the running portal."""
     with django_db_blocker.unblock():
         yield
 
@@ -27,13 +27,13 @@ def local() -> Local:
 
 @pytest.fixture(scope="session")
 def kubectl(local: Local) -> Kubectl:
-    """kubectl as the local administrator; returns its output, raises with its words."""
+    """Return kubectl as the local administrator; it returns standard output, and raises with the error output."""
     program = str(local.binaries / "kubectl")
 
-    def run(*words: str, stdin: str | None = None) -> str:
-        command = [program, f"--kubeconfig={local.kubeconfig}", *words]
+    def run(*arguments: str, stdin: str | None = None) -> str:
+        command = [program, f"--kubeconfig={local.kubeconfig}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False, timeout=60)
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
     return run

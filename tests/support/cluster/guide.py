@@ -1,4 +1,4 @@
-"""A table inside a guide, between two marks, written from what tests have seen."""
+"""A table inside a guide, between two marks, with what tests observed."""
 
 import json
 import re
@@ -17,8 +17,8 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was seen of one row: the request's body, objects by kind, devices or a count, seconds, the pod's node."""
+class Observation:
+    """Observations of one row: the request's body, objects by kind, devices or count, seconds, the pod's node."""
 
     row: slices.Row
     body: dict[str, Any]
@@ -28,18 +28,18 @@ class Told:
     node: str
 
 
-def write_table(guide: Path, told: Sequence[Told]) -> None:
-    """The table of slices, between its marks."""
+def write_table(guide: Path, observations: Sequence[Observation]) -> None:
+    """Write the table of slices between its marks."""
     rows = [
         f"| {one.row.title} | {one.row.path} | `{json.dumps(one.body)}` | {', '.join(one.objects)} | {one.device} "
         f"| {one.seconds:.1f} s | {one.node} |\n"
-        for one in told
+        for one in observations
     ]
     write_lines(guide, "slices", [HEAD, *rows])
 
 
 def write_lines(guide: Path, name: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the marks of that name; ValueError where they are missing."""
+    """Replace the text between the marks of that name; raise ValueError if they are missing."""
     text, begin, end = guide.read_text(), f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     if begin not in text or end not in text:
         raise ValueError(f"{guide} lacks the marks {begin.strip()} and {end}")

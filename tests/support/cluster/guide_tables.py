@@ -1,4 +1,4 @@
-"""Tables of the guide that are written from data: each between two marks of its page."""
+"""Tables of the guide that are generated from data, each between two marks of its page."""
 
 import argparse
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def filled(page: Path, mark: str, text: str, table: str) -> str:
-    """The page's ``text`` with ``table`` between the marks ``<!-- mark: begin -->`` and ``<!-- mark: end -->``.
+    """Return ``text`` with ``table`` between the marks ``<!-- mark: begin -->`` and ``<!-- mark: end -->``.
 
-    Raises ValueError where they are missing.
+    Raises ValueError if they are missing.
     """
     begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->"
     if begin not in text or end not in text:
@@ -18,7 +18,7 @@ def filled(page: Path, mark: str, text: str, table: str) -> str:
 
 
 def run(module: str, description: str, page: Path, written: Callable[[str], str], table: Callable[[], str]) -> None:
-    """The command of a module: the table onto the screen, or with ``--write`` into its page."""
+    """Run a module's command: print the table, or with ``--write`` write it into its page."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--write", action="store_true", help="into the guide, instead of onto the screen")
     if parser.parse_args().write:

@@ -1,4 +1,4 @@
-"""What tests of the simulated hardware itself use: its commands, and pods and claims of nobody's but Kubernetes'."""
+"""Fixtures for tests of the simulated hardware: its commands, and pods and claims without the portal."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ Switch = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def namespace(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace that is no project of the portal, so only Kubernetes itself decides in it."""
+    """Create a namespace that is no project of the portal, so that only Kubernetes decides in it."""
     kubectl("create", "namespace", NAMESPACE)
     yield NAMESPACE
     kubectl("delete", "namespace", NAMESPACE)
@@ -33,7 +33,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 def apply(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Apply]:
-    """Create objects of one test, and remove them after it."""
+    """Return a function that creates objects; they are deleted after the test."""
     files: list[str] = []
 
     def apply(*objects: Object) -> None:
@@ -49,7 +49,7 @@ def apply(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Apply]:
 
 @pytest.fixture(scope="module")
 def fleet(kubeconfig: Path) -> Command:
-    """The fleet's own command line."""
+    """Return a function that runs the fleet's command line."""
 
     def fleet(*arguments: str) -> None:
         command = [sys.executable, "-m", "deploy.local.fleet", "--kubeconfig", str(kubeconfig), *arguments]
@@ -65,28 +65,28 @@ def read(kubectl: Kubectl) -> Read:
 
 @pytest.fixture(scope="module")
 def one_more(kubeconfig: Path, fleet: Command, read: Read) -> Iterator[Switch]:
-    """Add one node of each kind, whatever there is already, and take them away at the end. Returns their names.
+    """Add one node of each kind to those there are; yield their names; remove them at the end.
 
-    Gone is gone before the next module asks: a node of the same name would else be the old one, cut as it was left.
+    Waits until they are gone, since a later node of the same name would otherwise keep the old one's MIG layout.
     """
     before, _ = state.read(Api(kubeconfig))
     built_in = {kind.name: kind.nodes for kind in spec.load(spec.FLEET_FILE).kinds}
-    added: dict[str, int] = {}
-    made: set[str] = set()
+    extra: dict[str, int] = {}
+    added: set[str] = set()
 
     def one_more(*kinds: str) -> dict[str, str]:
         counts = {kind: before.extra.get(kind, 0) + 1 for kind in kinds}
-        added.update(counts)
+        extra.update(counts)
         fleet(*(f"--extra={kind}={count}" for kind, count in counts.items()))
         names = {kind: f"{kind}-{built_in[kind] + count - 1}" for kind, count in counts.items()}
-        made.update(names.values())
-        eventually(lambda: made <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
+        added.update(names.values())
+        eventually(lambda: added <= {n["metadata"]["name"] for n in read("nodes")["items"] if ready(n)}, within_s=90)
         return names
 
     yield one_more
-    if added:
-        fleet(*(f"--extra={kind}={count - 1}" for kind, count in added.items()))
-        eventually(lambda: not made & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
+    if extra:
+        fleet(*(f"--extra={kind}={count - 1}" for kind, count in extra.items()))
+        eventually(lambda: not added & {n["metadata"]["name"] for n in read("nodes")["items"]}, within_s=90)
 
 
 def claim(name: str, device_class: str, count: int = 1, *selectors: str, **exactly: Any) -> Object:
@@ -115,7 +115,7 @@ def pod(name: str, resources: Object, **fields: Any) -> Object:
 
 
 def gpu_pod(name: str, resource: str, count: int, node: str) -> Object:
-    """A pod that wants devices of the device plugin of one node."""
+    """Return a pod that requests devices of the device plugin on one node."""
     return pod(name, {"limits": {resource: str(count)}}, nodeSelector={"kubernetes.io/hostname": node})
 
 
@@ -141,7 +141,7 @@ def running(observed: Object) -> bool:
 
 
 def unschedulable(observed: Object) -> bool:
-    """Looked at by the scheduler and left where it is."""
+    """Return whether the scheduler has tried the pod and found no node."""
     conditions = observed["status"].get("conditions", [])
     return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
 
@@ -152,7 +152,7 @@ def ready(observed: Object) -> bool:
 
 
 def results(observed: Object) -> list[Object]:
-    """The devices of a claim as the scheduler wrote them down."""
+    """Return the devices of a claim from the scheduler's allocation."""
     found: list[Object] = observed["status"].get("allocation", {}).get("devices", {}).get("results", [])
     return found
 

@@ -1,6 +1,6 @@
-"""Random requests, releases and queued Jobs of somebody who tries nothing forbidden: what a bill is made of.
+"""Random requests, releases and queued Jobs of a member who tries nothing forbidden, for tests of billing.
 
-Each action returns what it did, in words.
+Each action returns a description of itself.
 """
 
 from random import Random
@@ -11,8 +11,8 @@ from portal.core.errors import Refused
 from portal.tenants.models import Project, User
 from tests.cluster.attacks.manifests import SAFE, SAFE_POD
 from tests.cluster.random_tenant.manifests import L40S, PAUSE, QUEUE
+from tests.support.cluster.allocations import request_slices
 from tests.support.cluster.api_client import MERGE_PATCH, NAMESPACED, ApiClient, Object
-from tests.support.cluster.asking import ask
 
 OFFERINGS = ("l40s/whole", "t4/shared", "a100/mig-1g.10gb", "h100/whole", "h100/mig-3g.40gb")
 RUNS: dict[str, dict[str, str]] = {
@@ -38,7 +38,7 @@ class HonestTenant:
     def request(self, project: Project) -> str:
         offering, count, spread = self._rng.choice(OFFERINGS), self._rng.randint(1, 3), self._rng.random() < 0.3
         try:
-            row = ask(self._member, project, offering, count, constraints={"spread": spread})
+            row = request_slices(self._member, project, offering, count, constraints={"spread": spread})
         except Refused as refusal:
             return f"asks for {count} {offering}: {refusal}"
         return f"asks for {count} {offering} as {row.name}"
@@ -82,7 +82,7 @@ class HonestTenant:
 
 
 def job(name: str, pods: int, resource: str, behaviour: str) -> Object:
-    """A queued Job of so many pods with one slice each; ``behaviour`` is one of RUNS."""
+    """Return a queued Job of this many pods with one slice each; ``behaviour`` is one of RUNS."""
     amounts = {resource: "1"}
     node = {"example.com/room": "none"} if behaviour == "never binds" else {}
     spec: Object = {

@@ -1,4 +1,4 @@
-"""Tenants' own Jobs: the guide's, submitted as a member, and what becomes of them."""
+"""Tenants' own Jobs: the guide's example, submitted as a member, and their billing."""
 
 import json
 import re
@@ -29,11 +29,13 @@ Submit = Callable[..., str]
 
 @pytest.fixture
 def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_path: Path) -> Iterator[Submit]:
-    """(the guide's Job, changed) → its uid, submitted as the member. The Jobs are deleted at the end."""
+    """Yield a function that submits the guide's Job with changes, as the member, and returns its uid; delete them at
+    the end.
+    """
     token = credentials.mint(connect(LOCAL), member.username, 3600).token
     file = tmp_path / "kubeconfig"
-    words = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
-    file.write_text(words, encoding="utf-8")
+    kubeconfig = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
+    file.write_text(kubeconfig, encoding="utf-8")
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:
         body = deepcopy(guided())
@@ -56,7 +58,7 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
 
 
 def guided() -> dict[str, Any]:
-    """The Job of the guide."""
+    """Return the Job of the guide."""
     found = re.search(r"```yaml\n(.*?)```", GUIDE, re.S)
     assert found
     return dict(yaml.safe_load(found[1]))
@@ -71,7 +73,9 @@ def one(project: Project, uid: str) -> Job | None:
 
 
 def assert_charged_once(uid: str) -> None:
-    """From admission no more and no less than both GPUs is charged, until they go back, at once or one by one."""
+    """Assert that both GPUs, no more and no less, are charged from admission until their release, together or one by
+    one.
+    """
     rows = list(UsageInterval.objects.filter(holder_id=uid, end__isnull=False))
     moments = sorted({moment for row in rows for moment in (row.start, row.end) if moment})
     bills = [sum(row.count for row in rows if row.end and row.start <= moment < row.end) for moment in moments]

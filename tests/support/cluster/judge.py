@@ -1,8 +1,8 @@
-"""Whether the cluster gave out more than it has: told by its own objects, without the portal's tables.
+"""Checks for over-allocation from the cluster's own objects, without the portal's tables.
 
-A device of a ResourceSlice is given to one claim, or, where it may be to several, no more than it has of each capacity;
-what the devices given consume of a counter is no more than its set holds. Holds by device plugin are no more than the
-nodes that their ResourceFlavor selects can allocate.
+A device of a ResourceSlice is allocated to one claim or, if it may be shared, to no more than its capacity; devices
+consume no more of a counter than its set has. Holds by device plugin are no more than the allocatable devices of the
+nodes that their ResourceFlavor selects.
 """
 
 import json
@@ -19,18 +19,18 @@ Key = tuple[str, str]
 
 
 def over_allocated(kubectl: Kubectl) -> list[str]:
-    """What is given out twice or beyond what there is, in words; empty when all is well."""
+    """Return a sentence for each device allocated twice or amount exceeded; empty if there is none."""
     return [*_devices(kubectl), *_counts(kubectl)]
 
 
-def _read(kubectl: Kubectl, *what: str) -> list[Object]:
-    items: list[Object] = json.loads(kubectl("get", *what, "-o", "json"))["items"]
+def _read(kubectl: Kubectl, *arguments: str) -> list[Object]:
+    items: list[Object] = json.loads(kubectl("get", *arguments, "-o", "json"))["items"]
     return items
 
 
 def _devices(kubectl: Kubectl) -> list[str]:
     claims = _read(kubectl, "resourceclaims", "-A")
-    given: list[Object] = [
+    results: list[Object] = [
         result
         for claim in claims
         for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
@@ -38,40 +38,42 @@ def _devices(kubectl: Kubectl) -> list[str]:
     ]
     slices = _read(kubectl, "resourceslices")
     devices = {(s["spec"]["pool"]["name"], d["name"]): d for s in slices for d in s["spec"].get("devices", ())}
-    times = Counter((r["pool"], r["device"]) for r in given)
+    times = Counter((r["pool"], r["device"]) for r in results)
     twice = [
         f"{pool}/{name} is given to {n} claims"
         for (pool, name), n in times.items()
         if n > 1 and not devices[pool, name].get("allowMultipleAllocations")
     ]
-    return twice + _capacity(given, devices) + _counters(given, devices, slices)
+    return twice + _capacity(results, devices) + _counters(results, devices, slices)
 
 
-def _capacity(given: list[Object], devices: dict[Key, Object]) -> list[str]:
+def _capacity(results: list[Object], devices: dict[Key, Object]) -> list[str]:
     used: dict[tuple[Key, str], Decimal] = defaultdict(Decimal)
-    for result in given:
+    for result in results:
         for name, amount in result.get("consumedCapacity", {}).items():
             used[(result["pool"], result["device"]), name] += parse_quantity(amount)
     return [
-        f"{key[0]}/{key[1]} has {there} of {name}, and {amount} is used"
+        f"{key[0]}/{key[1]} has {capacity} of {name}, and {amount} is used"
         for (key, name), amount in used.items()
-        if amount > (there := parse_quantity(devices[key]["capacity"][name]["value"]))
+        if amount > (capacity := parse_quantity(devices[key]["capacity"][name]["value"]))
     ]
 
 
-def _counters(given: list[Object], devices: dict[Key, Object], slices: list[Object]) -> list[str]:
+def _counters(results: list[Object], devices: dict[Key, Object], slices: list[Object]) -> list[str]:
     used: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
-    for key in {(r["pool"], r["device"]) for r in given}:
+    for key in {(r["pool"], r["device"]) for r in results}:
         for consumed in devices[key].get("consumesCounters", ()):
             for name, counter in consumed["counters"].items():
                 used[key[0], consumed["counterSet"], name] += parse_quantity(counter["value"])
-    there = {
+    capacity = {
         (s["spec"]["pool"]["name"], one["name"], name): parse_quantity(counter["value"])
         for s in slices
         for one in s["spec"].get("sharedCounters", ())
         for name, counter in one["counters"].items()
     }
-    return [f"{key} has {there[key]}, and {amount} is used" for key, amount in used.items() if amount > there[key]]
+    return [
+        f"{key} has {capacity[key]}, and {amount} is used" for key, amount in used.items() if amount > capacity[key]
+    ]
 
 
 def _counts(kubectl: Kubectl) -> list[str]:
@@ -92,11 +94,11 @@ def _counts(kubectl: Kubectl) -> list[str]:
                 held[flavor, resource] += int(quota["spec"]["hard"][f"requests.{resource}"])
     found = []
     for (flavor, resource), amount in held.items():
-        there = sum(
+        capacity = sum(
             int(node["status"]["allocatable"].get(resource, 0))
             for node in nodes
             if flavor and flavors[flavor].items() <= node["metadata"]["labels"].items()
         )
-        if amount > there:
-            found.append(f"{amount} of {resource} are held on {flavor}, whose nodes have {there}")
+        if amount > capacity:
+            found.append(f"{amount} of {resource} are held on {flavor}, whose nodes have {capacity}")
     return found

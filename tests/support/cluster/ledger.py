@@ -1,4 +1,4 @@
-"""The ledger as the tests read it: its intervals by holder, as `tests.support.cluster.usage` names holders."""
+"""Reads the ledger for tests: its intervals by holder, with the holders' names of `tests.support.cluster.usage`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
@@ -10,7 +10,7 @@ from tests.support.cluster.usage import Holder
 
 
 def intervals(namespaces: Collection[str], **only: object) -> dict[Holder, list[UsageInterval]]:
-    """All intervals of the namespaces by holder, oldest first."""
+    """Return all intervals of the namespaces by holder, oldest first."""
     rows = Allocation.objects.filter(project__namespace__in=namespaces)
     names: dict[UUID, str] = dict(rows.values_list("id", "name"))
     found: dict[Holder, list[UsageInterval]] = defaultdict(list)
@@ -21,13 +21,13 @@ def intervals(namespaces: Collection[str], **only: object) -> dict[Holder, list[
 
 
 def open_counts(namespaces: Collection[str]) -> Counter[Holder]:
-    """Slices that are being charged now, by holder."""
+    """Return the slices that are being charged now, by holder."""
     found = intervals(namespaces, end=None)
     return Counter({holder: sum(row.count for row in rows) for holder, rows in found.items()})
 
 
 def count_at(rows: Iterable[UsageInterval], moment: float) -> int:
-    """Slices charged at a moment, in seconds since the epoch."""
+    """Return the slices charged at a moment, in seconds since the epoch."""
     return sum(
         row.count
         for row in rows
@@ -36,7 +36,7 @@ def count_at(rows: Iterable[UsageInterval], moment: float) -> int:
 
 
 def overlaps(rows: Iterable[UsageInterval]) -> list[str]:
-    """Slots that are charged twice at a time, in words."""
+    """Return a sentence for each slot with overlapping intervals."""
     last: dict[str, UsageInterval] = {}
     found = []
     for row in sorted(rows, key=lambda row: (row.slot, row.start)):

@@ -1,4 +1,4 @@
-"""The command `manage.py preflight` as an operator runs it."""
+"""Runs the command `manage.py preflight` as an operator does."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 from deploy.local.home import REPOSITORY
 
 
-def preflight(*words: str, kubeconfig: Path | None = None) -> tuple[int, dict[str, dict[str, str]]]:
-    """Exit status, and the findings by their check."""
+def preflight(*arguments: str, kubeconfig: Path | None = None) -> tuple[int, dict[str, dict[str, str]]]:
+    """Return the exit status, and the findings by their check."""
     env = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
-    command = [sys.executable, "manage.py", "preflight", "--output=json", *words]
+    command = [sys.executable, "manage.py", "preflight", "--output=json", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout, done.stderr
     return done.returncode, {found["check"]: found for found in json.loads(done.stdout)["checks"]}

@@ -1,6 +1,7 @@
-"""python -m tests.support.cluster.reconcilers COUNT: reconcile one allocation COUNT times at once, past the due list.
+"""python -m tests.support.cluster.reconcilers COUNT: reconcile one allocation COUNT times concurrently, without the
+work queue.
 
-Says ``ready`` when connected, reads the allocation's id from standard input, and begins. Exits 1 if any raised.
+Prints ``ready`` when connected, reads the allocation's id from standard input, and begins. Exits 1 if any raised.
 """
 
 import os

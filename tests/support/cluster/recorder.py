@@ -1,8 +1,8 @@
-"""What should be charged, by what the API server shows each second: a measure for the ledger from outside.
+"""Records what should be charged, from the API server once a second: an independent measure for the ledger.
 
-Each kind of holder by its own rule: slices by DRA while their devices are allocated, once all their holders ran;
-slices by device plugin while the hold quota's status shows them; of a queued Job the larger of what Kueue has reserved
-and what its bound pods have. A sample stands for the time until the next one.
+Each kind of holder has its own rule: slices by DRA are charged while their devices are allocated, after all their
+holders ran; slices by device plugin while the hold quota's status shows them; a queued Job for the larger of its Kueue
+reservation and the requests of its bound pods. A sample is valid until the next one.
 """
 
 import threading
@@ -22,15 +22,15 @@ from tests.support.cluster.usage import Holder, Usage
 from tests.support.cluster.waiting import eventually
 
 EVERY_S = 1.0
-LONGEST_S = 5.0
-"""How long two samples may be apart: that much of each interval is not measured."""
+MAX_GAP_S = 5.0
+"""The maximum distance of two samples: that much of each interval is not measured."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was ``used`` by pods and ``due`` to be charged, by holder, at a moment between question and answer."""
+    """``used`` by pods and ``due`` to be charged, by holder, at a moment between request and answer."""
 
-    asked_at: float
+    requested_at: float
     answered_at: float
     used: dict[Holder, int]
     due: dict[Holder, int]
@@ -49,33 +49,35 @@ class Recorder(threading.Thread):
         while not self._is_over.wait(max(0.0, next_at - time.time())):
             next_at = max(next_at + EVERY_S, time.time())
             try:
-                seen = usage.look(self._admin, self._namespaces, time.time)
+                snapshot = usage.take_snapshot(self._admin, self._namespaces, time.time)
             except (HTTPError, AssertionError):
                 continue
-            found = usage.read(seen)
-            due = {holder: self._due(holder, one) for holder, one in found.items()}
-            used = {holder: one.used.total() for holder, one in found.items()}
-            self.samples.append(Sample(seen.asked_at, seen.answered_at, _without_zero(used), _without_zero(due)))
+            usages = usage.read(snapshot)
+            due = {holder: self._charge_due(holder, one) for holder, one in usages.items()}
+            used = {holder: one.used.total() for holder, one in usages.items()}
+            self.samples.append(
+                Sample(snapshot.requested_at, snapshot.answered_at, _without_zero(used), _without_zero(due))
+            )
 
     def stop(self) -> None:
         self._is_over.set()
         self.join()
 
     def sampled_again(self, times: int) -> None:
-        """Wait until so many more samples were taken."""
+        """Wait until this many more samples were taken."""
         before = len(self.samples)
         eventually(lambda: len(self.samples) >= before + times, within_s=30.0 + times)
 
-    def _due(self, holder: Holder, found: Usage) -> int:
+    def _charge_due(self, holder: Holder, holder_usage: Usage) -> int:
         if holder.kind == "job":
-            return (found.reserved | found.used).total()
-        if found.held:
+            return (holder_usage.reserved | holder_usage.used).total()
+        if holder_usage.held:
             self._was_held.add(holder)
-        elif not found.occupied:
+        elif not holder_usage.occupied:
             self._was_held.discard(holder)
-        is_allocated = bool(found.counted) and holder in self._was_held
+        is_allocated = bool(holder_usage.counted) and holder in self._was_held
         # Of slices by device plugin pods may have more than the quota, for as long as that is not found out.
-        return max(found.occupied, found.used.total()) if found.held or is_allocated else 0
+        return max(holder_usage.occupied, holder_usage.used.total()) if holder_usage.held or is_allocated else 0
 
 
 def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
@@ -84,7 +86,7 @@ def _without_zero(amounts: dict[Holder, int]) -> dict[Holder, int]:
 
 @dataclass
 class Comparison:
-    """GPU-seconds that the recorder saw and that the ledger has, and how far they may be apart."""
+    """GPU-seconds of the recorder and of the ledger, and their allowed difference."""
 
     recorded: float = 0.0
     charged: float = 0.0
@@ -103,34 +105,34 @@ class Comparison:
 
 
 def longest_gap(samples: list[Sample]) -> float:
-    """The most seconds from when a sample was asked for until the next one was answered."""
-    return max(after.answered_at - before.asked_at for before, after in pairwise(samples))
+    """Return the most seconds from the request of a sample until the next one was answered."""
+    return max(second.answered_at - first.requested_at for first, second in pairwise(samples))
 
 
 def compare(samples: list[Sample], namespaces: Collection[str]) -> dict[Holder, Comparison]:
-    """By holder, GPU-seconds of the samples and of the ledger in the same time; each interval may be off by one sample.
+    """Return GPU-seconds of samples and ledger over the same time, by holder; each interval may differ by one sample.
 
-    The part of a GPU that a slice is cannot be seen from outside: it is taken from the holder's own intervals.
+    A slice's part of a GPU is not visible from outside: it is taken from the holder's own intervals.
     """
     rows = ledger.intervals(namespaces)
-    begin, end = samples[0].asked_at, samples[-1].asked_at
-    longest = longest_gap(samples)
-    found: dict[Holder, Comparison] = defaultdict(Comparison)
+    begin, end = samples[0].requested_at, samples[-1].requested_at
+    max_gap = longest_gap(samples)
+    comparisons: dict[Holder, Comparison] = defaultdict(Comparison)
     shares = {holder: sum(row.gpus for row in part) / sum(row.count for row in part) for holder, part in rows.items()}
     for before, after in pairwise(samples):
         for holder, slices in before.due.items():
             gpus = float(slices * shares.get(holder, 1))
-            found[holder].recorded += gpus * (after.asked_at - before.asked_at)
+            comparisons[holder].recorded += gpus * (after.requested_at - before.requested_at)
     for holder, intervals in rows.items():
         for row in intervals:
             gpus = float(row.count * shares[holder])
             charged = gpus * _seconds_within(row, begin, end)
-            found[holder].add(Comparison(charged=charged, tolerance=gpus * longest, intervals=1))
-    return dict(found)
+            comparisons[holder].add(Comparison(charged=charged, tolerance=gpus * max_gap, intervals=1))
+    return dict(comparisons)
 
 
 def differences(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
-    """Whose GPU-seconds in the ledger differ from those of the samples by more than one sample of each interval."""
+    """Return a sentence for each holder whose GPU-seconds differ by more than one sample of each interval."""
     return [
         f"{holder.kind} {holder.name} is charged {found.charged:.1f} GPU-seconds in {found.intervals} intervals, and "
         f"{found.recorded:.1f} were seen, give or take {found.tolerance:.1f}"
@@ -146,16 +148,18 @@ def _seconds_within(row: UsageInterval, begin: float, end: float) -> float:
 
 
 def uncharged(samples: list[Sample], namespaces: Collection[str]) -> list[str]:
-    """Where pods had more GPUs than were charged to their holder, for longer than one sample; and double charges."""
+    """Return a sentence for each holder whose pods used uncharged GPUs for longer than one sample, or charged
+    twice.
+    """
     rows = ledger.intervals(namespaces)
     missing: dict[Holder, list[str]] = defaultdict(list)
     for before, now, after in zip(samples, samples[1:], samples[2:], strict=False):
-        moments = (before.asked_at, now.asked_at, now.answered_at, after.answered_at)
+        moments = (before.requested_at, now.requested_at, now.answered_at, after.answered_at)
         for holder, amount in now.used.items():
             charged = max(ledger.count_at(rows.get(holder, ()), moment) for moment in moments)
             if amount > charged:
                 missing[holder].append(
-                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.asked_at, UTC):%T}"
+                    f"{amount} instead of {charged} at {datetime.fromtimestamp(now.requested_at, UTC):%T}"
                 )
     found = [
         f"{holder.kind} {holder.name} has GPUs that are not charged: {', '.join(seconds)}"

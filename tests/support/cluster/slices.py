@@ -1,6 +1,6 @@
-"""Every slice kind on every path: what is asked, and on which nodes of the simulated fleet it is.
+"""Every kind of slice on every backend: the request, and the nodes of the simulated fleet that have it.
 
-The rows of docs/guide/slices.md, which `tests/cluster/test_every_slice.py` writes from what it has seen.
+The rows of docs/guide/slices.md, which `tests/cluster/test_every_slice.py` writes from its observations.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ WHOLE, HARDWARE, SHARED = "full", "hardware", "none"
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of slice by one path. ``nodes`` is the fleet's kind of node; ``slice`` what follows the flavor's name in
-    the offering's id; ``body`` what the request says beside project, offering and count."""
+    """A kind of slice on a backend. ``nodes`` is the fleet's kind of node; ``slice`` is the offering's id after the
+    flavor; ``body`` is the request without project, offering and count.
+    """
 
     title: str
     path: str
@@ -25,7 +26,7 @@ class Row:
 
     @property
     def named(self) -> bool:
-        """Whether Kubernetes names the device."""
+        """Return whether Kubernetes names the device."""
         return self.path == "DRA"
 
     @property

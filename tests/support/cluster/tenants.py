@@ -1,4 +1,4 @@
-"""Teams, namespaces and people of a test's own, on the running portal."""
+"""Teams, namespaces and people of a single test, on the running portal."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.support.clusters import LOCAL
 
 
 def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
-    """The tenant with kubectl and a kubeconfig as the portal hands it out."""
+    """Return kubectl with a kubeconfig of the form that `connect` returns."""
     token = credentials.mint(connect(LOCAL), user.username, 600).token
     file = folder / f"{user.username}.kubeconfig"
     file.write_text(credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, token), encoding="utf-8")
@@ -31,7 +31,7 @@ def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
 
 
 def token_of(user: User) -> Callable[[], str]:
-    """The token of the person's kubeconfig, minted again before it expires."""
+    """Return a function that returns the token of the person's kubeconfig, renewed before it expires."""
     minted: list[credentials.PersonToken] = []
 
     def token() -> str:
@@ -43,23 +43,25 @@ def token_of(user: User) -> Callable[[], str]:
 
 
 def own_projects(team: Team, number: int, kubectl: Kubectl) -> list[Project]:
-    """New projects of the team, their namespaces ready for its members."""
-    found = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
-    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in found))
-    for project in found:
+    """Create projects of the team; return them once their namespaces are ready for its members."""
+    projects = [tenants.create_project(team, f"t-{uuid4().hex[:10]}", "A test's own") for _ in range(number)]
+    workqueue.enqueue(*(targets.project(LOCAL, project.slug) for project in projects))
+    for project in projects:
         role = partial(kubectl, "get", "rolebinding", "gpu-portal-tenant", "-n", project.namespace)
         eventually(role, AssertionError)
-    return found
+    return projects
 
 
-def let_in(create: Callable[..., object], *words: Any, **given: Any) -> None:
-    """Create a pod on what was just held: refused, it is tried again, since the API server's guards and quotas hear a
-    moment later that slices are held, or free again. ``create`` raises AssertionError when it is refused."""
-    eventually(lambda: create(*words, **given) or True, AssertionError)
+def retry_refused(create: Callable[..., object], *arguments: Any, **options: Any) -> None:
+    """Call ``create`` until it succeeds; it raises AssertionError if the pod is refused.
+
+    The API server's policies and quotas learn a moment later that slices are held, or free again.
+    """
+    eventually(lambda: create(*arguments, **options) or True, AssertionError)
 
 
 def own_namespace(kubectl: Kubectl, **labels: str) -> str:
-    """A namespace that was there before the portal."""
+    """Create a namespace without the portal; return its name."""
     name = f"old-{uuid4().hex[:8]}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     kubectl("create", "-f", "-", stdin=json.dumps(manifest))
@@ -67,7 +69,7 @@ def own_namespace(kubectl: Kubectl, **labels: str) -> str:
 
 
 def gpu_pod(name: str, **metadata: object) -> str:
-    """A pod that asks a device plugin for a GPU, as people did before there was a portal."""
+    """Return a pod that requests a GPU of a device plugin without the portal."""
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
@@ -84,7 +86,7 @@ def gpu_pod(name: str, **metadata: object) -> str:
 
 
 def queued_job(name: str) -> str:
-    """A Job on the project's queue that asks for one GPU."""
+    """Return a Job in the project's queue that requests one GPU."""
     pod = json.loads(gpu_pod(name))["spec"]
     labels = {"kueue.x-k8s.io/queue-name": "gpu"}
     spec = {"suspend": True, "template": {"spec": {**pod, "restartPolicy": "Never"}}}

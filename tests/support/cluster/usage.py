@@ -1,7 +1,7 @@
-"""What each allocation and each queued Job reserves, holds and uses, read from the API server's objects alone. Pure.
+"""What each allocation and queued Job reserves, holds and uses, from the API server's objects only. Pure.
 
-Amounts are counters: of an allocation in SLICES, of a queued Job by resource name. Nothing here is the portal's code or
-its tables, so that what the portal says of itself can be measured by it.
+Amounts are counters: of an allocation in SLICES, of a queued Job by resource name. Nothing here is code or data of the
+portal, so that the portal can be measured against it.
 """
 
 import json
@@ -20,11 +20,13 @@ HOLDER = "gpu-portal.io/holder"
 JOB_UID = "batch.kubernetes.io/controller-uid"
 FINISHED = ("Succeeded", "Failed")
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
-"""What a Job reserves beside these is charged."""
+"""Resources of a Job that are reserved but not charged."""
 
 
 class Holder(NamedTuple):
-    """``name`` is an allocation's name or a Job's uid; of ``kind`` pod or claim: an object that belongs to neither."""
+    """``name`` is an allocation's name or a Job's uid; with ``kind`` pod or claim, of an object that belongs to
+    neither.
+    """
 
     namespace: str
     kind: str
@@ -33,11 +35,11 @@ class Holder(NamedTuple):
 
 @dataclass
 class Usage:
-    """Of one holder at one moment.
+    """The usage of one holder at one moment.
 
-    ``reserved``: what Kueue has reserved for it. ``counted``: what must fit into that: GPUs of bound pods, without
-    those that are ending within their grace; by DRA the devices allocated. ``used``: GPUs of bound pods of tenants,
-    ending ones too. ``held``: slices that the cluster shows as held. ``occupied``: slices of which anything is left.
+    ``reserved`` is Kueue's reservation. ``counted`` must not exceed it: GPUs of bound pods, without those terminating
+    within their grace period; with DRA the allocated devices. ``used``: GPUs of tenants' bound pods, including
+    terminating ones. ``held``: slices that the cluster shows as held. ``occupied``: slices of which any object is left.
     ``job``: the name of a Job.
     """
 
@@ -51,9 +53,9 @@ class Usage:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything of the namespaces that tells use, between two moments in seconds since the epoch."""
+    """All objects of the namespaces that show usage, read between two moments in seconds since the epoch."""
 
-    asked_at: float
+    requested_at: float
     answered_at: float
     pods: list[Object]
     claims: list[Object]
@@ -69,18 +71,18 @@ LISTS = {
 }
 
 
-def look(admin: ApiClient, namespaces: Iterable[str], now: Any) -> Snapshot:
-    """A snapshot of the namespaces. ``now`` is the clock to read, for example time.time."""
-    ours, asked_at = set(namespaces), now()
-    found = {
-        name: [item for item in admin.items(path) if item["metadata"]["namespace"] in ours]
+def take_snapshot(admin: ApiClient, namespaces: Iterable[str], now: Any) -> Snapshot:
+    """Read a snapshot of the namespaces. ``now`` is the clock, for example time.time."""
+    names, requested_at = set(namespaces), now()
+    lists = {
+        name: [item for item in admin.items(path) if item["metadata"]["namespace"] in names]
         for name, path in LISTS.items()
     }
-    return Snapshot(asked_at, now(), **found)
+    return Snapshot(requested_at, now(), **lists)
 
 
 def read(seen: Snapshot) -> dict[Holder, Usage]:
-    """The usage of every allocation and queued Job, and of what belongs to neither."""
+    """Return the usage of every allocation and queued Job, and of objects that belong to neither."""
     found: dict[Holder, Usage] = defaultdict(Usage)
     for workload in seen.workloads:
         if holder := _holder_of_workload(workload):
@@ -92,7 +94,7 @@ def read(seen: Snapshot) -> dict[Holder, Usage]:
             amounts = _in_units_of(holder, gpus)
             found[holder].used.update(amounts)
             found[holder].job = pod["metadata"].get("labels", {}).get("job-name", "")
-            if not _is_within_grace(pod, seen.asked_at):
+            if not _is_within_grace(pod, seen.requested_at):
                 found[holder].counted.update(amounts)
     _read_claims(seen, found)
     _read_hold_quotas(seen, found)
@@ -100,12 +102,12 @@ def read(seen: Snapshot) -> dict[Holder, Usage]:
 
 
 def is_bound(pod: Object) -> bool:
-    """Whether the pod occupies its node."""
+    """Return whether the pod occupies its node."""
     return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in FINISHED
 
 
 def gpus_of(pod: Object) -> Counter[str]:
-    """GPUs that the pod's limits ask of device plugins, by resource name."""
+    """Return the GPUs of device plugins in the pod's limits, by resource name."""
     together: Counter[str] = Counter()
     for container in pod["spec"]["containers"]:
         together.update(gpus_of_container(container))
@@ -120,7 +122,7 @@ def gpus_of_container(container: Object) -> Counter[str]:
 
 
 def _is_within_grace(pod: Object, now: float) -> bool:
-    """Whether the pod is ending and still has time for it: deletionTimestamp is when that is over."""
+    """Return whether the pod is terminating within its grace period: deletionTimestamp is when that ends."""
     until = pod["metadata"].get("deletionTimestamp")
     return until is not None and datetime.fromisoformat(until).timestamp() >= now
 
@@ -151,7 +153,9 @@ def _holder_of_workload(workload: Object) -> Holder | None:
 
 
 def _reserved(workload: Object) -> Counter[str]:
-    """What Kueue has reserved: an allocation's slices, or by resource without what a Job's finished pods gave back."""
+    """Return Kueue's reservation: an allocation's slices, or by resource without what a Job's finished pods
+    released.
+    """
     status = workload.get("status", {})
     if any(c["type"] == "Finished" and c["status"] == "True" for c in status.get("conditions", ())):
         return Counter()
@@ -170,7 +174,7 @@ def _reserved(workload: Object) -> Counter[str]:
 
 
 def _read_claims(seen: Snapshot, found: dict[Holder, Usage]) -> None:
-    """Devices of claims: each counts once, however many pods share it; its holder pod alone does not use it."""
+    """Count the devices of claims: each once, however many pods share it; its holder pod alone does not use it."""
     pods = {pod["metadata"]["uid"]: pod for pod in seen.pods}
     claims: dict[Holder, list[tuple[Object, int]]] = defaultdict(list)
     for claim in seen.claims:
@@ -188,7 +192,9 @@ def _read_claims(seen: Snapshot, found: dict[Holder, Usage]) -> None:
 
 
 def _holder_of_claim(claim: Object, pods: Mapping[str, Object]) -> Holder | None:
-    """The claim that the scheduler makes of an extended resource is its pod's; None where the pod's limits count it."""
+    """Return the holder of a claim: its pod's, if the scheduler created it for an extended resource; None if the pod's
+    limits count it already.
+    """
     metadata = claim["metadata"]
     if allocation := metadata.get("labels", {}).get(ALLOCATION):
         return Holder(metadata["namespace"], "allocation", allocation)
@@ -219,7 +225,7 @@ def _has_running_holder(claim: Object, pods: Iterable[Object]) -> bool:
 
 
 def _read_hold_quotas(seen: Snapshot, found: dict[Holder, Usage]) -> None:
-    """Slices by device plugin: occupied while a hold quota lists them, held when its status shows them."""
+    """Count slices by device plugin: occupied while a hold quota lists them, held while its status shows them."""
     for holder, slices, is_shown in _listed(seen.quotas):
         found[holder].occupied += slices
         found[holder].held += slices if is_shown else 0

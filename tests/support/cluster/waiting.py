@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline; there are no sleeps elsewhere in these tests."""
+"""Waits for a condition with a deadline; tests have no other sleeps."""
 
 import time
 from collections.abc import Callable
@@ -7,15 +7,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], *errors: type[BaseException], within_s: float = 30.0, every_s: float = 0.1) -> T:
-    """The first true value that ``look`` returns; what it raises of ``errors`` counts as not yet.
+def eventually(check: Callable[[], T], *errors: type[BaseException], within_s: float = 30.0, every_s: float = 0.1) -> T:
+    """Return the first true value of ``check``; exceptions in ``errors`` count as not yet true.
 
     Raises AssertionError with the last value or error when the deadline passes.
     """
     deadline = time.monotonic() + within_s
     while True:
         try:
-            last: object = (value := look())
+            last: object = (value := check())
             if value:
                 return value
         except errors as error:

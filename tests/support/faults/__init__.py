@@ -1,1 +1,1 @@
-"""What tests under faults share: load, a witness, and a judge."""
+"""Shared code of tests under faults: load, a witness of holds, and checks."""

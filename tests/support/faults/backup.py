@@ -1,4 +1,4 @@
-"""Dump and restore of the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
+"""Dumps and restores the portal's database with its grants, by PostgreSQL's own programs, as its owner."""
 
 import os
 import subprocess
@@ -16,17 +16,17 @@ def dump(path: Path) -> Path:
 
 
 def restore(path: Path) -> None:
-    """Make the database what it was; nobody else may be connected."""
+    """Restore the database from the dump; no other client may be connected."""
     connections.close_all()
     _run("psql", "--quiet", "--command=DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     _run("pg_restore", "--no-owner", "--single-transaction", f"--dbname={_place()['dbname']}", str(path))
 
 
-def _run(program: str, *words: str) -> None:
+def _run(program: str, *arguments: str) -> None:
     place = _place()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     env = {**os.environ, **{variable: place[key] for key, variable in names.items() if key in place}}
-    subprocess.run([str(postgres_binaries() / program), *words], env=env, check=True, capture_output=True)
+    subprocess.run([str(postgres_binaries() / program), *arguments], env=env, check=True, capture_output=True)
 
 
 def _place() -> dict[str, str]:

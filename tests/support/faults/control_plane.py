@@ -1,4 +1,4 @@
-"""The API server away and back, with who waits long before asking it again."""
+"""An outage of the API server, with restarts of clients that wait long before they reconnect."""
 
 import json
 from collections.abc import Iterator
@@ -23,20 +23,21 @@ POD = {
         ],
     },
 }
-OTHERS = ("kube-controller-manager", "kube-scheduler", "kueue", "kwok")
-"""Clients of the API server that wait for up to half a minute before they ask again (client-go's back-off), and that
-watch on in silence where etcd's revisions went back. They are started anew, as leader election does with the first
-three after an outage, and an operator with all after a restore, so that what is measured is the portal."""
+SLOW_CLIENTS = ("kube-controller-manager", "kube-scheduler", "kueue", "kwok")
+"""Clients of the API server that wait up to half a minute before a retry (client-go's back-off), and that watch on
+silently after etcd's revisions went back. They are restarted, as leader election restarts the first three after an
+outage, and an operator restarts all of them after a restore, so that only the portal is measured.
+"""
 
 
 @contextmanager
-def away(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterator[None]:
-    """The block is the outage: the API server, ``OTHERS`` and ``stores`` end by SIGKILL, and start after it.
+def outage(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterator[None]:
+    """Run the block during an outage: the API server, ``OTHERS`` and ``stores`` get SIGKILL, and start after it.
 
-    The API server is back when it lets pods into ``namespace``: for up to half a minute it says that it cannot find
-    what its policies read.
+    The API server is back when it admits pods into ``namespace``: for up to half a minute it reports that it cannot
+    find the parameters of its policies.
     """
-    processes = (*stores, "kube-apiserver", *OTHERS)
+    processes = (*stores, "kube-apiserver", *SLOW_CLIENTS)
     for process in reversed(processes):
         local.hold(process)
     try:
@@ -46,5 +47,5 @@ def away(local: Local, kubectl: Kubectl, namespace: str, *stores: str) -> Iterat
             local.start(process)
     for process in processes:
         local.wait_ready(process)
-    words = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
-    eventually(lambda: kubectl(*words, stdin=json.dumps(POD)), AssertionError, within_s=60)
+    arguments = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
+    eventually(lambda: kubectl(*arguments, stdin=json.dumps(POD)), AssertionError, within_s=60)

@@ -1,4 +1,4 @@
-"""etcd of a local cluster, as its operator handles it: a copy of its data, a restore, its quota and its alarm."""
+"""Operations on a local cluster's etcd: a copy of its data, a restore, its quota and its alarms."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def data(home: Home) -> Path:
 
 
 def copy(local: Local, target: Path) -> Path:
-    """Copy its data as a crash at this moment would leave them: the process stands still meanwhile."""
+    """Copy its data as a crash at this moment would leave them: the process is paused meanwhile."""
     process = psutil.Process(local.pids()["etcd"])
     process.send_signal(signal.SIGSTOP)
     try:
@@ -38,7 +38,7 @@ def copy(local: Local, target: Path) -> Path:
 
 
 def restore(local: Local, copied: Path) -> None:
-    """Put the copy in place of its data; it must not run."""
+    """Replace its data by the copy; it must not run."""
     assert "etcd" not in local.pids()
     shutil.rmtree(data(local.home))
     shutil.copytree(copied, data(local.home))
@@ -46,13 +46,13 @@ def restore(local: Local, copied: Path) -> None:
 
 @contextmanager
 def with_quota(local: Local, quota_bytes: int, log: Path) -> Iterator[None]:
-    """etcd restarted with another quota; at the block's end once more, with its own."""
+    """Restart etcd with another quota; restart it with its own at the end of the block."""
     home = local.home
     env = {**os.environ, **leftovers.mark(home.root)}
     local.hold("etcd")
-    with log.open("wb") as words:
+    with log.open("wb") as output:
         command = control_plane.etcd(home, quota_bytes)
-        process = subprocess.Popen(command, cwd=data(home).parent, env=env, stdout=words, stderr=words)
+        process = subprocess.Popen(command, cwd=data(home).parent, env=env, stdout=output, stderr=output)
     try:
         eventually(lambda: probes.etcd(home))
         yield
@@ -64,7 +64,7 @@ def with_quota(local: Local, quota_bytes: int, log: Path) -> Iterator[None]:
 
 
 class Etcd:
-    """Its API as JSON (the gRPC gateway), with the API server's certificate."""
+    """A client of its JSON API (the gRPC gateway), with the API server's certificate."""
 
     def __init__(self, home: Home) -> None:
         self._url = f"https://127.0.0.1:{home.ports['etcd']}/v3"
@@ -74,16 +74,16 @@ class Etcd:
         return int(self._ask("maintenance/status")["header"]["revision"])
 
     def size_bytes(self) -> int:
-        """What it compares with its quota."""
+        """Return the size that etcd compares with its quota."""
         return int(self._ask("maintenance/status")["dbSize"])
 
     def alarms(self) -> list[tuple[str, str]]:
-        """(Member, alarm) of those that are raised."""
+        """Return the active alarms as (member, alarm)."""
         found = self._ask("maintenance/alarm", action="GET").get("alarms", [])
         return [(alarm["memberID"], alarm["alarm"]) for alarm in found]
 
     def make_room(self) -> None:
-        """Compact, defragment, and take off its alarms: what ``etcdctl`` does by these names."""
+        """Compact, defragment and disarm, as ``etcdctl`` does by these names."""
         self._ask("kv/compaction", revision=self.revision(), physical=True)
         self._ask("maintenance/defragment")
         for member, alarm in self.alarms():

@@ -1,4 +1,4 @@
-"""A fault as tests put it: a block with so many requests in flight."""
+"""A fault in a test: a block with a number of requests in flight."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

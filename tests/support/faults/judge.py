@@ -1,8 +1,8 @@
-"""What "right" means, said once: by the API server, the database and the ledger. Each finding is one sentence.
+"""Checks the final state against the API server, the database and the ledger. Each finding is one sentence.
 
-Right is: every allocation that nobody gave back is active, or queued because its team's quota is full, and on the
-cluster there is exactly what that takes; what was given back has ended, and nothing of it is left; the ledger shows as
-held exactly what is held, no slot twice at a time, and as many seconds as the witness saw, but for what an outage hid.
+Correct is: every allocation that nobody released is active, or queued because its team's quota is full, and the cluster
+has exactly its objects; released allocations have ended, and none of their objects is left; the ledger shows as held
+exactly what is held, no slot twice at a time, and as many seconds as the witness saw, except for what an outage hid.
 """
 
 import json
@@ -24,19 +24,20 @@ from tests.support.faults.witness import Hold, Slot, Witness
 
 KINDS = "workloads.kueue.x-k8s.io,resourceclaims,pods,resourcequotas,gpuprojects.gpu-portal.io"
 SLACK_S = 3.0
-"""Between what happens and its record: times of Kubernetes have a grain of a second, and watcher and witness look with
-delays of their own."""
+"""The delay between an event and its record: times of Kubernetes are in whole seconds, and watcher and witness read
+with delays of their own.
+"""
 
 
 def findings(projects: list[Project], kubectl: Kubectl) -> list[str]:
-    """All that is not right at this moment."""
+    """Return everything that is wrong at this moment."""
     rows = list(spec_of_row.rows().filter(project__in=projects))
-    seen = Cluster(kubectl, projects)
-    return [*_phases(rows), *_objects(rows, seen), *_strangers(rows, seen), *_ledger(rows, seen)]
+    observed = Cluster(kubectl, projects)
+    return [*_phases(rows), *_objects(rows, observed), *_orphans(rows, observed), *_ledger(rows, observed)]
 
 
 class Cluster:
-    """Everything of the projects that the API server has, as its administrator sees it."""
+    """All objects of the projects that the API server has, read as its administrator."""
 
     def __init__(self, kubectl: Kubectl, projects: list[Project]) -> None:
         slugs = ",".join(project.slug for project in projects)
@@ -52,13 +53,13 @@ class Cluster:
         return [o for (k, _, _), o in self.objects.items() if k == kind]
 
     def devices(self, row: Allocation) -> set[str]:
-        """``pool/device`` of each device that the allocation's claim has."""
+        """Return ``pool/device`` of each device of the allocation's claim."""
         claim = self.get("ResourceClaim", row, row.name) or {}
         results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
         return {f"{device['pool']}/{device['device']}" for device in results}
 
     def entry(self, row: Allocation) -> int:
-        """Slices of the allocation in its hold quota; 0 while the quota's status does not show them."""
+        """Return the allocation's slices in its hold quota; 0 while the quota's status does not show them."""
         quota = self.get("ResourceQuota", row, names.hold_slot(row.number))
         if quota is None:
             return 0
@@ -70,7 +71,7 @@ class Cluster:
 
 
 def _phases(rows: list[Allocation]) -> Iterator[str]:
-    """Active, or queued for quota; ended once given back."""
+    """Check the phases: active, or queued for quota; ended after release."""
     used = _units_held(rows)
     for row in rows:
         if row.desired == Allocation.Desired.RELEASED:
@@ -83,30 +84,30 @@ def _phases(rows: list[Allocation]) -> Iterator[str]:
             yield f"{row.name} ({row.offering.key}) is {row.phase} ({row.reason})"
 
 
-def _objects(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """What each live allocation has: a lease, and once active a claim and a holder, or its entry in the hold quota."""
+def _objects(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
+    """Check each live allocation's objects: a lease, and once active a claim and a holder, or its hold quota."""
     for row in rows:
         if row.desired == Allocation.Desired.RELEASED:
             continue
         active = row.phase == Phase.ACTIVE
-        if seen.get("Workload", row, f"{row.name}-lease") is None:
+        if observed.get("Workload", row, f"{row.name}-lease") is None:
             yield f"{row.name} has no lease"
         if row.offering.flavor.path == "dra":
-            holder = seen.get("Pod", row, f"{row.name}-holder") or {}
-            if active and len(seen.devices(row)) != row.count:
-                yield f"{row.name} has {len(seen.devices(row))} devices instead of {row.count}"
+            holder = observed.get("Pod", row, f"{row.name}-holder") or {}
+            if active and len(observed.devices(row)) != row.count:
+                yield f"{row.name} has {len(observed.devices(row))} devices instead of {row.count}"
             if active and holder.get("status", {}).get("phase") != "Running":
                 yield f"{row.name} is active and its holder does not run"
-        elif seen.entry(row) != (row.count if active else 0):
-            yield f"{row.name} is {row.phase} and has {seen.entry(row)} slices in its hold quota"
+        elif observed.entry(row) != (row.count if active else 0):
+            yield f"{row.name} is {row.phase} and has {observed.entry(row)} slices in its hold quota"
 
 
-def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """Objects of ours that no live allocation accounts for, and entries of shared ones."""
+def _orphans(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
+    """Find objects of the portal without a live allocation, and such entries of shared ones."""
     live = {(row.project.namespace, row.name): row for row in rows if row.ended_at is None}
-    active = {place for place, row in live.items() if row.phase == Phase.ACTIVE}
-    for (kind, namespace, name), found in seen.objects.items():
-        metadata = found["metadata"]
+    active = {key for key, row in live.items() if row.phase == Phase.ACTIVE}
+    for (kind, namespace, name), manifest in observed.objects.items():
+        metadata = manifest["metadata"]
         allocation = metadata.get("labels", {}).get("gpu-portal.io/allocation", "")
         if allocation and (namespace, allocation) not in (live if kind == "Workload" else active):
             yield f"{kind} {namespace}/{name} belongs to nobody"
@@ -115,34 +116,34 @@ def _strangers(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
     expected: dict[str, set[str]] = defaultdict(set)
     for namespace, name in active:
         expected[namespace].add(name)
-    for guard in seen.of_kind("GpuProject"):
+    for guard in observed.of_kind("GpuProject"):
         namespace = guard["metadata"]["namespace"]
         listed = set(guard["spec"].get("allocations", {}))
         if listed != expected[namespace]:
             yield f"the guard of {namespace} differs by {sorted(listed ^ expected[namespace])}"
-    for quota in seen.of_kind("ResourceQuota"):
+    for quota in observed.of_kind("ResourceQuota"):
         namespace = quota["metadata"]["namespace"]
         entries = json.loads(quota["metadata"].get("annotations", {}).get("gpu-portal.io/slices-of", "{}"))
-        if strangers := set(entries) - expected[namespace]:
-            yield f"the quota {namespace}/{quota['metadata']['name']} lists {sorted(strangers)}"
+        if orphans := set(entries) - expected[namespace]:
+            yield f"the quota {namespace}/{quota['metadata']['name']} lists {sorted(orphans)}"
 
 
-def _ledger(rows: list[Allocation], seen: Cluster) -> Iterator[str]:
-    """Open intervals are exactly what is held; each slot is held once at a time; no hold went unrecorded."""
+def _ledger(rows: list[Allocation], observed: Cluster) -> Iterator[str]:
+    """Check the ledger: open intervals equal the holds, no slot is held twice, and no hold is missing."""
     intervals = list(UsageInterval.objects.filter(holder_id__in=[row.pk for row in rows]))
     by_allocation: dict[object, list[UsageInterval]] = defaultdict(list)
     for interval in intervals:
         by_allocation[interval.holder_id].append(interval)
     for row in rows:
-        mine = by_allocation[row.pk]
-        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in mine if i.end is None)
+        own_intervals = by_allocation[row.pk]
+        is_open = Counter(i.slot.removeprefix(f"{i.cluster_id}/") for i in own_intervals if i.end is None)
         held: set[str] = set()
         if row.phase == Phase.ACTIVE and row.ended_at is None:
-            held = seen.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
+            held = observed.devices(row) if row.offering.flavor.path == "dra" else {str(row.pk)}
         if is_open != Counter(held):
             yield f"{row.name} ({row.phase}) holds {sorted(held)} and is charged for {sorted(is_open)}"
-        if (row.held_at is not None) != bool(mine):
-            yield f"{row.name} was held: {row.held_at is not None}, and has {len(mine)} intervals"
+        if (row.held_at is not None) != bool(own_intervals):
+            yield f"{row.name} was held: {row.held_at is not None}, and has {len(own_intervals)} intervals"
     for slot in {interval.slot for interval in intervals}:
         yield from _overlaps(UsageInterval.objects.filter(slot=slot).order_by("start", "end"))
 
@@ -156,9 +157,9 @@ def _overlaps(intervals: Iterable[UsageInterval]) -> Iterator[str]:
 
 
 def misbilled(projects: list[Project], witness: Witness, hidden_s: float) -> list[str]:
-    """Holds whose billed seconds differ from those that the witness saw by more than the outage hid.
+    """Return holds whose billed seconds differ from the witness' by more than the outage hid.
 
-    ``hidden_s`` is for how long nobody may have watched; it counts only where the ledger says that it estimated.
+    ``hidden_s`` is the longest time without a watch; it counts only for intervals that the ledger marks as estimated.
     """
     now = clock.now()
     ids = {row.pk: row for row in spec_of_row.rows().filter(project__in=projects)}
@@ -192,7 +193,7 @@ def _misbilled(
 
 
 def _units_held(rows: list[Allocation]) -> Counter[tuple[int, int]]:
-    """Slices held by (team, pool): every pool of the demo fleet has one offering here."""
+    """Return the slices held by (team, pool): every pool of the demo fleet has one offering here."""
     teams = {row.project.team_id for row in rows}
     everyone = Allocation.objects.filter(project__team__in=teams, phase=Phase.ACTIVE)
     used: Counter[tuple[int, int]] = Counter()
@@ -202,6 +203,6 @@ def _units_held(rows: list[Allocation]) -> Counter[tuple[int, int]]:
 
 
 def _is_full(row: Allocation, used: Counter[tuple[int, int]]) -> bool:
-    place = (row.project.team_id, row.offering.pool_id)
-    nominal = Limit.objects.get(team_id=place[0], pool_id=place[1]).nominal
-    return used[place] + row.count > nominal
+    team_and_pool = (row.project.team_id, row.offering.pool_id)
+    nominal = Limit.objects.get(team_id=team_and_pool[0], pool_id=team_and_pool[1]).nominal
+    return used[team_and_pool] + row.count > nominal

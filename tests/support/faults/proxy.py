@@ -1,4 +1,4 @@
-"""A TCP proxy on 127.0.0.1 that can leave its connections half-open, as a firewall does that forgets them."""
+"""A TCP proxy on 127.0.0.1 that can leave connections half-open, like a firewall that drops their state."""
 
 import contextlib
 import socket
@@ -6,8 +6,9 @@ import threading
 
 
 class Proxy:
-    """Forwards to ``port`` until ``cut``: from then on nothing passes on any connection of before, either way, and
-    none is closed. New ones work."""
+    """Forwards to ``port`` until ``cut``: afterwards nothing passes on existing connections in either direction, and
+    none is closed. New connections work.
+    """
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -17,7 +18,7 @@ class Proxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def cut(self) -> int:
-        """Returns how many connections are dead now."""
+        """Make existing connections half-open; return how many there are."""
         for _, dead in self._open:
             dead.set()
         return len(self._open) // 2
@@ -31,11 +32,11 @@ class Proxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                near = self._server.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self._target), timeout=5)
-                far.settimeout(None)
+                client = self._server.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self._target), timeout=5)
+                server.settimeout(None)
                 dead = threading.Event()
-                for one, other in ((near, far), (far, near)):
+                for one, other in ((client, server), (server, client)):
                     self._open.append((one, dead))
                     threading.Thread(target=self._forward, args=(one, other, dead), daemon=True).start()
 

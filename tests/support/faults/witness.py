@@ -1,7 +1,7 @@
-"""What was held, and when, as the API server shows it: the truth that the ledger is measured by.
+"""Records from the API server what was held and when: the reference for the ledger.
 
-It polls as the administrator and shares no code with the portal. A look tells what is held at some moment between its
-question and its answer, so each beginning and end is known as a span of time.
+It polls as the administrator and shares no code with the portal. A reading is valid for some moment between request and
+answer, so each start and end is known as a span of time.
 """
 
 import json
@@ -25,7 +25,7 @@ ALLOCATION = "gpu-portal.io/allocation"
 
 
 class Slot(NamedTuple):
-    """A thing held: a device, or by device plugin an allocation's count (``device`` is empty)."""
+    """What is held: a device, or by device plugin an allocation's count (``device`` is empty)."""
 
     namespace: str
     allocation: str
@@ -40,7 +40,7 @@ class Hold:
     ended: tuple[float, float] | None = None
 
     def seconds(self, now: float) -> tuple[float, float]:
-        """At least, at most."""
+        """Return the minimum and the maximum of its seconds."""
         first, last = self.ended or (now, now)
         return max(0.0, first - self.began[1]), last - self.began[0]
 
@@ -50,7 +50,7 @@ class Witness(threading.Thread):
         super().__init__(name="witness", daemon=True)
         self.holds: dict[Slot, list[Hold]] = defaultdict(list)
         self._appeared: dict[Slot, float] = {}
-        self._home, self._over, self._before = home, threading.Event(), time.time()
+        self._home, self._is_stopped, self._last_request_at = home, threading.Event(), time.time()
         certs = home.certs
         self._pool = urllib3.PoolManager(
             ca_certs=str(certs / "ca.crt"),
@@ -61,17 +61,17 @@ class Witness(threading.Thread):
         )
 
     def run(self) -> None:
-        while not self._over.wait(EVERY_S):
-            asked = time.time()
+        while not self._is_stopped.wait(EVERY_S):
+            requested_at = time.time()
             try:
-                held, occupied = self._look()
+                held, occupied = self._read()
             except (HTTPError, ValueError, KeyError):
                 continue  # the API server is away: nothing changes until it is back
-            self._record(held, occupied, self._before, time.time())
-            self._before = asked
+            self._record(held, occupied, self._last_request_at, time.time())
+            self._last_request_at = requested_at
 
     def stop(self) -> None:
-        self._over.set()
+        self._is_stopped.set()
         self.join()
 
     def _record(self, held: set[Slot], occupied: set[Slot], before: float, now: float) -> None:
@@ -85,8 +85,8 @@ class Witness(threading.Thread):
             if holds and not holds[-1].ended and slot not in occupied:
                 holds[-1].ended = (before, now)
 
-    def _look(self) -> tuple[set[Slot], set[Slot]]:
-        """What is held, and what is still occupied, whoever uses it."""
+    def _read(self) -> tuple[set[Slot], set[Slot]]:
+        """Read what is held, and what is still occupied, by whichever pod."""
         running = {
             (m["namespace"], m.get("labels", {}).get(ALLOCATION))
             for pod in self._list("/api/v1/pods")
@@ -109,7 +109,7 @@ class Witness(threading.Thread):
 
 
 def _counts(quotas: Iterable[dict[str, Any]]) -> tuple[set[Slot], set[Slot]]:
-    """Allocations that a hold quota lists, and those of them whose slices its status shows."""
+    """Return the allocations that a hold quota lists, and those whose slices its status shows."""
     listed: set[Slot] = set()
     shown: set[Slot] = set()
     for quota in quotas:

@@ -1,4 +1,4 @@
-"""Asking for slices and waiting for what becomes of it, on the running portal."""
+"""Requests allocations on the running portal and waits for their phases."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from quotas.metering.models import UsageInterval
 from tests.support.cluster.waiting import eventually
 
 
-def ask(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
+def request_slices(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
     return services.request(
         user, AllocationRequest.from_json({"project": project.slug, "offering": offering, "count": count, **fields})
     )
@@ -27,18 +27,18 @@ def reason(row: Allocation) -> str:
     return row.reason
 
 
-def wait_for(row: Allocation, wanted: Phase, within_s: float = 30.0) -> Allocation:
-    """Until the allocation is in the phase; the error tells its timeline."""
+def wait_for(row: Allocation, target: Phase, within_s: float = 30.0) -> Allocation:
+    """Wait until the allocation is in the phase; the error shows its timeline."""
     try:
-        eventually(lambda: phase(row) == wanted, within_s=within_s)
+        eventually(lambda: phase(row) == target, within_s=within_s)
     except AssertionError as error:
         story = [f"{t.to_phase} {t.reason} {t.message}" for t in row.transitions.order_by("id")]
-        raise AssertionError(f"{row.name} is {row.phase} ({row.reason}), not {wanted}: {story}") from error
+        raise AssertionError(f"{row.name} is {row.phase} ({row.reason}), not {target}: {story}") from error
     return row
 
 
 def held(user: User, project: Project, offering: str, count: int = 1, **fields: Any) -> Allocation:
-    return wait_for(ask(user, project, offering, count, **fields), Phase.ACTIVE)
+    return wait_for(request_slices(user, project, offering, count, **fields), Phase.ACTIVE)
 
 
 def ended(user: User, row: Allocation) -> Allocation:

@@ -1,4 +1,4 @@
-"""The cards of a DRA node in their places, and what all devices cut from a card have in common."""
+"""The slots of a DRA node with their cards, and the attributes common to all devices of a card."""
 
 import uuid
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ CARD_UUIDS = uuid.UUID("5d3f7a0e-2f0c-5f0b-9a53-6b1c1f0e7a11")
 
 @dataclass(frozen=True)
 class Slot:
-    """One card in its place: the minor number names its devices, the rest is where it sits in the node."""
+    """A card in a slot: its minor number, by which its devices are named, and its position in the node."""
 
     minor: int
     uuid: str
@@ -29,7 +29,7 @@ class Slot:
 
 
 def slots(kind: Kind, node: str) -> list[Slot]:
-    """The cards of a node. Two neighbours share a PCIe root, each half of the node is one NUMA node."""
+    """Return the cards of a node. Two neighbours share a PCIe root; each half of the node is one NUMA node."""
     return [
         Slot(
             minor=minor,

@@ -1,0 +1,17 @@
+"""Reads pods with kubectl."""
+
+import json
+from typing import Any
+
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.waiting import eventually
+
+
+def running_pod(kubectl: Kubectl, namespace: str, name: str, within_s: float = 30.0) -> dict[str, Any]:
+    """Return the pod once it runs; raise AssertionError after ``within_s``."""
+
+    def pod_if_running() -> dict[str, Any]:
+        manifest: dict[str, Any] = json.loads(kubectl("get", "pod", name, "-n", namespace, "-o", "json"))
+        return manifest if manifest["status"].get("phase") == "Running" else {}
+
+    return eventually(pod_if_running, AssertionError, within_s=within_s)
