@@ -6,19 +6,17 @@ from threading import BoundedSemaphore
 
 from portal.core.errors import Busy
 
-WAIT_S = 1.0
-
 
 class Slots:
-    """A semaphore with `size` slots; `waiting` more threads wait up to `WAIT_S`, others are refused at once.
+    """A semaphore with `size` slots; `waiting` more threads wait up to `wait_s`, others are refused at once.
 
     The number of waiting threads is bounded too, since each keeps a thread of the web server from serving others.
     """
 
-    def __init__(self, size: int, waiting: int, busy: Callable[[], Busy]) -> None:
+    def __init__(self, size: int, waiting: int, wait_s: float, busy: Callable[[], Busy]) -> None:
         self._running = BoundedSemaphore(size)
         self._inside = BoundedSemaphore(size + waiting)
-        self._busy = busy
+        self._wait_s, self._busy = wait_s, busy
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -26,7 +24,7 @@ class Slots:
         if not self._inside.acquire(blocking=False):
             raise self._busy()
         try:
-            if not self._running.acquire(timeout=WAIT_S):
+            if not self._running.acquire(timeout=self._wait_s):
                 raise self._busy()
             try:
                 yield

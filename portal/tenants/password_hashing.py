@@ -13,8 +13,9 @@ def busy() -> Busy:
     return Busy("Too many passwords are being checked at this moment.", hint="Try again in a few seconds.")
 
 
+WAIT_S = 1.0
 SIZE = max(1, settings.PASSWORD_HASHES_AT_ONCE)
-SLOTS = Slots(SIZE, SIZE, busy)
+SLOTS = Slots(SIZE, SIZE, WAIT_S, busy)
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):

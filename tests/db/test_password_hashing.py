@@ -14,8 +14,7 @@ from tests.support.people import person
 
 @pytest.fixture
 def slots(monkeypatch):
-    monkeypatch.setattr("portal.core.slots.WAIT_S", 0.05)
-    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1, 1, password_hashing.busy))
+    monkeypatch.setattr(password_hashing, "SLOTS", Slots(1, 1, 0.05, password_hashing.busy))
     return password_hashing.SLOTS
 
 
@@ -29,9 +28,8 @@ def test_who_finds_no_slot_is_told_to_try_again(slots):
     assert check_password("a long enough secret", encoded)
 
 
-def test_who_waits_gets_the_slot_when_it_is_free(monkeypatch):
-    monkeypatch.setattr("portal.core.slots.WAIT_S", 30)
-    slots, done = Slots(1, 1, password_hashing.busy), []
+def test_who_waits_gets_the_slot_when_it_is_free():
+    slots, done = Slots(1, 1, 30, password_hashing.busy), []
 
     def wait():
         with slots.one():
@@ -44,9 +42,8 @@ def test_who_waits_gets_the_slot_when_it_is_free(monkeypatch):
     assert done
 
 
-def test_as_many_wait_as_are_hashed_and_the_next_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr("portal.core.slots.WAIT_S", 30)
-    slots = Slots(1, 1, password_hashing.busy)
+def test_as_many_wait_as_are_hashed_and_the_next_is_refused_at_once():
+    slots = Slots(1, 1, 30, password_hashing.busy)
 
     def wait():
         with slots.one():
@@ -84,7 +81,7 @@ def test_of_16_at_once_no_more_are_hashed_together_than_there_are_slots(monkeypa
         except Busy:
             refused.append(1)
 
-    monkeypatch.setattr(password_hashing, "SLOTS", Slots(2, 2, password_hashing.busy))
+    monkeypatch.setattr(password_hashing, "SLOTS", Slots(2, 2, password_hashing.WAIT_S, password_hashing.busy))
     monkeypatch.setattr(Argon2PasswordHasher, "encode", watched)
     threads = [Thread(target=hash_one) for _ in range(16)]
     for thread in threads:
