@@ -1,9 +1,11 @@
 """Two clusters with the same node names, namespaces and allocation names: nothing is attributed to the wrong one."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from allocations.capacity import device_inventory, flavor_devices
 from allocations.capacity.snapshot import CapacitySnapshot
@@ -68,6 +70,15 @@ def test_each_has_watch_positions_of_its_own(twins: dict[str, Twin]) -> None:
         mirror.require_recent(FAR)
 
 
+@pytest.fixture
+def released_locks() -> Iterator[None]:
+    """Release the watchers' locks afterwards: a session keeps them beyond its transaction."""
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock_all()")
+
+
+@pytest.mark.usefixtures("released_locks")
 def test_each_has_a_watcher_and_epochs_of_its_own(twins: dict[str, Twin]) -> None:
     epochs = [watch_epoch.begin(cluster) for cluster in (LOCAL, FAR, FAR)]
     assert epochs == [1, 1, 2]
