@@ -99,7 +99,7 @@ def portal(home: Home) -> tuple[Row, ...]:
     owner = {**env, "DATABASE_URL": home.owner_url()}
     role = unquote(urlsplit(home.database_url()).username or "")
     grant = Row("grant", _python("manage", "grant", role), None, ("migrate",), env=owner)
-    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=8", "--keep-alive=75")
+    wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=16", "--keep-alive=75")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
         Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"), env=owner),

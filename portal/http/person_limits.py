@@ -22,8 +22,8 @@ from portal.http import counters
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 WINDOW_S = 10
 """Short, so that nobody who exceeds the limit waits for long."""
-WAIT_S = 10.0
-"""Long enough for pages that a browser opens together, also while all processors are busy."""
+WAITING, WAIT_S = 8, 10.0
+"""How many more wait for each that runs, and for how long: enough for the tabs that a browser opens together."""
 PERSON, SLOT = "PERSON", "PERSON_SLOT"
 """In `request.META`: the id of the person whose request it is, once that is known, and what is open until it ends."""
 _slots: WeakValueDictionary[int, Slots] = WeakValueDictionary()
@@ -64,7 +64,7 @@ def _slots_of(person: int) -> Slots:
     """Return the slots that all requests of the person in this process share; kept while one of them uses them."""
     size = settings.PERSON_REQUESTS_AT_ONCE
     with _lock:
-        return _slots.setdefault(person, Slots(size, 3 * size, WAIT_S, _busy))
+        return _slots.setdefault(person, Slots(size, WAITING * size, WAIT_S, _busy))
 
 
 def _busy() -> TooManyRequests:

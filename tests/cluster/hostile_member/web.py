@@ -23,7 +23,7 @@ NOT_AS_IN_PRODUCTION = (
     "PROCESSOR_SECONDS_PER_MINUTE",
     "PERSON_REQUESTS_AT_ONCE",
 )
-SIZE = ("--workers=2", "--threads=8", "--keep-alive=75")
+SIZE = ("--workers=2", "--threads=16", "--keep-alive=75")
 """As in the README."""
 
 
