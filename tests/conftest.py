@@ -1,4 +1,4 @@
-"""Fixtures for all tests: two teams and a project; unit tests have no network."""
+"""Fixtures for all tests: two teams, a project and a member; unit tests have no network."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from portal.tenants import services
-from portal.tenants.models import Project, Team
+from portal.tenants.models import Project, Team, User
+from tests.support.people import person
 
 UNIT = Path(__file__).parent / "unit"
 
@@ -35,3 +36,8 @@ def other_team(team: Team) -> Team:
 @pytest.fixture
 def project(team: Team) -> Project:
     return services.create_project(team, "vision-train", "Vision training")
+
+
+@pytest.fixture
+def member(team: Team) -> User:
+    return person(team)

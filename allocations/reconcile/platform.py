@@ -11,7 +11,7 @@ from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import platform
 from allocations.domain.actions import Action, DesiredState, is_gone
 from allocations.domain.admission import LIVE_PER_PROJECT
-from allocations.domain.objects import Manifest, Ref
+from allocations.domain.objects import Manifest
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.apply import applied_objects, apply, forget
@@ -36,8 +36,7 @@ def reconcile_platform(client: Client) -> datetime | None:
     with advisory_lock(target):
         manifests = desired_manifests(client.cluster)
         snapshot, applied = mirror.of_kinds(client.cluster, *KINDS), applied_objects(target)
-        desired = {Ref.of_manifest(m) for m in manifests}
-        stale = [ref for ref in stale_refs(desired, snapshot, applied) if ref.kind != "ResourceFlavor"]
+        stale = [ref for ref in stale_refs(manifests, snapshot, applied) if ref.kind != "ResourceFlavor"]
         refused = _apply_all(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
         forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
     if refused:

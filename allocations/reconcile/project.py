@@ -55,8 +55,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         if _is_terminating(project, snapshot):
             return None
         manifests = build(project_facts(project, snapshot, applied))
-        desired = {Ref.of_manifest(m) for m in manifests}
-        stale = stale_refs(desired, snapshot, applied)
+        stale = stale_refs(manifests, snapshot, applied)
         apply(client, plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, applied), target)
         forget(client.cluster, (ref for ref in stale if is_gone(ref, snapshot, applied.get(ref))))
         return clock.now() + teardown.RECHECK_AFTER if project.archived_at is not None else None

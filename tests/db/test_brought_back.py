@@ -91,7 +91,7 @@ def test_an_adopted_namespace_without_guards_data_is_given_back_once_that_is_kno
 
 def planned(manifests, snapshot):
     done = applied_objects(Target("t"))
-    stale = stale_refs({Ref.of_manifest(one) for one in manifests}, snapshot, done)
+    stale = stale_refs(manifests, snapshot, done)
     return plan(DesiredState(objects=manifests, unwanted=[stale]), snapshot, done)
 
 

@@ -29,11 +29,6 @@ def fleet(team):
     h100_node(team)
 
 
-@pytest.fixture
-def member(team):
-    return person(team)
-
-
 def claim_request(*requests, **parts) -> AllocationRequest:
     return AllocationRequest(
         project="vision-train", offering="h100/claim", claim=CustomClaim({"requests": list(requests), **parts})

@@ -9,39 +9,15 @@ import pytest
 from django.conf import settings
 
 from allocations.domain.phases import Phase
-from portal.core import clock, heartbeat
+from portal.core import clock
 from portal.tenants import services as tenants
-from quotas.catalog.models import Pool
 from quotas.catalog.sync import sync
-from quotas.costs import seeds as prices
-from quotas.limits import services as limits
 from tests.support.gpu_facts import plugin_node
-from tests.support.pages import browser_of, ended, held, in_phase, requested, text
+from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster, found, l40s_nodes
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture
-def fleet(team):
-    """Create eight l40s, of which the team may hold four."""
-    cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
-    prices.price()
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
-
-
-@pytest.fixture
-def member(team):
-    return person(team)
-
-
-@pytest.fixture
-def browser(member):
-    return browser_of(member)
 
 
 def test_who_is_not_signed_in_is_led_to_sign_in_and_back(client):

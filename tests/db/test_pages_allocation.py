@@ -5,37 +5,13 @@ from datetime import timedelta
 import pytest
 
 from allocations.domain.phases import Phase
-from portal.core import clock, heartbeat
+from portal.core import clock
 from portal.tenants import services as tenants
-from quotas.catalog.models import Flavor, Pool
-from quotas.costs import seeds as prices
-from quotas.limits import services as limits
-from tests.support.pages import browser_of, ended, held, in_phase, requested, text
+from quotas.catalog.models import Flavor
+from tests.support.pages import HTMX, browser_of, ended, held, in_phase, requested, text
 from tests.support.people import person
-from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture
-def fleet(team):
-    """Create eight l40s, of which the team may hold four."""
-    cluster()
-    limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 4)
-    prices.price()
-    heartbeat.beat("worker")
-    heartbeat.beat("watcher")
-
-
-@pytest.fixture
-def member(team):
-    return person(team)
-
-
-@pytest.fixture
-def browser(member):
-    return browser_of(member)
 
 
 def test_an_allocation_by_device_plugin_says_count_and_never_pretends_a_device(fleet, member, project, browser):

@@ -5,12 +5,11 @@ import pytest
 from allocations.models import Allocation
 from quotas.catalog.models import Flavor
 from tests.support.claim_rows import h100_node
-from tests.support.pages import browser_of, text
+from tests.support.pages import HTMX, browser_of, text
 from tests.support.people import person
 
 pytestmark = pytest.mark.django_db
 ASK = {"project": "vision-train", "offering": "h100/claim", "count": "1", "length": "8"}
-HTMX = {"HX-Request": "true"}
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 

@@ -12,12 +12,11 @@ from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
 from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
-from tests.support.pages import browser_of, held, requested, text
+from tests.support.pages import HTMX, browser_of, held, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -34,11 +33,6 @@ def fleet(team):
     cluster(plugin_node("l40s-0"), shared)
     limits.set_limit("operator", team, Pool.objects.get(key="l40s/gpu"), 2)
     prices.price()
-
-
-@pytest.fixture
-def member(team):
-    return person(team)
 
 
 @pytest.fixture

@@ -19,27 +19,15 @@ from allocations.reconcile.metering import unbilled
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from portal.core import clock
 from portal.core.models import WorkItem
-from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Node
 from quotas.metering.models import UsageInterval
 from tests.support.claims import facts
 from tests.support.clusters import LOCAL
 from tests.support.observed import T0, at, claim, hold, holder, seen
-from tests.support.people import person
 from tests.support.queued import GPU
-from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, make_twins, mirrored, slots
+from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, mirrored, slots
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def member(team: Team) -> User:
-    return person(team)
-
-
-@pytest.fixture
-def twins(team: Team, project: Project, member: User) -> dict[str, Twin]:
-    return make_twins(team, project, member)
 
 
 def test_one_object_is_mirrored_for_each_and_goes_for_one_alone(twins: dict[str, Twin]) -> None:

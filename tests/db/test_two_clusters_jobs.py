@@ -11,20 +11,9 @@ from portal.tenants.models import Project, Team, User
 from quotas.catalog.models import Pool
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
-from tests.support.people import person
-from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, make_twins, pod, workload
+from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, pod, workload
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def member(team: Team) -> User:
-    return person(team)
-
-
-@pytest.fixture
-def twins(team: Team, project: Project, member: User) -> dict[str, Twin]:
-    return make_twins(team, project, member)
 
 
 def test_a_job_draws_on_the_quota_of_its_own_cluster_alone(team: Team, twins: dict[str, Twin]) -> None:

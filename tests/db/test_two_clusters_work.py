@@ -34,20 +34,9 @@ from quotas.catalog.models import Offering
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
 from tests.support.observed import T0, at
-from tests.support.people import person
-from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, make_twins, mirrored
+from tests.support.two_clusters import BOTH, FAR, NAMESPACE, Twin, due, mirrored
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def member(team: Team) -> User:
-    return person(team)
-
-
-@pytest.fixture
-def twins(team: Team, project: Project, member: User) -> dict[str, Twin]:
-    return make_twins(team, project, member)
 
 
 def test_what_was_applied_is_known_for_each(twins: dict[str, Twin]) -> None:

@@ -18,6 +18,9 @@ from quotas.metering import services as metering
 from quotas.metering.models import UsageInterval
 from quotas.metering.services import Attribution
 
+HTMX = {"HX-Request": "true"}
+"""The header that htmx sends."""
+
 
 def browser_of(user: User) -> Client:
     client = Client()

@@ -4,7 +4,7 @@ The same algorithm serves allocations, projects and the platform. Which objects 
 are deleted, is in the DesiredState (``allocations.domain.actions``).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 
 from allocations.domain.actions import Action, Apply, Delete, DesiredState, digest, is_gone
 from allocations.domain.objects import Applied, Manifest, ObservedObject, Ref, Snapshot
@@ -17,14 +17,15 @@ ACCESS_KINDS = ("RoleBinding", "ServiceAccount")
 """Kinds that give people access to the cluster."""
 
 
-def stale_refs(desired: Collection[Ref], snapshot: Snapshot, applied: Collection[Ref]) -> list[Ref]:
+def stale_refs(desired: Iterable[Manifest], snapshot: Snapshot, applied: Iterable[Ref]) -> list[Ref]:
     """Return the applied objects that are not desired.
 
     Objects of ACCESS_KINDS are included even if the portal has no record of applying them: a restore of etcd may have
     brought them back. ``snapshot`` has only the portal's objects of these kinds.
     """
+    keep = {Ref.of_manifest(manifest) for manifest in desired}
     access = [observed.ref for kind in ACCESS_KINDS for observed in snapshot.of_kind(kind)]
-    return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in desired]
+    return [ref for ref in dict.fromkeys([*applied, *access]) if ref not in keep]
 
 
 def apply_reason(manifest: Manifest, snapshot: Snapshot, applied: Applied | None) -> str:
