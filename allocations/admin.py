@@ -34,7 +34,7 @@ class Timeline(admin.TabularInline):
 class AllocationAdmin(ReadOnlyAdmin):
     list_display = (
         *("name", "project", "offering", "count", "requested_by"),
-        *("phase", "reason", "outcome", "phase_since", "ends_at", "created_at"),
+        *("phase", "reason", "outcome", "phase_since", "hours", "ends_at", "created_at"),
     )
     list_filter = ("phase", "outcome", "offering__flavor", "project__team", "mode", "recovered")
     list_select_related = ("project", "offering", "requested_by")

@@ -1,6 +1,7 @@
 """The rows of allocations (intent), their transitions (history), the mirror of the cluster, and applied objects."""
 
 import uuid
+from datetime import timedelta
 from typing import ClassVar
 
 from django.conf import settings
@@ -48,7 +49,22 @@ class Allocation(models.Model):
     requeue = models.BooleanField(default=True)
     created_at = models.DateTimeField()
     starts_at = models.DateTimeField(null=True, blank=True)
-    ends_at = models.DateTimeField()
+    hours = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="time held that was asked for, summed over evictions; empty if a date was asked",
+    )
+    ends_at = models.DateTimeField(
+        null=True, blank=True, help_text="the asked date; of hours the end of the present hold, empty until held"
+    )
+    give_up_at = models.DateTimeField(
+        null=True, blank=True, help_text="end of the first wait; after a hold that ended it waits as long again"
+    )
+    held_before = models.DurationField(default=timedelta(0), help_text="the sum of its ended holds")
+    held_until = models.DateTimeField(null=True, blank=True, help_text="when the last of its ended holds ended")
+    held_since = models.DateTimeField(null=True, blank=True, help_text="start of the present hold")
 
     desired = models.CharField(max_length=16, choices=Desired.choices, default=Desired.HELD)
     ending = models.CharField(
@@ -78,11 +94,16 @@ class Allocation(models.Model):
     class Meta:
         ordering: ClassVar = ["-created_at", "-id"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["project", "name"], name="allocation_name_unique_in_project"),
+            models.UniqueConstraint(
+                fields=["project", "name"], condition=Q(ended_at__isnull=True), name="allocation_name_unique_live"
+            ),
             models.UniqueConstraint(
                 fields=["project", "number"], condition=Q(ended_at__isnull=True), name="allocation_number_unique_live"
             ),
             models.CheckConstraint(condition=Q(count__gt=0), name="allocation_count_positive"),
+            models.CheckConstraint(
+                condition=Q(hours__gt=0) | Q(hours__isnull=True, ends_at__isnull=False), name="allocation_has_an_end"
+            ),
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True, outcome="") | (Q(ended_at__isnull=False) & ~Q(outcome="")),
                 name="allocation_ended_has_outcome",
@@ -95,6 +116,7 @@ class Allocation(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["project"], condition=Q(ended_at__isnull=True), name="allocation_live"),
             models.Index(fields=["-created_at", "-id"], name="allocation_newest"),
+            models.Index(fields=["project", "name", "-ended_at"], name="allocation_by_name"),
         ]
 
     def __str__(self) -> str:

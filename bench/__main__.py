@@ -60,7 +60,7 @@ def _at(home: Path, parts: Sequence[str], rounds: int) -> dict[str, Any]:
     keep = local.is_up()
     local.up()
     try:
-        os.environ |= local.env()
+        os.environ |= {"DATABASE_OWNER_URL": local.home.owner_url(), **local.env()}
         _set_up()
         from bench import run, watching
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 MIB = 1024 * 1024
+STATEMENTS = ("web", "worker", "watcher", "all", "looks")
 
 
 def table(document: Mapping[str, Any]) -> str:
@@ -22,6 +23,9 @@ def _holds(part: Mapping[str, Any]) -> list[str]:
     lines += ["", f"{'writes at the API server':<30}{'to hold':>9}{'to release':>12}"]
     for name, path in part["paths"].items():
         lines.append(f"{name:<30}{path['writes']['hold']:>9}{path['writes']['release']:>12}")
+    lines += ["", f"{'SQL statements to hold':<30}" + "".join(f"{name:>9}" for name in STATEMENTS)]
+    for name, path in part["paths"].items():
+        lines.append(f"{name:<30}" + "".join(f"{path['statements'][each]:>9g}" for each in STATEMENTS))
     few, many = list(next(iter(part["queries"].values())))
     lines += ["", f"{'SQL queries of GET':<36}{few + ' row':>8}{many + ' rows':>10}"]
     return lines + [f"{route:<36}{n[few]:>8}{n[many]:>10}" for route, n in part["queries"].items()]

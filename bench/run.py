@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from statistics import median
 from typing import Any
 from uuid import uuid4
 
@@ -24,11 +25,13 @@ from portal.tenants import services as tenants
 from portal.tenants.models import Project, Scope, Team, User
 from quotas.limits import names as queue_names
 from tests.support.apiserver import OWN_WRITES, ApiServer
+from tests.support.statements import StatementLog
 
 PATHS = {"device plugin": "l40s/whole", "DRA": "h100/whole"}
 WARM_UP = 2
 NAMESPACE = "bench-bare"
 FEW, MANY = 1, 50
+HOLDS = 9
 
 
 def holds(home: Home, rounds: int) -> dict[str, Any]:
@@ -39,7 +42,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
     web, bare = Web(home.url, secret), Bare(Api(home), _bare_project())
     bare.prepare()
     quiet()
-    server = ApiServer(home)
+    server, statements = ApiServer(home), StatementLog(home)
     paths = {}
     for name, offering in PATHS.items():
         body, request = {"project": project.slug, "offering": offering}, _request(member, project, offering)
@@ -51,6 +54,7 @@ def holds(home: Home, rounds: int) -> dict[str, Any]:
             "noise": _noise(bare, request, rounds),
             "post_to_active": _compare_with_bare(web, body, bare, request, rounds),
             "writes": _writes(server, web, body),
+            "statements": _statements(statements, web, body),
         }
     return {"paths": paths, "queries": _queries(member, project)}
 
@@ -88,6 +92,18 @@ def _writes(server: ApiServer, web: Web, body: Mapping[str, object]) -> dict[str
         middle = server.own(OWN_WRITES)
         web.release(id_)
         return {"hold": middle - start, "release": server.own(OWN_WRITES) - middle}
+
+
+def _statements(log: StatementLog, web: Web, body: Mapping[str, object]) -> dict[str, float]:
+    """Return the SQL statements from a POST to active by process, and the worker's reconciles: medians of HOLDS."""
+    counts = []
+    with log.counting():
+        for _ in range(HOLDS):
+            start = log.position()
+            id_, _ = web.hold(body)
+            counts.append(log.by_process(start))
+            web.release(id_)
+    return {name: median(each[name] for each in counts) for name in counts[0]}
 
 
 def _portal(web: Web, body: Mapping[str, object]) -> float:

@@ -13,7 +13,7 @@ from allocations.domain.admission import PRIORITIES
 from allocations.domain.allocation_spec import INTERVALS, LABELLED, MAX_SLICES, AllocationRequest, Constraints, Sharing
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField
-from allocations.requests.rules import MAX_DURATION
+from allocations.requests.period import MAX_DURATION
 from frontend import claim_form
 from portal.core.errors import Problem
 from portal.tenants.models import Project, Scope
@@ -95,6 +95,12 @@ class LengthForm(Form):
 
 
 class RequestForm(LengthForm):
+    length = forms.ChoiceField(
+        choices=LENGTHS.items(),
+        initial="8",
+        widget=forms.RadioSelect,
+        help_text="Time held: what it waits, and what lies between two holds, does not count.",
+    )
     project = forms.CharField()
     offering = forms.CharField(error_messages={"required": NO_OFFERING}, widget=forms.HiddenInput)
     count = forms.IntegerField(
@@ -144,6 +150,12 @@ class RequestForm(LengthForm):
         help_text="Left empty, it starts as soon as it can.",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
     )
+    give_up_at = forms.DateTimeField(
+        required=False,
+        label="Give up at, UTC",
+        help_text="Ends then if it is not held. Left empty, it waits a week.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=MINUTE),
+    )
     key = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, projects: Iterable[Project], *args: Any, **kwargs: Any) -> None:
@@ -166,6 +178,7 @@ class RequestForm(LengthForm):
             name=values["name"],
             hours=self.chosen_hours(),
             starts_at=values["starts_at"],
+            give_up_at=values["give_up_at"],
             priority=values["priority"] or "normal",
             **{each.name: values[each.name] for each in LABELLED},
             constraints=Constraints.named(values["constraints"], spread=values["spread"]),

@@ -4,12 +4,13 @@ Messages only wake workers up: losing or repeating one changes nothing (see `por
 """
 
 import os
+import time
 from functools import partial
 
 from celery import Celery, Task
 from celery.signals import task_prerun
 from celery.worker.consumer import Consumer
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from kombu import Connection
 
 from portal.audit import context
@@ -36,9 +37,16 @@ def set_channel(task: Task, **_: object) -> None:
     context.begin("worker", task=task.name)
 
 
+CHECK_CONNECTION_S = 2.0
+_checked_at = float("-inf")
+
+
 @task_prerun.connect
 def drop_broken_connections(**_: object) -> None:
     """Close broken database connections before a task, as Django does before a request; others are kept between
-    tasks.
+    tasks. A connection that was checked a moment ago is trusted until it fails; the work queue repeats what failed.
     """
-    close_old_connections()
+    global _checked_at
+    if connection.errors_occurred or time.monotonic() - _checked_at >= CHECK_CONNECTION_S:
+        close_old_connections()
+        _checked_at = time.monotonic()

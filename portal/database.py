@@ -9,7 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 def from_url(url: str) -> dict[str, Any]:
     """Return `postgresql://user:password@host:port/name?host=/socket/folder&sslmode=verify-full` as a settings dict.
 
-    Query parameters are libpq's; `host` in the query names a socket folder, as libpq allows.
+    Query parameters are libpq's; `host` in the query names a socket folder, as libpq allows. PGAPPNAME in the
+    environment, or `application_name` in the query, tells PostgreSQL which process a connection is of.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
@@ -25,5 +26,5 @@ def from_url(url: str) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, "application_name": "gpu-portal", **options},
+        "OPTIONS": {"connect_timeout": 5, "fallback_application_name": "gpu-portal", **options},
     }

@@ -50,6 +50,7 @@ LEASE_S = env.integer("LEASE_S", 15)  # a worker that took a target and fell sil
 RETRY_FIRST_S = env.integer("RETRY_FIRST_S", 1)
 RETRY_MAX_S = env.integer("RETRY_MAX_S", 15)  # all is right within 30 s of a fault's end
 DEFAULT_HOURS = env.integer("DEFAULT_HOURS", 8)
+GIVE_UP_AFTER_HOURS = env.integer("GIVE_UP_AFTER_HOURS", 7 * 24)  # how long an allocation waits to be held, if not said
 LIVE_PER_MEMBER = env.integer("LIVE_PER_MEMBER", 100)  # live allocations of one person in a project, of its 250
 SCHEDULED_PER_MEMBER = env.integer("SCHEDULED_PER_MEMBER", 50)  # scheduled ones of one person in a project
 SCHEDULED_PER_PROJECT = env.integer("SCHEDULED_PER_PROJECT", 200)
@@ -198,6 +199,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["portal.api.http.throttling.PersonThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.http.strict.Parser"],
+    "URL_FORMAT_OVERRIDE": None,  # routes have parameters called `format`
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.http.problems.exception_handler",
     "COERCE_DECIMAL_TO_STRING": True,
@@ -205,7 +207,7 @@ REST_FRAMEWORK = {
 }
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 600)  # per person
 PAGE_REQUESTS_PER_MINUTE = env.integer("PAGE_REQUESTS_PER_MINUTE", 600)  # per person, parts of pages included
-PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 20)  # per person, REST and pages together
+PROCESSOR_SECONDS_PER_MINUTE = env.integer("PROCESSOR_SECONDS_PER_MINUTE", 10)  # per person, REST and pages together
 # Per person, in each web process; eight times as many more wait. Keep nine times this below the threads of a process.
 PERSON_REQUESTS_AT_ONCE = env.integer("PERSON_REQUESTS_AT_ONCE", 1)
 SPECTACULAR_SETTINGS = {

@@ -1,8 +1,10 @@
-"""A person's credentials for the cluster: a short-lived token of their service account, and a kubeconfig with it."""
+"""A person's credentials for the cluster: a short-lived token of their service account, and a kubeconfig."""
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import yaml
 
@@ -41,8 +43,22 @@ def mint(client: Client, username: str, ttl_s: int) -> PersonToken:
     return PersonToken(answer["status"]["token"], expires_at)
 
 
-def kubeconfig(client: Client, server: str, username: str, namespace: str, token: str) -> str:
-    """Return a self-contained kubeconfig with the token and the namespace.
+def by_plugin(cluster: str) -> dict[str, Any]:
+    """Return the user entry of a kubeconfig without a token: kubectl runs `gpu-portal credential` for one."""
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "gpu-portal",
+            "args": ["credential", "--cluster", cluster],
+            "interactiveMode": "Never",
+            "provideClusterInfo": False,
+            "installHint": "kubectl asks the GPU portal for a token: install gpu-portal, then run `gpu-portal login`.",
+        }
+    }
+
+
+def kubeconfig(client: Client, server: str, username: str, namespace: str, user: Mapping[str, Any]) -> str:
+    """Return a kubeconfig with the namespace. ``user`` is how to sign in: ``{"token": …}`` or ``by_plugin``.
 
     ``server`` is the address to use; "" for the address that the portal uses.
     """
@@ -54,7 +70,7 @@ def kubeconfig(client: Client, server: str, username: str, namespace: str, token
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": cluster, "cluster": entry}],
-        "users": [{"name": person, "user": {"token": token}}],
+        "users": [{"name": person, "user": dict(user)}],
         "contexts": [{"name": namespace, "context": {"cluster": cluster, "user": person, "namespace": namespace}}],
         "current-context": namespace,
     }

@@ -5,15 +5,19 @@ a quota or Pod Security.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import UTC
+from typing import Any
 
-from allocations.cluster.client import Client
+from allocations.cluster import names
+from allocations.cluster.client import APPLY, Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.domain.objects import Ref
 from portal.core import clock
 
 TIMEOUT_S = (0.5, 1.5)
 """To connect and to read: short, since a page waits for the answer."""
+MOST_EVENTS = 500
 GUARD = re.compile(
     r"ValidatingAdmissionPolicy '(?P<guard>[\w.-]+)' with binding '[\w.-]+' denied request: (?P<words>.*)", re.S
 )
@@ -30,6 +34,36 @@ def refusals(client: Client, namespace: str, job: str) -> list[str]:
     return list(dict.fromkeys(sentence(item.get("message", "")) for item in events))
 
 
+def refusals_of_jobs(client: Client) -> dict[str, list[str]]:
+    """Return why pods of Jobs were refused, by the Job's uid, each sentence once, newest last; one request.
+
+    Raises ClusterUnavailable after a short timeout, and ClusterRefused.
+    """
+    query = {"fieldSelector": "involvedObject.kind=Job,reason=FailedCreate", "limit": MOST_EVENTS}
+    items = client.json("GET", "/api/v1/events", query=query, timeout=TIMEOUT_S).get("items")
+    found: dict[str, list[str]] = {}
+    for item in sorted(items or [], key=lambda item: int(item["metadata"]["resourceVersion"])):
+        told, words = found.setdefault(item["involvedObject"].get("uid", ""), []), sentence(item.get("message", ""))
+        if words not in told:
+            told.append(words)
+    return found
+
+
+def tell(client: Client, job: Ref, uid: str, name: str, reason: str, message: str) -> None:
+    """Write a Normal event about a Job. The same ``name`` again writes the same event, so it may be repeated.
+
+    Raises ClusterUnavailable, ClusterRefused.
+    """
+    event = _event({"name": name}, job, "batch/v1", uid, "Normal", reason, message)
+    query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
+    path = f"/api/v1/namespaces/{job.namespace}/events/{name}"
+    try:
+        client.json("PATCH", path, query=query, body=event, content_type=APPLY)
+    except ClusterRefused as error:
+        if error.status != 404:  # the namespace is being deleted
+            raise
+
+
 def sentence(message: str) -> str:
     """Return an admission policy's own sentence from the API server's message; other messages unchanged."""
     match = GUARD.search(message)
@@ -41,19 +75,32 @@ def warn(client: Client, pod: Ref, reason: str, message: str) -> None:
     raw = client.get(pod)
     if raw is None:
         return
+    name = {"generateName": f"{pod.name[:200].rstrip('.-')}."}
+    event = _event(name, pod, "v1", raw["metadata"]["uid"], "Warning", reason, message)
+    try:
+        client.json("POST", f"/api/v1/namespaces/{pod.namespace}/events", body=event)
+    except ClusterRefused as error:
+        if error.status != 404:  # the namespace is being deleted
+            raise
+
+
+def _event(
+    name: Mapping[str, str], about: Ref, api_version: str, uid: str, type_: str, reason: str, message: str
+) -> dict[str, Any]:
+    """Return an Event about an object, in its namespace. ``name`` is the Event's ``name`` or ``generateName``."""
     at = clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    event = {
+    return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{pod.name[:200].rstrip('.-')}.", "namespace": pod.namespace},
+        "metadata": {**name, "namespace": about.namespace},
         "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": raw["metadata"]["uid"],
+            "apiVersion": api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": uid,
         },
-        "type": "Warning",
+        "type": type_,
         "reason": reason,
         "message": message[:1000],
         "source": {"component": "gpu-portal"},
@@ -61,8 +108,3 @@ def warn(client: Client, pod: Ref, reason: str, message: str) -> None:
         "lastTimestamp": at,
         "count": 1,
     }
-    try:
-        client.json("POST", f"/api/v1/namespaces/{pod.namespace}/events", body=event)
-    except ClusterRefused as error:
-        if error.status != 404:  # the namespace is being deleted
-            raise

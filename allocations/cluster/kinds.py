@@ -38,7 +38,6 @@ class Observation:
     digest: str = ""
     allocation: str = ""
     project: str = ""
-    managed: bool = False
     deleting: bool = False
     facts: Mapping[str, Any] | None = None
 
@@ -56,6 +55,9 @@ class Kind:
     """Raw object → facts; None for an object that does not concern the portal."""
     merge: Callable[[Raw, Raw], Raw] = lambda before, after: after
     """(Recorded facts, new facts) → facts to record, for facts that depend on the former state."""
+    can_wait: bool = False
+    """Whether observations of the kind are recorded with others or after two seconds. Most of a ClusterQueue's only
+    count its workloads."""
     only_in: str = ""
     """The only namespace in which the portal may read the kind; "" for all namespaces."""
 
@@ -99,7 +101,14 @@ KINDS: dict[str, Kind] = {
         Kind("ServiceAccount", "v1", "serviceaccounts", only_in=names.PEOPLE_NAMESPACE),
         Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
         Kind("Cohort", _KUEUE, "cohorts", namespaced=False, projector=workloads.cohort),
-        Kind("ClusterQueue", _KUEUE, "clusterqueues", namespaced=False, projector=workloads.cluster_queue),
+        Kind(
+            "ClusterQueue",
+            _KUEUE,
+            "clusterqueues",
+            namespaced=False,
+            projector=workloads.cluster_queue,
+            can_wait=True,
+        ),
         Kind("ResourceFlavor", _KUEUE, "resourceflavors", namespaced=False),
         Kind("Node", "v1", "nodes", namespaced=False, selector="", projector=nodes.node),
         Kind(
@@ -164,7 +173,6 @@ def observe(kind: Kind, raw: Raw, *, at: datetime, live: bool, gone: bool = Fals
         digest=our_fields(raw),
         allocation=labels.get(names.ALLOCATION, ""),
         project=labels.get(names.PROJECT, ""),
-        managed=is_ours,
         deleting="deletionTimestamp" in metadata,
         facts=facts,
     )

@@ -2,7 +2,8 @@
 
 A thread per kind reads raw JSON from the API server and puts observations into one queue. The main thread reads them in
 batches and records each batch in one transaction, in the order of each kind. An observation and the position of its
-watch are one item. A position alone, after events that do not concern the portal, is recorded every ``POSITION_S``.
+watch are one item. Positions are recorded every ``POSITION_S``, and with a deletion; so are the numbers of Kueue's
+queues (``Kind.can_wait``), unless another observation comes first.
 
 The watcher does not rely on silence:
 
@@ -20,13 +21,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable, StoreRestored
+from allocations.cluster.fingerprints import Fingerprints
 from allocations.cluster.kinds import KINDS, Kind, Observation, observe
 from portal.core import clock
 
@@ -67,6 +69,7 @@ class Reflector(threading.Thread):
     def __init__(self, client: Client, kind: Kind, out: "queue.Queue[Item]", stop: threading.Event) -> None:
         super().__init__(name=f"watch-{kind.name}", daemon=True)
         self._client, self._kind, self._out, self._stop_event = client, kind, out, stop
+        self._fingerprints = Fingerprints()
 
     def run(self) -> None:
         failures = 0
@@ -98,8 +101,10 @@ class Reflector(threading.Thread):
         A method of its own, so that the list is freed before the watch starts.
         """
         at = clock.now()
-        observations, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
-        self._put(Listed(self._kind, [each for each in observations if each], revision, at))
+        found, revision = self._client.list(self._kind, lambda raw: observe(self._kind, raw, at=at, live=False))
+        observations = [each for each in found if each]
+        self._fingerprints.start_over(observations)
+        self._put(Listed(self._kind, observations, revision, at))
         return WatchPosition(revision, at)
 
     def _list_and_watch(self) -> None:
@@ -134,7 +139,8 @@ class Reflector(threading.Thread):
             if event["type"] != "BOOKMARK":
                 gone = event["type"] == "DELETED"
                 observation = observe(self._kind, raw, at=at if live else last_contact, live=live, gone=gone)
-            self._reached(position, revision, at, observation)
+            is_change = observation is not None and self._fingerprints.is_change(observation)
+            self._reached(position, revision, at, observation if is_change else None)
             if self._stop_event.is_set():
                 return
         # The server ended the request normally: there were no other events until now.
@@ -173,37 +179,56 @@ class WatchPosition:
         self.missed_until = now
 
 
-def run(
-    client: Client, record: Callable[[Sequence[Item]], None], stop: threading.Event, beat: Callable[[], None]
-) -> None:
+def run(client: Client, record: Callable[["Batch"], None], stop: threading.Event, beat: Callable[[], None]) -> None:
     """Watch all kinds and record their items until ``stop`` is set. Raises any error of a reader or of ``record``."""
     items: queue.Queue[Item] = queue.Queue(maxsize=10_000)
     ended = threading.Event()
     readers = [Reflector(client, kind, items, ended) for kind in KINDS.values()]
     for reader in readers:
         reader.start()
-    positions: Sequence[Item] = ()
-    recorded_at = time.monotonic()
+    kept: Sequence[Item] = ()
+    positions_at = time.monotonic()
     try:
         while not stop.is_set():
             beat()
-            batch, positions = items_to_record([*positions, *next_batch(items)], time.monotonic() - recorded_at)
-            if batch:
+            is_due = time.monotonic() - positions_at >= POSITION_S
+            batch, kept = batch_to_record([*kept, *next_batch(items)], with_positions=is_due)
+            if batch.items:
                 record(batch)
-                recorded_at = time.monotonic()
+            if is_due:
+                positions_at = time.monotonic()
     finally:
         ended.set()
 
 
-def items_to_record(items: Sequence[Item], elapsed_s: float) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the items to record now, and those to keep; ``elapsed_s`` is the time since the last record in seconds.
-
-    If only positions have advanced, the last one of each kind is recorded every ``POSITION_S``.
+@dataclass(frozen=True)
+class Batch:
+    """Items to record in one transaction. Without ``with_positions``, only the positions of kinds with a deletion are
+    recorded, since an absent object counts as deleted only up to its kind's position.
     """
-    if any(not isinstance(item, Synced) or item.observation for item in items):
-        return items, []
-    positions = list({item.kind.name: item for item in items if isinstance(item, Synced)}.values())
-    return ([], positions) if elapsed_s < POSITION_S else (positions, [])
+
+    items: Sequence[Item]
+    with_positions: bool
+
+
+def batch_to_record(items: Sequence[Item], *, with_positions: bool) -> tuple[Batch, Sequence[Item]]:
+    """Return the batch to record now, and the items to keep for the next one."""
+    if with_positions:
+        return Batch(_without_older_positions(items), with_positions=True), []
+    if any(not isinstance(item, Synced) or _is_urgent(item) for item in items):
+        synced = {item.kind.name: replace(item, observation=None) for item in items if isinstance(item, Synced)}
+        return Batch(items, with_positions=False), list(synced.values())
+    return Batch([], with_positions=False), _without_older_positions(items)
+
+
+def _is_urgent(item: Synced) -> bool:
+    return item.observation is not None and not item.kind.can_wait
+
+
+def _without_older_positions(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items without positions of a kind that a later item of the kind has passed."""
+    last = {item.kind.name: item for item in items if isinstance(item, Synced)}
+    return [item for item in items if not isinstance(item, Synced) or item.observation or item is last[item.kind.name]]
 
 
 def next_batch(items: "queue.Queue[Item]") -> list[Item]:

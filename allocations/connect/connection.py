@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import yaml
-from django.conf import settings
 
 from allocations.cluster import credentials, names
 from allocations.cluster.client import connect as cluster_client
-from allocations.cluster.errors import ClusterRefused
-from allocations.connect import sample_pod
+from allocations.connect import person_access, sample_pod
 from allocations.domain.phases import Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.requests.audit import record_action
-from portal.core.errors import Busy, Forbidden, Refused
+from portal.core.errors import Refused
 from portal.tenants import access
-from portal.tenants.models import Membership, User
+from portal.tenants.models import User
 
 USABLE = (Phase.ACTIVE, Phase.LEAVING)
 
@@ -54,15 +52,18 @@ def connect(user: User, row: Allocation) -> Connection:
             f"{row.name} is {row.phase}; it can be used once it is active.",
             "Ask for a new one." if row.phase in (Phase.RELEASING, Phase.ENDED) else "Wait until its phase is active.",
         )
-    token = _create_token(user, row)
-    namespace = row.project.namespace
+    token = person_access.create_token(user, row.project.cluster_id)
     record_action(user.username, "connect", row, after={"kubeconfig_expires_at": token.expires_at})
     return Connection(
         label=Label(names.ALLOCATION, row.name),
         pod_yaml=pod_yaml(row),
         kubectl=kubectl(row),
         kubeconfig=credentials.kubeconfig(
-            cluster_client(row.project.cluster_id), row.project.cluster.server, user.username, namespace, token.token
+            cluster_client(row.project.cluster_id),
+            row.project.cluster.server,
+            user.username,
+            row.project.namespace,
+            {"token": token.token},
         ),
         expires_at=token.expires_at,
     )
@@ -85,23 +86,9 @@ def kubectl(row: Allocation) -> str:
             "# The kubeconfig saved as gpu-portal.kubeconfig (mode 0600), the pod as pod.yaml:",
             "export KUBECONFIG=$PWD/gpu-portal.kubeconfig",
             f"kubectl get gpuprojects {names.GUARD}",
+            "# Write no claim and no claim template: the pod's label gives it what is held.",
             "kubectl apply -f pod.yaml",
             f"kubectl get pod {pod} -o wide",
             f"kubectl delete pod {pod}",
         ]
     )
-
-
-def _create_token(user: User, row: Allocation) -> credentials.PersonToken:
-    try:
-        return credentials.mint(cluster_client(row.project.cluster_id), user.username, settings.KUBECONFIG_TTL_S)
-    except ClusterRefused as error:
-        if error.status != 404:
-            raise
-        if Membership.objects.filter(user=user, team=row.project.team).exists():
-            raise Busy("Your account on the cluster is being made.", hint="Try again in a moment.") from error
-        raise Forbidden(
-            "member",
-            detail="Only members of the team have an account on the cluster.",
-            hint="Use your own credentials of the cluster, or have yourself added to the team.",
-        ) from error

@@ -92,10 +92,19 @@ class AllocationSpec:
     offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
     count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.")] = 1
     mode: Annotated[str, FieldInfo("hold.")] = "hold"
-    name: Annotated[str, FieldInfo("DNS label, unique in the project; else made.")] = ""
+    name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.")] = ""
     purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
     starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
-    ends_at: Annotated[datetime | None, FieldInfo("Instead of hours; neither means 8 hours.")] = None
+    hours: Annotated[
+        Decimal | None, FieldInfo("Time held, summed over evictions; waiting does not count. 8 without ends_at.")
+    ] = None
+    ends_at: Annotated[
+        datetime | None, FieldInfo("Instead of hours: a date that stays. Of hours it is null until held.")
+    ] = None
+    give_up_at: Annotated[
+        datetime | None,
+        FieldInfo("It ends then if it is not held; else 7 days after the request or its start."),
+    ] = None
     priority: Annotated[str, FieldInfo(f"{', '.join(PRIORITIES)}.")] = "normal"
     requeue: Annotated[bool, FieldInfo("Queue again after an eviction.")] = True
     constraints: Constraints = Constraints()
@@ -124,8 +133,6 @@ LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
 class AllocationRequest(AllocationSpec):
     """A request as a person sends it: with ``hours`` above 0, or ``ends_at``; the default is 8 hours."""
 
-    hours: Decimal | None = None
-
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the request in the body of a REST request. Raises ValueError for an unknown field."""
@@ -151,18 +158,33 @@ class AllocationRequest(AllocationSpec):
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """The record of an allocation in its lease's annotation, from which a lost row is recreated."""
+    """The record of an allocation in its lease's annotation, from which a lost row is recreated.
+
+    ``held_seconds`` is the time of its ended holds, of which the last ended at ``held_until``.
+    """
 
     id: str
     number: int | None
     requested_by: str
     created_at: datetime
     spec: AllocationSpec
+    held_seconds: Decimal = Decimal(0)
+    held_until: datetime | None = None
+
+    @staticmethod
+    def id_in(text: str) -> str:
+        """Return the id in a lease's annotation; "" if it has none."""
+        try:
+            document = json.loads(text or "{}")
+        except ValueError:
+            return ""
+        return str(document.get("id", "")) if isinstance(document, dict) else ""
 
     def to_text(self) -> str:
         """Return the record as JSON text."""
-        fields = {"id": self.id, "number": self.number, "requested_by": self.requested_by}
-        return json.dumps({**self.spec.to_json(), **fields, "created_at": self.created_at.isoformat()}, sort_keys=True)
+        fields = documents.document(self)
+        del fields["spec"]
+        return json.dumps({**self.spec.to_json(), **fields}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -174,4 +196,6 @@ class LeaseRecord:
             requested_by=document["requested_by"],
             created_at=datetime.fromisoformat(document["created_at"]),
             spec=AllocationSpec.from_json(document),
+            held_seconds=Decimal(document.get("held_seconds") or 0),
+            held_until=datetime.fromisoformat(until) if (until := document.get("held_until")) else None,
         )

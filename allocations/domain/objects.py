@@ -97,6 +97,15 @@ class Snapshot:
         """Return whether the object was deleted after it was applied, rather than not observed yet."""
         return self.get(applied.ref) is None and self._synced.get(applied.ref.kind, 0) >= applied.resource_version
 
+    def is_observed_since(self, ref: Ref, resource_version: int) -> bool:
+        """Return whether the observed form of the object includes its changes up to this revision.
+
+        Changes of fields that the portal does not read are not recorded with the object.
+        """
+        observed = self.get(ref)
+        recorded = observed.resource_version if observed else 0
+        return max(recorded, self._synced.get(ref.kind, 0)) >= resource_version
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedSpec(AllocationSpec):

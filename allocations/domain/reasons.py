@@ -22,6 +22,10 @@ OPERATOR = "Tell an operator; nothing that the team does helps."
 QUEUED = {
     "submitted": Cause("Handed to the queue of its team."),
     "PendingEvaluation": Cause("Kueue has not looked at it yet."),
+    "Bypassed": Cause(
+        "Kueue passes it over, since it could not admit another one like it a moment ago.",
+        "Look at why that one waits: it says whether it can ever start. Delete what cannot.",
+    ),
     "WaitingForPreemptedWorkloads": Cause(
         "Kueue takes quota back for it from others; it is admitted when they have left."
     ),
@@ -71,6 +75,10 @@ QUEUED = {
     ),
 }
 ADMITTED = {
+    "pods_refused": Cause(
+        "Admitted by Kueue, but its pods are refused.",
+        "Correct its pod template and submit it again; delete this one, which is charged for what it reserves.",
+    ),
     "admitted": Cause(
         "Admitted by Kueue; its pods are being started.",
         "If they do not start, look at the events of its pods: a node may lack room for CPU or memory.",
@@ -97,6 +105,13 @@ FINISHED = {
     "Failed": Cause("Its Job failed.", "Look at the logs of its pods, and submit it again."),
     "OutOfSync": Cause("Its Job was changed after it was admitted.", "Submit it again."),
     "OwnerNotFound": Cause("Its Job was deleted."),
+}
+ENDED = {
+    "ends_at": Cause("Its time is over."),
+    "gave_up_waiting": Cause(
+        "It was not held by {at:%Y-%m-%d %H:%M} UTC, until when it was to wait.",
+        "Ask again to wait longer, or ask for what fits now.",
+    ),
 }
 SUFFIXES = {
     "RequeuingLimitExceeded": "It was taken back too often.",
@@ -154,6 +169,8 @@ def is_deactivated(conditions: Conditions, *, reserved: bool) -> bool:
 def queued(reason: str, detail: str = "", *, inactive: str = "") -> Reason:
     """Return why a workload without quota is pending. ``detail`` is Kueue's message, which is not always useful."""
     base, suffix = _split(reason or "submitted")
+    if base == "PendingEvaluation" and detail.startswith("Bypassed"):
+        base = "Bypassed"
     cause = QUEUED.get(base, Cause(""))
     if base == "Suspended" and inactive:
         detail = inactive

@@ -7,9 +7,11 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from allocations.capacity.node_shares import node_share
+from allocations.domain import held_time
 from allocations.domain.allocation_spec import AllocationSpec, LeaseRecord
 from allocations.domain.device_affinity import DeviceAffinity
 from allocations.domain.documents import fields_of
+from allocations.domain.held_time import AllocationTime, HeldTime
 from allocations.domain.objects import ResolvedSpec
 from allocations.domain.observed import Deadlines, Intent
 from allocations.models import Allocation
@@ -22,9 +24,19 @@ def rows() -> QuerySet[Allocation]:
     return Allocation.objects.select_related("project__team__department", "offering__flavor", "requested_by")
 
 
+def of_names(found: QuerySet[Allocation]) -> QuerySet[Allocation]:
+    """Return one allocation of each project and name: the live one, else the one that ended last."""
+    return found.order_by("project_id", "name", "-ended_at").distinct("project_id", "name")
+
+
 def spec(row: Allocation) -> AllocationSpec:
-    """Return the spec that was requested; needs the row's project and offering."""
+    """Return the spec that was requested; needs the row's project and offering.
+
+    Of asked hours the row has the end of the present hold, which is no part of the request.
+    """
     columns = {name: getattr(row, name) for name in COLUMNS}
+    if row.hours is not None:
+        columns["ends_at"] = None
     return AllocationSpec.from_json({**columns, "project": row.project.slug, "offering": row.offering.key})
 
 
@@ -70,11 +82,25 @@ def record(row: Allocation, requested: AllocationSpec) -> LeaseRecord:
         requested_by=row.requested_by.username,
         created_at=row.created_at,
         spec=requested,
+        held_seconds=held_time.seconds(row.held_before),
+        held_until=row.held_until,
+    )
+
+
+def time(row: Allocation) -> AllocationTime:
+    """Return the time that was asked for, and what of it was held."""
+    return AllocationTime(
+        begins_at=row.starts_at or row.created_at,
+        hours=row.hours,
+        ends_at=None if row.hours is not None else row.ends_at,
+        give_up_at=row.give_up_at,
+        held=HeldTime(row.held_before, row.held_until, row.held_since),
     )
 
 
 def intent(row: Allocation) -> Intent:
     """Return what people and deadlines decided about the row."""
+    due = time(row).due
     return Intent(
         released=row.desired == Allocation.Desired.RELEASED,
         not_before=row.not_before,
@@ -83,6 +109,7 @@ def intent(row: Allocation) -> Intent:
         phase_since=row.phase_since,
         reason=row.reason,
         message=row.message,
+        due_at=due.at if due else None,
     )
 
 

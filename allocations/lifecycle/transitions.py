@@ -5,14 +5,16 @@ meanwhile, it does nothing.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Q
 
 from allocations.cluster.manifests import lease
+from allocations.domain.held_time import Interval
 from allocations.domain.observed import ObservedAllocation
 from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
 from allocations.lifecycle import slot_numbers, spec_of_row
@@ -57,7 +59,7 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
     with transaction.atomic():
         held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
         if ending is Ending.EXPIRED:
-            held = held.filter(ends_at=row.ends_at)
+            held = held.filter(hours=row.hours, ends_at=row.ends_at)
         changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value)
         if not changed:
             return False
@@ -89,6 +91,44 @@ def start_failed(row: Allocation, reason: str, detail: str) -> bool:
             append(row, "start_failed", actor="portal", reason=reason, message=message)
     row.refresh_from_db(fields=["start_failures", "needs_attention", "not_before", "reason", "message"])
     return bool(changed)
+
+
+def record_time(row: Allocation, state: ObservedAllocation) -> bool:
+    """Write how long the allocation was held, according to the ledger, and the end of its hours; return whether
+    something changed.
+
+    The end of what is being released stays as it was.
+    """
+    earlier = spec_of_row.time(row)
+    held = earlier.held.with_intervals(_intervals(row, state))
+    changes: dict[str, Any] = {"held_before": held.before, "held_until": held.until, "held_since": held.since}
+    if row.hours is not None and row.desired == Allocation.Desired.HELD:
+        changes["ends_at"] = replace(earlier, held=held).end
+    if all(getattr(row, column) == value for column, value in changes.items()):
+        return False
+    # Not if it was extended meanwhile: then it is reconciled again.
+    changed = Allocation.objects.filter(pk=row.pk, hours=row.hours).update(**changes)
+    if changed:
+        for column, value in changes.items():
+            setattr(row, column, value)
+    return bool(changed)
+
+
+def _intervals(row: Allocation, state: ObservedAllocation) -> list[Interval]:
+    """Return the time in which the allocation was held, as far as it is not counted yet.
+
+    What is held with admin access is in no interval of the ledger, so its present hold is as the cluster shows it.
+    """
+    rows = UsageInterval.objects.filter(holder_id=row.pk)
+    if row.held_until is not None:
+        rows = rows.filter(Q(end=None) | Q(end__gt=row.held_until))
+    found = list(rows.values_list("start", "end"))
+    if state.held and not any(one.is_charged for one in state.held):
+        begins = [one.since for one in state.held if one.since]
+        found.append((row.held_since or min(begins, default=state.facts.now), None))
+    elif row.held_since is not None and not found and not UsageInterval.objects.filter(holder_id=row.pk).exists():
+        found.append((row.held_since, state.facts.now))
+    return found
 
 
 def record_phase(row: Allocation, state: ObservedAllocation) -> None:

@@ -13,12 +13,10 @@ from uuid import UUID
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
-from allocations.cluster import events
-from allocations.cluster.client import connect
-from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.domain import reasons
 from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
+from allocations.reconcile.job_events import is_partial
 from portal.tenants import access
 from portal.tenants.models import Project, User
 from quotas.catalog.models import Kind, Offering
@@ -41,6 +39,8 @@ ENDED = (State.FINISHED, State.FAILED)
 @dataclass(frozen=True)
 class Job:
     """A queued Job. ``requests`` are the GPUs of all its pods by resource; ``offering`` is "" before its admission.
+    ``pods``: how many it wants at once (``requested``), and for how many it has quota (``admitted``, 0 before); {} if
+    its Workload was not observed since they are read.
 
     It is ``running`` while its pods use GPUs, and ``admitted`` while it has quota reserved and no pod uses it.
     """
@@ -54,6 +54,7 @@ class Job:
     message: str
     hint: str
     requests: Mapping[str, int]
+    pods: Mapping[str, int]
     offering: str
     priority: int
     created_at: datetime
@@ -135,14 +136,6 @@ def visible(user: User, uid: UUID) -> Job | None:
     return found[0] if found else None
 
 
-def refusals(job: Job) -> list[str] | None:
-    """Return the cluster's current messages on refused pods of the Job; None if the cluster does not answer."""
-    try:
-        return events.refusals(connect(job.project.cluster_id), job.project.namespace, str(job.uid))
-    except (ClusterUnavailable, ClusterRefused):
-        return None
-
-
 def _job(
     row: MirrorObject,
     project: Project,
@@ -158,6 +151,10 @@ def _job(
     state = _state(facts, is_running)
     if state is State.RUNNING and reason.reason == "admitted":
         reason = reasons.Reason("running", *reasons.ADMITTED["running"])
+    message = reason.message
+    if state in (State.ADMITTED, State.RUNNING) and is_partial(facts.get("pods", {})):
+        pods = facts["pods"]
+        message += f" It has quota for {pods['admitted']} of its {pods['requested']} pods at once."
     assigned = ((row.cluster_id, flavor, resource) for flavor, used in facts["usage"].items() for resource in used)
     return Job(
         uid=uid,
@@ -166,9 +163,10 @@ def _job(
         workload=row.name,
         state=state,
         reason=reason.reason,
-        message=reason.message,
+        message=message,
         hint=reason.hint,
         requests=facts["gpu_requests"],
+        pods=facts.get("pods", {}),
         offering=offering or next((offerings[key] for key in assigned if key in offerings), ""),
         priority=facts["priority"],
         created_at=datetime.fromisoformat(facts["created_at"]),

@@ -6,20 +6,21 @@ from datetime import datetime, timedelta
 import structlog
 
 from allocations.capacity import device_inventory
-from allocations.cluster.backends import registry
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.manifests import lease
 from allocations.domain.actions import is_gone
+from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.custom_claim import CustomClaim
-from allocations.domain.objects import Applied, Ref, ResolvedSpec, Snapshot
+from allocations.domain.objects import Applied, ObservedObject, Ref, ResolvedSpec, Snapshot
 from allocations.domain.observed import Intent, ObservedAllocation
-from allocations.domain.phases import Ending, Phase
+from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import device_affinity, mirror
-from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile import deadlines, device_affinity, mirror
+from allocations.reconcile.engine.applied import forget
+from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
 from allocations.reconcile.metering import ledger
 from allocations.reconcile.project import reconcile_project
@@ -36,14 +37,17 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
     """Reconcile the allocation's lease, claim and holder pod; return when to reconcile again, or None.
 
     1. Assign a slot number to an allocation that starts now, unless it has to wait for one.
-    2. Turn passed deadlines into intent (expired, start failed, evicted without requeue). A custom claim that was
+    2. Record how long it was held, and when its hours end.
+    3. Turn passed deadlines into intent (expired, start failed, evicted without requeue). A custom claim that was
        allocated more than its lease counts is a failed start too.
-    3. Update the device affinity of its claims.
-    4. Open usage intervals that the watcher could not open.
-    5. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 6.
-    6. Reconcile the project, if its guard or its hold quotas must change for this allocation.
-    7. Apply the plan of the allocation's own objects.
+    4. Update the device affinity of its claims.
+    5. Open usage intervals that the watcher could not open.
+    6. Derive the phase, and append a Transition if it changed. An allocation becomes usable only in step 7.
+    7. Reconcile the project, if its guard or its hold quotas must change for this allocation.
+    8. Apply the plan of the allocation's own objects.
     A refusal by the cluster while the allocation starts is a failed start.
+
+    One that has ended is reconciled with what is seen of it later, unless its name is another's by then.
 
     Raises ClusterUnavailable, ClusterRefused, MirrorStale.
     """
@@ -51,11 +55,17 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         row = spec_of_row.rows().filter(pk=id_, project__cluster=client.cluster).first()
         if row is None:
             return None
+        if row.ended_at is not None:
+            mirror.require_recent(client.cluster)
         number_wait = _assign_number(row)
         spec, target = spec_of_row.resolved_spec(row), targets.allocation(client.cluster, id_)
-        snapshot, applied = mirror.of_allocations(client.cluster, spec.namespace, [row]), applied_objects(target)
+        snapshot, applied = mirror.of_allocation_and_applied(row, target)
+        if row.ended_at is not None and _name_is_of_another(row, snapshot.get(lease.ref(spec))):
+            return None
         state = _assess(row, spec, snapshot, applied, number_wait)
-        if _apply_deadlines(row, spec, state) or _claim_exceeds_lease(row, state):
+        if transitions.record_time(row, state):
+            spec = spec_of_row.resolved_spec(row)
+        if deadlines.apply(row, spec, state) or _claim_exceeds_lease(row, state):
             state = _assess(row, spec, snapshot, applied, number_wait)
         if device_affinity.update_affinity(row, spec, snapshot, state):
             spec = spec_of_row.resolved_spec(row)
@@ -79,6 +89,17 @@ def reconcile_allocation(id_: str, client: Client) -> datetime | None:
         return hold.wake_at(spec, _intent(row, number_wait), state) if is_metered else clock.now() + SLOT_WAIT
 
 
+def _name_is_of_another(row: Allocation, found: ObservedObject | None) -> bool:
+    """Return whether objects of this name are a later allocation's: it is live, or its row was lost and ``found`` is
+    its lease.
+
+    To be asked after a recent mirror was read, since a snapshot may have the other's objects.
+    """
+    if found is not None and LeaseRecord.id_in(found.facts.get("record", "")) not in ("", str(row.pk)):
+        return True
+    return Allocation.objects.filter(project=row.project_id, name=row.name, ended_at=None).exists()
+
+
 def _open_intervals(row: Allocation, state: ObservedAllocation, snapshot: Snapshot) -> bool:
     """Open the intervals that the watcher could not open; return False while another holder's interval on a slot is
     open.
@@ -88,8 +109,8 @@ def _open_intervals(row: Allocation, state: ObservedAllocation, snapshot: Snapsh
     if state.facts.released and state.facts.nothing_left:
         ledger.close_all(row, at=state.facts.now)
     try:
-        if state.held:
-            ledger.open_held([row], snapshot, at=state.facts.now)
+        if state.held and ledger.open_held([row], snapshot, at=state.facts.now):
+            transitions.record_time(row, state)
     except SlotHeld as error:
         log.warning("ledger.slot_held", error=str(error))
         return False
@@ -103,7 +124,7 @@ def _assign_number(row: Allocation) -> str:
     """
     now = clock.now()
     is_early = row.starts_at is not None and row.starts_at > now
-    if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or row.ends_at <= now:
+    if row.number is not None or row.desired == Allocation.Desired.RELEASED or is_early or deadlines.is_over(row, now):
         return ""
     mirror.require_recent(row.project.cluster_id)
     return slot_numbers.assign(row)
@@ -117,24 +138,6 @@ def _assess(
     row: Allocation, spec: ResolvedSpec, snapshot: Snapshot, applied: dict[Ref, Applied], number_wait: str
 ) -> ObservedAllocation:
     return hold.assess(spec, _intent(row, number_wait), snapshot, applied, clock.now(), spec_of_row.deadlines(row))
-
-
-def _apply_deadlines(row: Allocation, spec: ResolvedSpec, state: ObservedAllocation) -> bool:
-    """End the allocation, or record a failed start, if a deadline has passed; return whether the row changed."""
-    now = state.facts.now
-    if row.desired == Allocation.Desired.RELEASED:
-        return False
-    if now >= row.ends_at:
-        return transitions.end(row, Ending.EXPIRED, "ends_at", "Its time is over.", actor="portal")
-    if state.evict_at is not None and now >= state.evict_at and not row.requeue:
-        reason = f"evicted_{state.lease.evicted_reason.lower()}"
-        return transitions.end(row, Ending.EVICTED, reason, state.lease.evicted_message, actor="kueue")
-    if state.start_by is not None and now >= state.start_by:
-        # An outage of the cluster or the portal is no failed start: the cluster must name an obstacle.
-        latest = mirror.of_allocations(row.project.cluster_id, spec.namespace, [row])
-        blocked = registry.backend_of(spec).blocked_by(spec, latest)
-        return bool(blocked) and transitions.start_failed(row, "no_fitting_device", blocked)
-    return False
 
 
 def _claim_exceeds_lease(row: Allocation, state: ObservedAllocation) -> bool:

@@ -1,9 +1,12 @@
 """Finds the targets to reconcile after a change of the mirror, besides the allocations that the change concerns."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
+from django.db.models import QuerySet
+
 from allocations.cluster.kinds import INVENTORY, Kind
+from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.objects import Ref, is_on_node
 from allocations.models import Allocation, AppliedObject
 from allocations.reconcile.mirror_change import Change
@@ -11,15 +14,26 @@ from portal.workqueue import targets
 from portal.workqueue.targets import Target
 
 
-def applied_object_targets(cluster: str, changes: Iterable[Change]) -> set[Target]:
+def applied_objects(cluster: str, refs: Collection[Ref]) -> QuerySet[AppliedObject]:
+    """Return the records of applied objects, and of their status (``Workload/status``)."""
+    kinds = {kind for ref in refs for kind in (ref.kind, f"{ref.kind}/status")}
+    return AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, name__in={ref.name for ref in refs})
+
+
+def is_own_write(change: Change, applied: Mapping[Ref, AppliedObject]) -> bool:
+    """Return whether the change is what a reconcile wrote itself, and knows already."""
+    new, status = change.new, change.new.ref._replace(kind=f"{change.new.ref.kind}/status")
+    records = [record for ref in (new.ref, status) if (record := applied.get(ref))]
+    return new.live and not new.gone and any(record.resource_version == new.resource_version for record in records)
+
+
+def applied_object_targets(changes: Iterable[Change], applied: Mapping[Ref, AppliedObject]) -> set[Target]:
     """Return the targets whose applied objects someone else deleted or edited."""
     latest = {c.new.ref: c.new for c in changes}
-    kinds, names = {r.kind for r in latest}, {r.name for r in latest}
-    rows = AppliedObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
     return {
         Target(row.target)
-        for row in rows
-        if (new := latest.get(Ref(row.kind, row.namespace, row.name)))
+        for ref, new in latest.items()
+        if (row := applied.get(ref))
         and new.resource_version >= row.resource_version
         and (new.gone or new.deleting or (new.uid, new.digest) != (row.uid, row.digest))
     }
@@ -35,13 +49,17 @@ def missing_object_targets(cluster: str, kind: Kind, listed: Container[Ref], res
     return {Target(target) for target, *ref in rows if Ref(*ref) not in listed}
 
 
-def inventory_targets(cluster: str, change: Change) -> set[Target]:
-    """Return the inventory target if the change concerns nodes, devices, or their use without an allocation."""
+def inventory_targets(cluster: str, changes: Iterable[Change]) -> set[Target]:
+    """Return the inventory target if a change concerns nodes or devices."""
+    return {targets.inventory(cluster)} if any(c.new.ref.kind in INVENTORY for c in changes) else set()
+
+
+def is_foreign_use(change: Change) -> bool:
+    """Return whether the change concerns the use of nodes or devices without an allocation."""
     new = change.new
     facts = new.facts or (change.old.facts if change.old else {})  # an object that a list lacks has no facts
-    is_use = not new.allocation and (new.ref.kind == "ResourceClaim" or facts.get("gpus"))
-    is_relevant = new.ref.kind in INVENTORY or is_use or (not new.allocation and _requests_differ(change))
-    return {targets.inventory(cluster)} if is_relevant else set()
+    is_use = new.ref.kind == "ResourceClaim" or facts.get("gpus") or _requests_differ(change)
+    return not new.allocation and bool(is_use)
 
 
 def _requests_differ(change: Change) -> bool:
@@ -54,9 +72,31 @@ def _node_requests(pod: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
 
 
+def job_targets(cluster: str, change: Change) -> set[Target]:
+    """Return the target of a tenant's Job that has just got quota, whose people are told which GPUs it became."""
+    given = _given_to_job(change.new.facts or {})
+    is_new = given is not None and given != _given_to_job(change.old.facts if change.old else {})
+    return {targets.job(cluster, change.new.facts["job"]["uid"])} if is_new and change.new.facts else set()
+
+
+def _given_to_job(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return the flavors and the number of pods that a queued Job has quota for; None without any."""
+    if not facts.get("job") or not facts.get("cluster_queue") or not facts.get("usage"):
+        return None
+    return sorted(facts["usage"]), facts.get("pods", {}).get("admitted")
+
+
 def adoption_targets(cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
     """Return the adoption target if a lease of the portal has no row: the database was restored from a backup."""
     new = change.new
-    is_lease = new.ref.kind == "Workload" and bool(new.allocation) and not new.gone
-    has_row = (new.ref.namespace, new.allocation) in holders
-    return {targets.adoption(cluster)} if is_lease and not has_row else set()
+    if new.ref.kind != "Workload" or not new.allocation or new.gone:
+        return set()
+    row = holders.get((new.ref.namespace, new.allocation))
+    is_of_ended = row is not None and row.ended_at is not None
+    # A lease may be of a later allocation with the name of one that has ended.
+    has_row = row is not None and not (is_of_ended and _is_of_another(new.facts, row))
+    return set() if has_row else {targets.adoption(cluster)}
+
+
+def _is_of_another(lease: Mapping[str, Any] | None, row: Allocation) -> bool:
+    return LeaseRecord.id_in((lease or {}).get("record", "")) not in ("", str(row.pk))

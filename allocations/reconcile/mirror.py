@@ -3,17 +3,21 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KT
 
 from allocations.cluster import names
 from allocations.cluster.kinds import INVENTORY
-from allocations.domain.objects import ObservedObject, Ref, Snapshot
+from allocations.domain.objects import Applied, ObservedObject, Ref, Snapshot
 from allocations.models import Allocation, MirrorObject, WatchState
+from allocations.reconcile.engine import applied
 from portal.core import clock
 from portal.core.errors import Retryable
+from portal.core.reading import Columns, read_together
 from portal.tenants.models import Project
+from portal.workqueue.targets import Target
 
 SHARED = ("ResourceQuota", "GpuProject", "Namespace")
 RECENT = timedelta(seconds=30)
@@ -30,6 +34,9 @@ def require_recent(cluster: str) -> None:
         raise MirrorStale(f"leases were last seen {f'at {state.synced_at:%F %T}' if state else 'never'}")
 
 
+COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "allocation", "deleting", "facts")
+
+
 def observed_object(row: MirrorObject) -> ObservedObject:
     return ObservedObject(
         ref=Ref(row.kind, row.namespace, row.name),
@@ -42,27 +49,49 @@ def observed_object(row: MirrorObject) -> ObservedObject:
     )
 
 
-def synced_revisions(cluster: str) -> dict[str, int]:
-    """Return the revision up to which the mirror of each kind is complete."""
-    return dict(WatchState.objects.filter(cluster=cluster).values_list("kind", "resource_version"))
-
-
 def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
     return MirrorObject.objects.filter(cluster=cluster)
 
 
-def _snapshot(cluster: str, rows: Q) -> Snapshot:
-    # The revisions are read before the rows, so the rows may be newer, never older: nothing counts as gone too early.
-    complete = synced_revisions(cluster)
-    return Snapshot(map(observed_object, of_cluster(cluster).filter(rows)), complete)
+def _snapshot(cluster: str, rows: QuerySet[MirrorObject]) -> Snapshot:
+    """Return the rows as a Snapshot; one query."""
+    objects, synced = read_together(*_parts(cluster, rows))
+    return _of_values(objects, synced)
+
+
+def _with_applied(cluster: str, rows: QuerySet[MirrorObject], target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
+    """Return the rows as a Snapshot, and what was applied for the target; one query."""
+    records = Columns(applied.rows(target), applied.COLUMNS)
+    objects, synced, found = read_together(*_parts(cluster, rows), records)
+    return _of_values(objects, synced), applied.of_rows(found)
+
+
+def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns]:
+    return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), ("kind", "resource_version"))
+
+
+def _of_values(objects: Iterable[Any], synced: Iterable[Any]) -> Snapshot:
+    """Return a Snapshot of the values of COLUMNS, and of pairs of kind and revision."""
+    return Snapshot((ObservedObject(Ref(*values[:3]), *values[3:]) for values in objects), dict(synced))
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:
     """Return the objects of some allocations of a namespace, all pods of their classes, and the shared objects."""
+    return _snapshot(cluster, _of_allocations(cluster, namespace, allocations))
+
+
+def of_allocation_and_applied(allocation: Allocation, target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
+    """Return what ``of_allocations`` returns for one allocation, and what was applied for its target; one query."""
+    project = allocation.project
+    rows = _of_allocations(project.cluster_id, project.namespace, [allocation])
+    return _with_applied(project.cluster_id, rows, target)
+
+
+def _of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> QuerySet[MirrorObject]:
     allocations = list(allocations)
     classes = [names.hold_slot(row.number) for row in allocations if row.number is not None]
     own = Q(allocation__in=[row.name for row in allocations]) | Q(kind="Pod", facts__class__in=classes)
-    return _snapshot(cluster, Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
+    return of_cluster(cluster).filter(Q(namespace=namespace) & (own | Q(kind__in=SHARED)))
 
 
 def of_holds(cluster: str) -> dict[str, Snapshot]:
@@ -77,16 +106,24 @@ def of_holds(cluster: str) -> dict[str, Snapshot]:
 
 def of_project(cluster: str, namespace: str) -> Snapshot:
     """Return all objects of a namespace, and the Namespace itself."""
-    return _snapshot(cluster, Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
+    return _snapshot(cluster, _of_project(cluster, namespace))
+
+
+def of_project_and_applied(cluster: str, namespace: str, target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
+    """Return what ``of_project`` returns, and what was applied for the target; one query."""
+    return _with_applied(cluster, _of_project(cluster, namespace), target)
+
+
+def _of_project(cluster: str, namespace: str) -> QuerySet[MirrorObject]:
+    return of_cluster(cluster).filter(Q(namespace=namespace) | Q(kind="Namespace", name=namespace))
 
 
 def of_kinds(cluster: str, *kinds: str) -> Snapshot:
-    return _snapshot(cluster, Q(kind__in=kinds))
+    return _snapshot(cluster, of_cluster(cluster).filter(kind__in=kinds))
 
 
 def of_nodes(cluster: str) -> Snapshot:
     """Return the GPU nodes, the devices that drivers publish, all claims, and the pods bound to those nodes."""
     nodes = of_cluster(cluster).filter(kind="Node").values("name")
     rows = Q(kind__in=INVENTORY) | Q(kind="ResourceClaim") | Q(kind="Pod", node__in=nodes)
-    complete = synced_revisions(cluster)
-    return Snapshot(map(observed_object, of_cluster(cluster).annotate(node=KT("facts__node")).filter(rows)), complete)
+    return _snapshot(cluster, of_cluster(cluster).annotate(node=KT("facts__node")).filter(rows))

@@ -34,6 +34,11 @@ class Change:
         )
 
     @property
+    def is_relabelled(self) -> bool:
+        """Return whether the object was of another allocation before."""
+        return self.old is not None and self.old.allocation != self.new.allocation
+
+    @property
     def allocations(self) -> set[str]:
         """Return the names of the allocations in the object's label, or in the list of a hold quota."""
         names = {self.new.allocation, self.old.allocation if self.old else ""}

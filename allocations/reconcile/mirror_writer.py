@@ -5,7 +5,7 @@ the watcher lists again and repeats the batch. An observation has the object's r
 changes nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -19,10 +19,12 @@ from allocations.domain.objects import Ref
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, AppliedObject, MirrorObject, WatchState
 from allocations.reconcile import change_targets, mirror
+from allocations.reconcile.engine import applied as applied_objects
 from allocations.reconcile.engine.plan import DELETED
 from allocations.reconcile.metering import job_ledger, ledger
 from allocations.reconcile.mirror_change import Change, with_kept_facts
-from portal.core import clock
+from allocations.reconcile.usage_pace import UsagePace
+from portal.core.reading import Columns, read_together
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from portal.workqueue.targets import Target
@@ -35,12 +37,15 @@ SHOW_HOLDS = frozenset({"ResourceClaim", "Pod", "ResourceQuota"})
 """Kinds that show whether a slice is held (``allocations.cluster.backends``); a lease only reserves."""
 
 
-def record_observations(cluster: str, observations: Sequence[Observation]) -> int:
-    """Record a batch of observations in order; return how many changed fields that the portal reads."""
+def record_observations(cluster: str, observations: Sequence[Observation], usage: UsagePace | None = None) -> int:
+    """Record a batch of observations in order; return how many changed fields that the portal reads.
+
+    Changes of foreign use are left to ``usage`` to enqueue; without it they enqueue the inventory at once.
+    """
     if not observations:
         return 0
-    with transaction.atomic():
-        rows = _rows(cluster, (o.ref for o in observations))
+    with transaction.atomic(savepoint=False):
+        rows, applied = _recorded(cluster, {o.ref for o in observations})
         observations = list(with_kept_facts(observations, rows))
         changes = [Change(o, rows.get(o.ref)) for o in observations]
         holders = _holders(cluster, changes)
@@ -48,17 +53,21 @@ def record_observations(cluster: str, observations: Sequence[Observation]) -> in
         relevant: list[Change] = []
         for observation in observations:
             change = Change(observation, rows.get(observation.ref))
-            if change.is_stale or not (change.is_relevant or observation.managed):
+            if change.is_stale or not change.is_relevant:
                 continue
             rows[observation.ref] = _write(cluster, change)
-            if change.is_relevant:
-                relevant.append(change)
-                job_ledger.record(cluster, observation, change.old)
-                affected |= _sync_ledger(cluster, change, holders)
-                affected |= change_targets.inventory_targets(cluster, change)
-                affected |= change_targets.adoption_targets(cluster, change, holders)
-        affected |= change_targets.applied_object_targets(cluster, relevant)
+            relevant.append(change)
+            job_ledger.record(cluster, observation, change.old)
+            affected |= _sync_ledger(cluster, change, holders, is_known=change_targets.is_own_write(change, applied))
+            affected |= change_targets.job_targets(cluster, change)
+            affected |= change_targets.adoption_targets(cluster, change, holders)
+        affected |= change_targets.inventory_targets(cluster, relevant)
+        affected |= change_targets.applied_object_targets(relevant, applied)
         workqueue.enqueue(*affected)
+        if any(map(change_targets.is_foreign_use, relevant)):
+            usage = usage or UsagePace(cluster)
+            usage.changed()
+            usage.enqueue_due()
     return len(relevant)
 
 
@@ -91,7 +100,7 @@ def record_list(
         _require_later(kind.name, resource_version, state.resource_version if state else 0)
         missing = []
         rows = MirrorObject.objects.filter(cluster=cluster, kind=kind.name)
-        for row in rows.only("namespace", "name", "uid", "allocation", "resource_version").iterator():
+        for row in rows.only("namespace", "name", "uid", "allocation", "resource_version", "seen_at").iterator():
             ref = Ref(kind.name, row.namespace, row.name)
             if ref in listed:
                 _require_later(f"{kind.name} {row.namespace}/{row.name}", listed[ref], row.resource_version)
@@ -100,7 +109,7 @@ def record_list(
                 ref=ref,
                 uid=row.uid,
                 resource_version=resource_version,
-                at=last_seen_at,
+                at=max(last_seen_at, row.seen_at),
                 live=False,
                 gone=True,
                 allocation=row.allocation,
@@ -137,21 +146,31 @@ def reset_revisions(cluster: str) -> None:
     applied.filter(intent=DELETED).update(intent="")
 
 
-def _rows(cluster: str, refs: Iterable[Ref]) -> dict[Ref, MirrorObject | None]:
-    refs = set(refs)
+def _recorded(cluster: str, refs: Collection[Ref]) -> tuple[dict[Ref, MirrorObject | None], dict[Ref, AppliedObject]]:
+    """Return the mirror's rows of the objects, and what was applied of them; one query. Times are left out."""
     kinds, names = {r.kind for r in refs}, {r.name for r in refs}
     rows = MirrorObject.objects.filter(cluster=cluster, kind__in=kinds, name__in=names)
-    return {ref: row for row in rows if (ref := Ref(row.kind, row.namespace, row.name)) in refs}
+    records = change_targets.applied_objects(cluster, refs)
+    columns, record_columns = ("pk", *mirror.COLUMNS), ("target", *applied_objects.COLUMNS)
+    found, recorded = read_together(Columns(rows, columns), Columns(records, record_columns))
+    mirrored = (MirrorObject(cluster_id=cluster, **dict(zip(columns, values, strict=True))) for values in found)
+    applied = (AppliedObject(**dict(zip(record_columns, values, strict=True))) for values in recorded)
+    return (
+        {ref: row for row in mirrored if (ref := Ref(row.kind, row.namespace, row.name)) in refs},
+        {Ref(record.kind, record.namespace, record.name): record for record in applied},
+    )
 
 
 def _holders(cluster: str, changes: Iterable[Change]) -> dict[tuple[str, str], Allocation]:
-    """Return the allocations that the batch refers to, by namespace and name; one query."""
+    """Return the allocations that the batch refers to, by namespace and name: of each name the live one, else the one
+    that ended last. One query.
+    """
     pairs = {(c.new.ref.namespace, name) for c in changes if c.is_relevant for name in c.allocations}
     if not pairs:
         return {}
     namespaces, names = {namespace for namespace, _ in pairs}, {name for _, name in pairs}
     rows = spec_of_row.rows().filter(project__cluster=cluster, project__namespace__in=namespaces, name__in=names)
-    return {pair: row for row in rows if (pair := (row.project.namespace, row.name)) in pairs}
+    return {pair: row for row in spec_of_row.of_names(rows) if (pair := (row.project.namespace, row.name)) in pairs}
 
 
 def _write(cluster: str, change: Change) -> MirrorObject | None:
@@ -174,14 +193,18 @@ def _write(cluster: str, change: Change) -> MirrorObject | None:
         allocation=new.allocation,
         deleting=new.deleting,
         facts=new.facts or {},
-        seen_at=clock.now(),
+        seen_at=new.at,
     )
     written.save(force_insert=row.pk is None, force_update=row.pk is not None)
     return written
 
 
-def _sync_ledger(cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation]) -> set[Target]:
-    """Update the ledger for the change; return the targets of the allocations that must be reconciled."""
+def _sync_ledger(
+    cluster: str, change: Change, holders: Mapping[tuple[str, str], Allocation], *, is_known: bool
+) -> set[Target]:
+    """Update the ledger for the change; return the targets of the allocations that must be reconciled: those that it
+    affects, unless a reconcile knows it already (``is_known``), and those whose intervals have changed.
+    """
     namespace = change.new.ref.namespace
     rows = [row for name in sorted(change.allocations) if (row := holders.get((namespace, name)))]
     if not rows:
@@ -191,10 +214,13 @@ def _sync_ledger(cluster: str, change: Change, holders: Mapping[tuple[str, str],
         snapshot = mirror.of_allocations(cluster, namespace, rows)
         old = mirror.observed_object(change.old) if change.old else None
         before = snapshot.with_object(change.new.ref, old) if change.new.live else None
+        differing = rows
+        if before is not None and not change.is_relabelled:
+            differing = [row for row in rows if not ledger.is_same_hold(row, before, snapshot)]
         try:
-            changed = ledger.sync(rows, snapshot, before, at=change.new.at)
+            changed = ledger.sync(differing, snapshot, before, at=change.new.at) if differing else set()
         except SlotHeld as error:
             log.warning("ledger.slot_held", error=str(error))
             changed = {row.pk for row in rows}
-    affected = change.affected_allocations
+    affected = set() if is_known else change.affected_allocations
     return {targets.allocation(cluster, row.pk) for row in rows if row.pk in changed or row.name in affected}

@@ -14,7 +14,8 @@ from allocations.domain.admission import LIVE_PER_PROJECT
 from allocations.domain.objects import Manifest
 from allocations.models import MirrorObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile.engine.applied import applied_objects, forget
+from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
 from portal.core.locks import advisory_lock
 from portal.tenants.models import User

@@ -1,6 +1,6 @@
 """The project controller: the shared objects of a namespace, written by one worker at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 
 from allocations.cluster import names
@@ -15,14 +15,15 @@ from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.lifecycle.modes import hold
 from allocations.models import Allocation
-from allocations.reconcile import mirror, teardown
-from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile import job_flavors, mirror, teardown
+from allocations.reconcile.engine.applied import applied_objects, forget
+from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan, stale_refs
 from allocations.reconcile.recovery import adopt
 from portal.core import clock
 from portal.core.locks import advisory_lock
 from portal.tenants import object_limits
-from portal.tenants.models import Membership, Project, Role, Team
+from portal.tenants.models import Membership, Project, Role
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
 from quotas.catalog.dra_resources import VENDOR
@@ -49,7 +50,7 @@ def reconcile_project(slug: str, client: Client) -> datetime | None:
         adopt(client.cluster, project.namespace)
         if project.archived_at is not None and not Allocation.objects.filter(project=project, ended_at=None).exists():
             return teardown.tear_down(project, target, client)
-        snapshot, applied = mirror.of_project(client.cluster, project.namespace), applied_objects(target)
+        snapshot, applied = mirror.of_project_and_applied(client.cluster, project.namespace, target)
         if _namespace_lost(project, snapshot, applied, client):
             _fail_allocations(project)
         if _is_terminating(project, snapshot):
@@ -65,6 +66,8 @@ def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) 
     """Return what the project's manifests are built from: its rows, the observed and the applied objects. A fixed
     number of queries.
     """
+    offered = Offering.objects.filter(flavor__cluster=project.cluster_id, flavor__accepted=True)
+    offerings, pools = list(offered.select_related("flavor").order_by("key")), pools_with_quota(project.team)
     guards: dict[str, dict[str, object]] = {}
     holds: dict[int, hold_quota.Hold | None] = dict.fromkeys(
         _quota_numbers([*applied, *(observed.ref for observed in snapshot)])
@@ -95,10 +98,11 @@ def project_facts(project: Project, snapshot: Snapshot, applied: Iterable[Ref]) 
         is_closing=project.archived_at is not None,
         people=_people(project),
         guards=guards,
-        flavors=_flavors(project.cluster_id, project.team),
+        flavors=_flavors(offerings, pools),
+        job_flavors=job_flavors.of_offerings(offerings, pools),
         holds=holds,
         former=former_holds.used(snapshot),
-        resources=_counted_resources(project.cluster_id),
+        resources=tuple(sorted({o.resource for o in offerings if o.resource and o.flavor.path in COUNTING_PATHS})),
     )
 
 
@@ -118,22 +122,14 @@ def _people(project: Project) -> dict[str, tuple[str, ...]]:
     return {role: tuple(sorted(usernames)) for role, usernames in people.items()}
 
 
-def _counted_resources(cluster: str) -> tuple[str, ...]:
-    accepted = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True)
-    offerings = accepted.filter(flavor__path__in=COUNTING_PATHS).exclude(resource="")
-    return tuple(offerings.order_by("resource").values_list("resource", flat=True).distinct())
-
-
-def _flavors(cluster: str, team: Team) -> dict[str, dict[str, object]]:
+def _flavors(offerings: Iterable[Offering], pools: Container[int]) -> dict[str, dict[str, object]]:
     """Return the GpuProject entries by flavor: the node share of each GPU resource that queued Jobs may request, and
-    whether the team has quota of it. Flavors whose nodes publish no share are left out.
+    whether the team has quota of its pool. Flavors whose nodes publish no share are left out.
     """
-    pools = pools_with_quota(team)
     resources: dict[str, dict[str, object]] = {}
     labels: dict[str, dict[str, str]] = {}
-    offered = Offering.objects.filter(flavor__cluster=cluster, flavor__accepted=True).exclude(kind=Kind.CLAIM)
-    for offering in offered.select_related("flavor").order_by("key"):
-        for resource in offering.requests if offering.node_share else ():
+    for offering in offerings:
+        for resource in offering.requests if offering.kind != Kind.CLAIM and offering.node_share else ():
             if resource.startswith(VENDOR):
                 labels[offering.flavor.name] = offering.flavor.node_selector
                 quota = {} if offering.pool_id in pools else {"hasQuota": False}

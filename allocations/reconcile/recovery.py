@@ -4,7 +4,7 @@ After the database was restored from a backup, the cluster still has the allocat
 deleted: the lease has the whole request, so the row is created again from it, flagged ``recovered``.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
@@ -14,8 +14,10 @@ from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
+from allocations.reconcile.metering import ledger
 from portal.core import clock
 from portal.core.locks import advisory_lock
+from portal.core.reading import Columns, read_together
 from portal.tenants.models import Project, User
 from portal.workqueue import queue as workqueue
 from portal.workqueue import targets
@@ -38,18 +40,22 @@ def reconcile_adoption(cluster: str) -> datetime | None:
 def adopt(cluster: str, namespace: str) -> None:
     """Create the missing rows of a namespace's leases, and assign the lease's number to rows that have none.
 
+    A lease is that of the allocation whose id its record has: the name may be that of others, which have ended.
+
     A scheduled row of a backup has no number although its lease has one. The project controller calls this first, since
     it would otherwise remove the quota of slices that are held.
     """
     objects = MirrorObject.objects.filter(cluster=cluster, kind="Workload", namespace=namespace, deleting=False)
     leases = objects.exclude(allocation="")
     rows = Allocation.objects.filter(project__cluster=cluster, project__namespace=namespace)
-    row_names = rows.values_list("name", flat=True)
-    for lease in leases.exclude(allocation__in=row_names):
-        _adopt(lease)
-    scheduled = rows.filter(ended_at=None, number=None)
-    for row in scheduled.filter(name__in=leases.values("allocation")).select_related("project", "requested_by"):
-        slot_numbers.assign(row)
+    live = rows.filter(ended_at=None)
+    unknown = leases.exclude(allocation__in=live.values("name"))
+    scheduled = live.filter(number=None, name__in=leases.values("allocation"))
+    lease_keys, row_keys = read_together(Columns(unknown, ("pk",)), Columns(scheduled, ("pk",)))
+    for [pk] in lease_keys:
+        _adopt(MirrorObject.objects.get(pk=pk))
+    for [pk] in row_keys:
+        slot_numbers.assign(Allocation.objects.select_related("project", "requested_by").get(pk=pk))
 
 
 def _adopt(lease: MirrorObject) -> None:
@@ -60,6 +66,8 @@ def _adopt(lease: MirrorObject) -> None:
         person = User.objects.get(username=record.requested_by)
     except (ValueError, KeyError, Project.DoesNotExist, Offering.DoesNotExist, User.DoesNotExist) as error:
         log.warning("adoption.impossible", namespace=lease.namespace, lease=lease.name, error=repr(error))
+        return
+    if Allocation.objects.filter(pk=record.id).exists():  # it has ended, and its lease is about to be deleted
         return
     now = clock.now()
     with transaction.atomic(), advisory_lock("live", project.slug):
@@ -72,6 +80,8 @@ def _adopt(lease: MirrorObject) -> None:
                 "offering": offering,
                 "requested_by": person,
                 "created_at": record.created_at,
+                "held_before": timedelta(microseconds=int(record.held_seconds * 10**6)),
+                "held_until": record.held_until,
                 "phase": Phase.QUEUED.value,
                 "phase_since": now,
                 "recovered": True,
@@ -85,6 +95,7 @@ def _adopt(lease: MirrorObject) -> None:
             }
             message = "Made again from its lease: the database had lost it."
             recount_limits_on(row)
+            ledger.hand_over(row)
             transitions.append(row, "recovered", actor="portal", reason="recovered", message=message, evidence=evidence)
             cluster = project.cluster_id
             workqueue.enqueue(targets.allocation(cluster, row.pk), targets.project(cluster, project.slug))

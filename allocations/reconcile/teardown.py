@@ -16,7 +16,8 @@ from allocations.cluster.names import GUARD, LEFT_BEHIND
 from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, Snapshot
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied_objects, apply, forget
+from allocations.reconcile.engine.applied import applied_objects, forget
+from allocations.reconcile.engine.apply import apply
 from allocations.reconcile.engine.plan import plan
 from portal.core import clock
 from portal.tenants.models import Project

@@ -1,6 +1,7 @@
 """Estimates when enough capacity is released for a request, from the ends of allocations as they are now.
 
-An estimate: allocations may be extended or released early. Amounts are of the pool, so on cards partitioned on demand
+An estimate: allocations may be extended or released early, and one that is not held yet counts its hours as if it were
+held now, or at its later start. Amounts are of the pool, so on cards partitioned on demand
 the free capacity may be fragmented.
 """
 
@@ -12,6 +13,7 @@ from fractions import Fraction
 from allocations.capacity.counted_limits import CountedLimits
 from allocations.capacity.headroom import Availability
 from allocations.domain.phases import RESERVING, Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from portal.tenants.models import Team
 from quotas.catalog.models import Offering
@@ -30,7 +32,10 @@ class ExpectedRelease:
 def expected_releases(now: datetime) -> list[ExpectedRelease]:
     """Return the expected ends of all allocations, in order: now if one is releasing or overdue. One query."""
     rows = Allocation.objects.filter(ended_at=None).select_related("project__team", "offering__pool")
-    found = [ExpectedRelease(now if row.phase == Phase.RELEASING else max(now, row.ends_at), row) for row in rows]
+    found = [
+        ExpectedRelease(now if row.phase == Phase.RELEASING else spec_of_row.time(row).expected_end(now), row)
+        for row in rows
+    ]
     return sorted(found, key=lambda one: (one.at, one.allocation.pk))
 
 

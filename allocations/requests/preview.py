@@ -14,9 +14,10 @@ from allocations.domain.allocation_spec import MAX_SLICES, AllocationRequest
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation
-from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, rules, validation
+from allocations.requests import advice, alternatives, custom_claims, forecast, isolation, period, rules, validation
 from allocations.requests.alternatives import Alternative, AlternativesQuery
-from portal.core import clock, money
+from allocations.requests.period import Period
+from portal.core import clock
 from portal.core.errors import Forbidden, Invalid, NotVisible, Violation
 from portal.tenants import access
 from portal.tenants.models import Project, User
@@ -24,8 +25,6 @@ from quotas.catalog.models import Offering
 from quotas.costs import selectors as costs
 from quotas.limits import counting
 from quotas.limits.models import Limit
-
-MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,18 @@ class PreviewWarning:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a request would get and cost.
+    """What a request would get and cost, if it were made ``at`` this time.
 
-    ``price_per_hour`` and ``price_total`` are exact; None if the offering has no price. Those of a custom claim are for
-    the most that it can take. ``claim`` is the claim as stored in the row (``custom_claims``). ``demand`` counts
-    against ``limits``, the limits that the portal enforces itself.
+    ``price_per_hour`` and ``price_total`` are exact; None if the offering has no price. The total is for all of the
+    period, held to its end. Those of a custom claim are for the most that it can take. ``claim`` is the claim as stored
+    in the row (``custom_claims``). ``demand`` counts against ``limits``, the limits that the portal enforces itself.
     """
 
     project: Project
     offering: Offering
     spec: AllocationRequest
-    starts_at: datetime | None
-    ends_at: datetime
+    at: datetime
+    period: Period
     fits: str
     violations: list[Violation]
     price_per_hour: Fraction | None
@@ -98,12 +97,11 @@ def preview_request(user: User, spec: AllocationRequest) -> Preview:
     else:
         violations = custom_claims.violations(availability.quotas, project, admission_input, offering, claim)
         fits = custom_claims.fits(availability.quotas, project, offering, claim, violations)
-    hours = money.hours(Fraction((span.ends_at - (span.starts_at or now)) // MICROSECOND, 10**6))
     isolation_level = isolation.request_isolation(offering, spec.sharing, spec.claim)
-    warnings = advice.warnings(offering.key, *isolation_level, spec.count, hours, spec.purpose)
+    warnings = advice.warnings(offering.key, *isolation_level, spec.count, span.length, spec.purpose)
     prices = costs.prices_per_hour(availability.fleet.offerings(), now)
     query = AlternativesQuery(
-        project, offering, spec.count, hours, applying, spec.constraints.spread, spec.constraints.names
+        project, offering, spec.count, span.length, applying, spec.constraints.spread, spec.constraints.names
     )
     isolated = alternatives.isolated_offerings(availability.fleet, offering) if warnings else []
     better = next(iter(alternatives.ranked_alternatives(availability, query, isolated, prices)), None)
@@ -123,12 +121,12 @@ def preview_request(user: User, spec: AllocationRequest) -> Preview:
         project=project,
         offering=offering,
         spec=spec,
-        starts_at=span.starts_at,
-        ends_at=span.ends_at,
+        at=now,
+        period=span,
         fits=fits,
         violations=violations,
         price_per_hour=price,
-        price_total=None if price is None else price * hours,
+        price_total=None if price is None else price * span.length,
         currency=costs.currency(),
         alternatives=others,
         warnings=[PreviewWarning(**vars(one), alternative=better) for one in warnings],
@@ -148,8 +146,16 @@ def _offering(project: Project, key: str) -> Offering:
     return row
 
 
-def _period(spec: AllocationRequest, now: datetime) -> rules.Period:
-    span = rules.period(now, settings.DEFAULT_HOURS, hours=spec.hours, starts_at=spec.starts_at, ends_at=spec.ends_at)
+def _period(spec: AllocationRequest, now: datetime) -> Period:
+    span = period.period(
+        now,
+        settings.DEFAULT_HOURS,
+        timedelta(hours=settings.GIVE_UP_AFTER_HOURS),
+        hours=spec.hours,
+        starts_at=spec.starts_at,
+        ends_at=spec.ends_at,
+        give_up_at=spec.give_up_at,
+    )
     if isinstance(span, dict):
         raise Invalid(span, reason="time_invalid")
     return span

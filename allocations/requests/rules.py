@@ -5,14 +5,11 @@ passes may still have to wait: Kueue admits it when quota and devices are free.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
 
 from allocations.domain.admission import AdmissionInput, AllocationLimit
 from allocations.domain.backend_capabilities import CAPABILITIES
 from portal.core.errors import Violation
-
-MAX_DURATION = timedelta(days=366)
 
 
 def _on_one_node(request: AdmissionInput) -> bool:
@@ -261,40 +258,3 @@ def max_available_now(request: AdmissionInput) -> int:
     """Return the largest count of the same offering that fits now."""
     free = request.free if request.free_colocated is None else min(request.free, request.free_colocated)
     return max(0, min(max_possible(request), free, request.quota - request.used))
-
-
-@dataclass(frozen=True)
-class Period:
-    """The time of an allocation. ``starts_at`` is None if it starts now."""
-
-    starts_at: datetime | None
-    ends_at: datetime
-
-
-def period(
-    now: datetime,
-    default_hours: int,
-    *,
-    hours: object = None,
-    starts_at: datetime | None = None,
-    ends_at: datetime | None = None,
-) -> Period | dict[str, list[str]]:
-    """Return the time of the allocation, or the errors of its fields as {field: [sentence]}."""
-    errors: dict[str, list[str]] = {}
-    if hours is not None and ends_at is not None:
-        errors["hours"] = ["Give hours or ends_at, not both."]
-    if starts_at is not None and starts_at < now - timedelta(minutes=1):
-        errors["starts_at"] = ["It is in the past; leave it out to start now."]
-    if starts_at is not None and starts_at - now > MAX_DURATION:
-        return {**errors, "starts_at": [f"It may start at most {MAX_DURATION.days} days from now."]}
-    begin = starts_at if starts_at is not None and starts_at > now else now
-    length = timedelta(hours=float(hours if hours is not None else default_hours))  # type: ignore[arg-type]
-    end = ends_at if ends_at is not None else begin + length
-    if end <= begin:
-        errors["ends_at" if ends_at is not None else "hours"] = ["It ends before it begins; choose a later end."]
-    elif end - begin > MAX_DURATION:
-        field = "ends_at" if ends_at is not None else "hours"
-        errors[field] = [f"The longest allocation is {MAX_DURATION.days} days ({MAX_DURATION.days * 24} hours)."]
-    if errors:
-        return errors
-    return Period(starts_at=begin if begin > now else None, ends_at=end)

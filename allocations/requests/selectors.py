@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from fractions import Fraction
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from allocations.capacity import geometry_lookup
 from allocations.capacity.devices import parent_gpu
 from allocations.cluster.backends import registry
 from allocations.cluster.manifests import lease
+from allocations.domain import held_time
 from allocations.domain.allocation_spec import Sharing
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.domain.custom_claim import CustomClaim
@@ -154,8 +154,7 @@ def isolation_of(row: Allocation) -> Isolation:
 
 def warnings(row: Allocation) -> list[advice.ChoiceWarning]:
     """Return the warnings that the preview of the request had."""
-    begin = row.starts_at or row.created_at
-    hours = Fraction((row.ends_at - begin) // timedelta(microseconds=1), 3600 * 10**6)
+    hours = held_time.hours(spec_of_row.time(row).span)
     return advice.warnings(row.offering.key, *isolation_of(row), row.count, hours, row.purpose)
 
 

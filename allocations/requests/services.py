@@ -5,7 +5,6 @@ called only to validate an operator's CEL in a custom claim (``allocations.reque
 """
 
 import secrets
-from datetime import timedelta
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
@@ -15,8 +14,8 @@ from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Ending, Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation
-from allocations.requests import rules
 from allocations.requests.audit import record_action, request_values
+from allocations.requests.period import MAX_DURATION
 from allocations.requests.preview import Preview, preview_request
 from portal.core import clock
 from portal.core.errors import Busy, Invalid, Refused
@@ -50,7 +49,7 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
         except counting.LimitReached as error:  # by a concurrent request in another project
             latest = preview_request(user, spec)
             raise _refusal(latest) if latest.violations else Busy("Others ask for the same just now.") from error
-        transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(preview))
+        transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
         record_action(actor, "request", row, after=request_values(row))
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
     return row
@@ -82,28 +81,27 @@ def release(user: User, row: Allocation, reason: str = "") -> Allocation:
 
 
 def extend(user: User, row: Allocation, hours: Decimal) -> Allocation:
-    """Let the allocation end later by so many hours, and return it.
+    """Let the allocation be held for so many hours more, or end so much later if a date was asked, and return it.
 
     Raises Forbidden, Invalid; Refused ``wrong_phase`` if it is ending or has ended.
     """
     access.require(user, "allocation.extend", row.project.team, row.requested_by)
-    if not 0 < hours <= rules.MAX_DURATION.days * 24:
-        raise Invalid(
-            {"hours": [f"Give a number above 0, at most {rules.MAX_DURATION.days * 24}."]}, reason="time_invalid"
-        )
+    if not 0 < hours <= MAX_DURATION.days * 24:
+        raise Invalid({"hours": [f"Give a number above 0, at most {MAX_DURATION.days * 24}."]}, reason="time_invalid")
     with transaction.atomic():
         locked = Allocation.objects.select_for_update().get(pk=row.pk)
         if locked.desired == Allocation.Desired.RELEASED:
             raise Refused("wrong_phase", f"{row.name} is {locked.phase}; it cannot be extended.", "Ask for a new one.")
-        ends_at = locked.ends_at + timedelta(hours=float(hours))
-        if ends_at - clock.now() > rules.MAX_DURATION:
-            raise Invalid(
-                {"hours": [f"It may end at most {rules.MAX_DURATION.days} days from now."]}, reason="time_invalid"
-            )
-        Allocation.objects.filter(pk=row.pk).update(ends_at=ends_at)
-        message = f"Ends at {ends_at:%Y-%m-%d %H:%M} UTC instead of {locked.ends_at:%Y-%m-%d %H:%M} UTC."
+        before = spec_of_row.time(locked)
+        after = before.extended(hours)
+        if after.expected_end(now := clock.now()) - max(now, after.begins_at) > MAX_DURATION:
+            raise Invalid({"hours": [f"At most {MAX_DURATION.days} days may be left of it."]}, reason="time_invalid")
+        Allocation.objects.filter(pk=row.pk).update(hours=after.hours, ends_at=after.end)
+        message = f"Now {after.in_words()}; before, {before.in_words()}."
         transitions.append(locked, "extended", actor=user.username, reason="extended", message=message)
-        record_action(user.username, "extend", row, before={"ends_at": locked.ends_at}, after={"ends_at": ends_at})
+        column = "ends_at" if after.hours is None else "hours"
+        changes = ({column: getattr(time, column)} for time in (before, after))
+        record_action(user.username, "extend", row, before=next(changes), after=next(changes))
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk))
     row.refresh_from_db()
     return row
@@ -132,18 +130,25 @@ def retry(user: User, row: Allocation) -> Allocation:
 
 def draft(user: User, preview: Preview) -> Allocation:
     """Return the row that the request would create, not saved, with a generated name if the request has none."""
-    now = clock.now()
     name = preview.spec.name or names.suggest(preview.spec.offering, secrets.token_hex(3))
-    spec = preview.spec.to_spec(name=name, starts_at=preview.starts_at, ends_at=preview.ends_at, claim=preview.claim)
+    asked = preview.period
+    spec = preview.spec.to_spec(
+        name=name,
+        starts_at=asked.starts_at,
+        hours=asked.hours,
+        ends_at=asked.ends_at,
+        give_up_at=asked.give_up_at,
+        claim=preview.claim,
+    )
     return Allocation(
         project=preview.project,
         offering=preview.offering,
         requested_by=user,
-        created_at=now,
+        created_at=preview.at,
         **spec_of_row.columns(spec),
-        phase=Phase.SCHEDULED.value if preview.starts_at else Phase.QUEUED.value,
-        phase_since=now,
-        phase_until=preview.starts_at,
+        phase=Phase.SCHEDULED.value if asked.starts_at else Phase.QUEUED.value,
+        phase_since=preview.at,
+        phase_until=asked.starts_at,
     )
 
 
@@ -155,18 +160,16 @@ def _create(user: User, preview: Preview) -> Allocation:
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError as error:
-        if "allocation_name_unique_in_project" not in str(error):
+        if "allocation_name_unique_live" not in str(error):
             raise
         raise Refused(
             "name_taken",
-            f"The project {preview.spec.project} has, or had, an allocation named {row.name}.",
-            "Choose another name, or leave it out and one is made.",
+            f"The project {preview.spec.project} has an allocation named {row.name} that has not ended.",
+            "Choose another name, or leave it out and one is made; the name is free again when that one has ended.",
         ) from error
     return row
 
 
-def _summary(preview: Preview) -> str:
-    spec = preview.spec
-    return f"{spec.count} × {spec.offering} until {preview.ends_at:%Y-%m-%d %H:%M} UTC" + (
-        f": {spec.purpose}" if spec.purpose else "."
-    )
+def _summary(row: Allocation) -> str:
+    asked = f"{row.count} × {row.offering.key} {spec_of_row.time(row).in_words()}"
+    return f"{asked}: {row.purpose}" if row.purpose else f"{asked}."

@@ -102,16 +102,18 @@ def portal(home: Home) -> tuple[Row, ...]:
     wsgi = ("portal.wsgi", f"--bind=127.0.0.1:{home.ports['web']}", "--workers=2", "--threads=16", "--keep-alive=75")
     celery, schedule = ("celery", "--app=portal"), home.root / "celerybeat-schedule"
     return (
-        Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"), env=owner),
+        Row("migrate", _python("manage", "migrate", "--no-input"), None, ("postgres-role", "redis"),
+            env=owner | _named("migrate")),
         *((grant,) if home.owner_url() != home.database_url() else ()),  # one role for all has all rights
         Row("seed", _python("manage", "seed", f"--home={home.root}"), None, ("migrate", "grant"), env=env),
-        Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env),
+        Row("web", _python("gunicorn.app.wsgiapp", *wsgi), probes.web, ("seed", "token"), env=env | _named("web")),
         Row("worker", _python(*celery, "worker", "--loglevel=INFO"),
-            probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env),
+            probes.log_says("worker", " ready."), ("seed", "token", "kueue"), env=env | _named("worker")),
         Row("beat", _python(*celery, "beat", "--loglevel=INFO", f"--schedule={schedule}"),
-            probes.log_says("beat", "beat: Starting"), ("seed",), env=env),
+            probes.log_says("beat", "beat: Starting"), ("seed",), env=env | _named("beat")),
         Row("watcher", _python("manage", "watch"),
-            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"), env=env),
+            probes.log_says("watcher", "watch ready"), ("seed", "token", "kueue", "hardware"),
+            env=env | _named("watcher")),
         Row("seed-quotas", _python("manage", "seed_quotas"), None, ("watcher", "worker"), env=env),
     )  # fmt: skip
 
@@ -121,6 +123,11 @@ GROUPS: dict[str, Callable[[Home], tuple[Row, ...]]] = {
     "stores": store_rows,
     "portal": portal,
 }
+
+
+def _named(process: str) -> dict[str, str]:
+    """Return the variable by which PostgreSQL tells the connections of a process in its log and statistics."""
+    return {"PGAPPNAME": f"gpu-portal-{process}"}
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

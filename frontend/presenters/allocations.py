@@ -8,8 +8,10 @@ from uuid import UUID
 
 from allocations.capacity.node_shares import node_share
 from allocations.connect.connection import USABLE
+from allocations.domain import held_time
 from allocations.domain.allocation_spec import LABELLED, Constraints, Sharing
 from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues.queue import QueuePosition
 from allocations.requests import custom_claims
@@ -76,6 +78,8 @@ class Card:
     sentence: str
     until: str
     time: str
+    asked: str
+    gives_up_at: datetime | None
     cost: str
     per_hour: str
     detail: Detail
@@ -122,6 +126,8 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         sentence=row.message,
         until=UNTIL.get(Phase(row.phase), "Until"),
         time=_time(row, now),
+        asked="" if row.hours is None else held_time.in_words(row.hours),
+        gives_up_at=_gives_up_at(row),
         cost=amounts.money(detail.cost, detail.currency),
         per_hour=amounts.money(detail.per_hour, detail.currency),
         detail=detail,
@@ -148,9 +154,18 @@ def _time(row: Allocation, now: datetime) -> str:
         return f"ended {amounts.span(now - row.ended_at)} ago"
     if row.starts_at is not None and row.starts_at > now:
         return f"starts in {amounts.span(row.starts_at - now)}"
-    if row.ends_at <= now:
+    time = spec_of_row.time(row)
+    left = row.ends_at - now if time.left is None and row.ends_at else time.left_at(now)
+    if not left or left < held_time.NONE:
         return "its time is over"
-    return f"{amounts.span(row.ends_at - now)} left"
+    return f"{amounts.span(left)} left" + ("" if row.ends_at else ", once it is held")
+
+
+def _gives_up_at(row: Allocation) -> datetime | None:
+    """Return until when it waits; None if it is held, or ends by something else first."""
+    due = spec_of_row.time(row).due
+    is_waiting = row.ended_at is None and row.desired == Allocation.Desired.HELD
+    return due.at if is_waiting and due is not None and due.reason == held_time.GAVE_UP else None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from allocations.connect.connection import connect, kubectl, pod_yaml
 from allocations.domain.phases import Phase
+from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation
 from allocations.queues import queue
 from allocations.requests import selectors, services
@@ -142,7 +143,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
         except Invalid as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{row.name} now ends at {row.ends_at:%Y-%m-%d %H:%M} UTC.")
+            messages.success(request, f"{row.name} is now requested {spec_of_row.time(row).in_words()}.")
             return redirect("allocation", row.pk)
     context = {"row": row, "card": _card(request, row), "form": form}
     return show(request, "frontend/extend.html", context, partial="question", status=400 if form.is_bound else 200)

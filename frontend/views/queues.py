@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from allocations.limits.services import text
-from allocations.queues import jobs, lending
+from allocations.queues import job_refusals, jobs, lending
 from allocations.queues import queue as team_queue
 from frontend.pages import PageRequest, page, show
 from frontend.presenters import queues as shown
@@ -82,11 +82,11 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         raise NotVisible("The Job")
     charge = costs.charges_to_date([uid], clock.now())[uid]
     context = {
-        "job": found,
+        "job": job_refusals.told([found])[0],
         "badge": shown.JOB_BADGES[found.state],
         "requests": shown.requests(found.requests),
         "place": team_queue.position(found),
-        "refusals": jobs.refusals(found),
+        "refusals": job_refusals.of_job(found),
         "reserved": hours(charge.reserved),
         "used": hours(charge.used),
         "cost": money(charge.cost, costs.currency()),

@@ -55,6 +55,7 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
         "may_manage": access.can(request.user, "member.manage", row),
         "may_add": may_add,
         "invitations": invitations.pending(request.user).filter(team=row),
+        "may_connect": access.can(request.user, "project.connect", row),
         "may_rename": access.can(request.user, "project.rename", row),
     }
     return show(request, "frontend/team.html", context, status=status)

@@ -1,6 +1,7 @@
 """The routes of /api. `v1` is the contract; unknown paths are answered with a problem too."""
 
 from django.urls import include, path, re_path
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from portal.api.http import problems
@@ -11,6 +12,7 @@ from portal.api.views import (
     flavors,
     invitations,
     jobs,
+    kubeconfigs,
     lending,
     limits,
     me,
@@ -23,17 +25,21 @@ from portal.api.views import (
     structure,
 )
 
+SCHEMA_RENDERERS = [OpenApiJsonRenderer2, OpenApiJsonRenderer, OpenApiYamlRenderer]
 v1 = [
-    path("schema", SpectacularAPIView.as_view(), name="api-schema"),
+    # JSON unless the Accept header asks for YAML: routes have parameters called `format`, so it chooses no renderer.
+    path("schema", SpectacularAPIView.as_view(renderer_classes=SCHEMA_RENDERERS), name="api-schema"),
     path("me", me.me),
     path("tokens", me.tokens),
     path("tokens/<int:token_id>", me.token),
+    path("credentials", kubeconfigs.credentials),
     path("departments", structure.departments),
     path("departments/<str:slug>", structure.department),
     path("teams", structure.teams),
     path("teams/<str:slug>", structure.team),
     path("projects", projects.projects),
     path("projects/<str:slug>", projects.project),
+    path("projects/<str:slug>/kubeconfig", kubeconfigs.kubeconfig),
     path("projects/<str:slug>/move", projects.move),
     path("projects/<str:slug>/archive", projects.archive),
     path("projects/<str:slug>/unarchive", projects.unarchive),

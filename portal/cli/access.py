@@ -1,7 +1,8 @@
-"""The commands login and token."""
+"""The commands login, whoami, config and token."""
 
-import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -9,7 +10,22 @@ import click
 from portal.cli import config
 from portal.cli.client import Client
 from portal.cli.config import Config
-from portal.cli.output import moment, say, table, with_client
+from portal.cli.errors import CommandError
+from portal.cli.lookup import complete_project, complete_token, without_kind
+from portal.cli.output import Columns, moment, say, say_rows, with_client
+from portal.cli.output_format import Output, output_option
+
+USER = ("user", "username")
+TOKEN = ("token", "id")
+TOKENS: Columns = {
+    "ID": itemgetter("id"),
+    "NAME": itemgetter("name"),
+    "SCOPES": lambda row: ",".join(row["scopes"]),
+    "EXPIRES": lambda row: moment(row["expires_at"]),
+    "LAST USED": lambda row: moment(row["last_used_at"]),
+    "STATE": lambda row: "revoked" if row["revoked_at"] else "valid",
+}
+WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFIX": itemgetter("prefix")}
 
 
 @click.command()
@@ -17,15 +33,83 @@ from portal.cli.output import moment, say, table, with_client
 @click.option(
     "--token", prompt="Token", hide_input=True, envvar="GPU_PORTAL_TOKEN", help="Better not on a command line."
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
-def login(url: str, token: str, output: str) -> None:
+@click.option("--project", help="The default project of the other commands; else as it was.")
+@output_option
+def login(url: str, token: str, project: str | None, output: Output) -> None:
     """Check a token and keep it for the other commands, readable by you alone."""
+    kept = config.stored()
     wanted = Config(url.rstrip("/"), token.strip())
-    me = Client(wanted, as_json=output == "json").get("me")
+    if wanted.url == kept.url:
+        wanted = replace(wanted, project=kept.project)
+    client = Client(wanted, output=output)
+    me = client.get("me")
+    if project:
+        wanted = replace(wanted, project=_visible(project, me))
     file = config.save(wanted)
     answer = {"username": me["username"], "url": wanted.url, "file": str(file), "scopes": me["scopes"]}
     text = f"Signed in at {wanted.url} as {me['username']} ({', '.join(me['scopes'])}); kept in {file}"
-    click.echo(json.dumps(answer, indent=2) if output == "json" else text)
+    say(client, answer, lambda: text, USER)
+
+
+@click.command()
+@with_client
+def whoami(client: Client) -> None:
+    """Show who you are to the portal: roles, projects, and the scopes of the token."""
+    me = client.get("me")
+    lines = [
+        ("name", me["username"]),
+        ("portal", client.config.url),
+        ("role", me["platform_role"] or "-"),
+        ("teams", ", ".join(f"{team['slug']} ({team['role']})" for team in me["teams"]) or "-"),
+        ("projects", ", ".join(project["slug"] for project in me["projects"]) or "-"),
+        ("default", client.config.project or "no project"),
+        ("scopes", ", ".join(me["scopes"])),
+    ]
+    say(client, me, lambda: "\n".join(f"{name:<9}{value}" for name, value in lines), USER)
+
+
+@click.group("config")
+def config_() -> None:
+    """Show the configuration, and set the default project."""
+
+
+@config_.command()
+@with_client
+def view(client: Client) -> None:
+    """Show portal and default project, without the token."""
+    answer = {"file": str(config.path()), "url": client.config.url, "project": client.config.project}
+    say(client, answer, lambda: "\n".join(f"{name:<9}{value or '-'}" for name, value in answer.items()))
+
+
+@config_.command("set")
+@click.argument("key", type=click.Choice(["project"]))
+@click.argument("value", shell_complete=complete_project)
+@with_client
+def set_(client: Client, key: str, value: str) -> None:
+    """Set KEY, which is project, to VALUE: requests are then made in that project unless they name another."""
+    _keep(_visible(value, client.get("me")))
+    say(client, {key: value}, lambda: f"The default project is {value}.")
+
+
+@config_.command()
+@click.argument("key", type=click.Choice(["project"]))
+@with_client
+def unset(client: Client, key: str) -> None:
+    """Unset KEY, which is project."""
+    _keep("")
+    say(client, {key: ""}, lambda: "There is no default project.")
+
+
+def _keep(project: str) -> None:
+    config.save(replace(config.stored(), project=project))
+
+
+def _visible(project: str, me: dict[str, Any]) -> str:
+    slugs = [each["slug"] for each in me["projects"]]
+    if project not in slugs:
+        yours = f"Yours are {', '.join(slugs)}." if slugs else "You are in none yet; ask a lead of your team."
+        raise CommandError(f"There is no project {project}, or you cannot see it.", reason="not_found", hint=yours)
+    return project
 
 
 @click.group()
@@ -38,11 +122,7 @@ def token() -> None:
 def list_(client: Client) -> None:
     """List your tokens."""
     rows = client.pages("tokens", 1000)
-    say(
-        client,
-        {"results": rows},
-        lambda: table(("ID", "NAME", "SCOPES", "EXPIRES", "LAST USED", "STATE"), [_cells(row) for row in rows]),
-    )
+    say_rows(client, rows, TOKENS, wide=WIDE_TOKENS, named=TOKEN, empty="No tokens.")
 
 
 @token.command()
@@ -61,25 +141,16 @@ def create(client: Client, name: str, *, scopes: tuple[str, ...], days: int | No
         expires_at = datetime.now(UTC) + timedelta(days=days)  # of this machine: the portal is another one
         body["expires_at"] = expires_at.isoformat()
     made = client.post("tokens", body)
-    say(client, made, lambda: str(made["token"]))
+    say(client, made, lambda: str(made["token"]), TOKEN)
 
 
 @token.command()
-@click.argument("id", type=int)
+@click.argument("id", shell_complete=complete_token)
 @with_client
-def revoke(client: Client, id: int) -> None:
+def revoke(client: Client, id: str) -> None:
     """Revoke the token ID, as `token list` shows it."""
-    client.delete(f"tokens/{id}")
-    say(client, {"revoked": id}, lambda: f"Token {id} is revoked.")
-
-
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    state = "revoked" if row["revoked_at"] else "valid"
-    return (
-        row["id"],
-        row["name"],
-        ",".join(row["scopes"]),
-        moment(row["expires_at"]),
-        moment(row["last_used_at"]),
-        state,
-    )
+    number = without_kind(id, TOKEN[0])
+    if not number.isdecimal():
+        raise click.BadParameter(f"{id} is no number; `gpu-portal token list` shows them.", param_hint="ID")
+    client.delete(f"tokens/{number}")
+    say(client, {"revoked": int(number)}, lambda: f"Token {number} is revoked.")

@@ -1,22 +1,53 @@
-"""The commands request, list, show, wait, extend, release and kubeconfig."""
+"""The commands request, list, show, wait, extend, release and retry."""
 
 import json
 import sys
-import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
+from operator import itemgetter
 from typing import Any, TextIO
 
 import click
 
 from allocations.domain.allocation_spec import LABELLED
+from portal.cli import times, waiting
 from portal.cli.client import Client
-from portal.cli.output import moment, say, table, with_client
+from portal.cli.hints import in_commands
+from portal.cli.lookup import (
+    ALLOCATION,
+    allocation_argument,
+    complete_offering,
+    complete_project,
+    find,
+    without_kind,
+)
+from portal.cli.output import Columns, moment, say, say_rows, table, with_client
 
-LOOK_EVERY_S = 1.0
-ENDED, LATE = 3, 4
-"""Exit codes of waiting: ended before the awaited phase; timed out."""
+UNSEEN = (
+    "It may have been requested: `gpu-portal list --mine` shows it, "
+    "and the same command with --idempotency-key {key} requests it only once."
+)
+NEVER_FITS = 1
+"""Exit code of a dry run of what does not fit, as of the request itself."""
+COLUMNS: Columns = {
+    "NAME": itemgetter("name"),
+    "PROJECT": itemgetter("project"),
+    "OFFERING": itemgetter("offering"),
+    "COUNT": itemgetter("count"),
+    "PHASE": lambda row: row["outcome"] or row["phase"],
+    "ENDS": times.end,
+    "COST": lambda row: f"{row['cost']['to_date']} {row['cost']['currency']}",
+    "ID": itemgetter("id"),
+}
+WIDE: Columns = {
+    "NAMESPACE": itemgetter("namespace"),
+    "PRIORITY": itemgetter("priority"),
+    "BY": itemgetter("requested_by"),
+    "ASKED": lambda row: moment(row["created_at"]),
+    "HELD": lambda row: moment(row["held_at"]),
+    "NODES": lambda row: ",".join(sorted({found["node"] for found in row["devices"]})) or "-",
+    "PURPOSE": lambda row: row["purpose"] or "-",
+}
 
 
 def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,12 +59,13 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("offering", required=False)
-@click.option("--offering", "offering_option", help="The same as OFFERING.")
-@click.option("--project", required=True, help="Slug of the project.")
+@click.argument("offering", required=False, shell_complete=complete_offering)
+@click.option("--offering", "offering_option", help="The same as OFFERING.", shell_complete=complete_offering)
+@click.option("--project", help="Slug of the project; else the default one.", shell_complete=complete_project)
 @click.option("--count", type=int, default=1, show_default=True, help="Slices.")
-@click.option("--hours", help="How long, e.g. 8 or 0.5; 8 if neither this nor --ends-at is given.")
-@click.option("--ends-at", help="RFC 3339 time with offset, instead of --hours.")
+@click.option("--hours", help="Time held, e.g. 8 or 0.5; waiting does not count. 8 if --ends-at is not given either.")
+@click.option("--ends-at", help="RFC 3339 time with offset, instead of --hours: a date that stays.")
+@click.option("--give-up-after", "wait", help="End if not held by then, e.g. 12h or 2d after the request or start; 7d.")
 @click.option("--starts-at", help="RFC 3339 time with offset; now if not given.")
 @click.option("--name", help="DNS label, unique in the project.")
 @click.option("--priority", type=click.Choice(["batch", "normal", "critical"]))
@@ -43,9 +75,11 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")
 @click.option("--sharing", help='How pods share the devices, as JSON: {"strategy": "TimeSlicing"}.')
 @click.option("--claim", type=click.File(), help="An own claim as a JSON file, - for standard input.")
-@click.option("--dry-run", is_flag=True, help="Only say what it would come to.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would come to; exit 1 if it does not fit.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait at most.")
+@waiting.release_on_interrupt_option
+@click.option("--idempotency-key", default="", help="The same key again within 48 hours asks for nothing new.")
 @with_client
 def request(
     client: Client,
@@ -58,14 +92,25 @@ def request(
     dry_run: bool,
     waits: bool,
     timeout: float,
+    wait: str | None,
+    release_on_interrupt: bool,
+    idempotency_key: str,
     **given: Any,
 ) -> None:
-    """Ask for slices of OFFERING, e.g. h100/whole."""
+    """Ask for slices of OFFERING, e.g. h100/whole.
+
+    Ctrl-C while waiting exits with 130 at once, and says what stays requested and how to release it.
+    """
     body = {name: value for name, value in given.items() if value is not None}
     named = body.pop("offering_option", None)
-    body.setdefault("offering", named)
+    body["offering"] = without_kind(body.get("offering") or named or "", "offering")
     if not body["offering"]:
         raise click.UsageError("Name an offering; `gpu-portal offerings` lists them.")
+    if wait:
+        body["give_up_at"] = times.give_up_at(times.length(wait), body.get("starts_at"))
+    body["project"] = body.get("project") or client.config.project
+    if not body["project"]:
+        raise click.UsageError("Name a --project, or set a default: `gpu-portal config set project SLUG`.")
     if no_requeue:
         body["requeue"] = False
     if wanted := dict.fromkeys([*(["spread"] if spread else []), *constraints], True):
@@ -77,14 +122,23 @@ def request(
     if dry_run:
         seen = client.post("allocations/preview", body)
         say(client, seen, lambda: _preview(seen))
-        return
-    row = client.post("allocations", body)
-    if not waits:
-        say(client, row, lambda: _one(row))
-        return
-    if not client.as_json:
-        click.echo(f"{row['name']} ({row['id']}) is {row['phase']}", err=True)
-    _finish(client, row["id"], "active", timeout)
+        sys.exit(NEVER_FITS if seen["fits"] == "never" else 0)
+    key = idempotency_key or str(uuid.uuid4())
+    awaited = waiting.Awaited(
+        find=lambda quick: quick.post("allocations", body, key),
+        unseen=UNSEEN.format(key=key),
+        releases=release_on_interrupt,
+    )
+    with waiting.interruptible(client, awaited):
+        row = awaited.row = client.post("allocations", body, key)
+        if idempotency_key:  # a repeated answer tells the phase of then
+            row = awaited.row = client.get(f"allocations/{row['id']}")
+        if not waits:
+            say(client, row, lambda: _one(row), ALLOCATION)
+            return
+        if client.output.is_text:
+            click.echo(f"{row['name']} ({row['id']}) is {row['phase']}", err=True)
+        waiting.finish(client, awaited, "active", timeout, _one)
 
 
 def _json(text: str, option: str) -> Any:
@@ -95,7 +149,7 @@ def _json(text: str, option: str) -> Any:
 
 
 @click.command("list")
-@click.option("--project", help="Slugs, with commas.")
+@click.option("--project", help="Slugs, with commas.", shell_complete=complete_project)
 @click.option("--team", help="Slugs, with commas.")
 @click.option("--phase", help="Phases, with commas.")
 @click.option("--offering", help="Offerings, with commas.")
@@ -105,61 +159,50 @@ def _json(text: str, option: str) -> Any:
 def list_(client: Client, *, mine: bool, limit: int, **filters: str | None) -> None:
     """List allocations, newest first, ended ones too."""
     rows = client.pages("allocations", limit, mine="true" if mine else None, **filters)
-    head = ("NAME", "PROJECT", "OFFERING", "COUNT", "PHASE", "ENDS", "COST", "ID")
-    columns = ("name", "project", "offering", "count")
-    say(
-        client,
-        {"results": rows},
-        lambda: table(
-            head,
-            [
-                (
-                    *(row[column] for column in columns),
-                    row["outcome"] or row["phase"],
-                    moment(row["ended_at"] or row["ends_at"]),
-                    f"{row['cost']['to_date']} {row['cost']['currency']}",
-                    row["id"],
-                )
-                for row in rows
-            ],
-            "No allocations.",
-        ),
-    )
+    say_rows(client, rows, COLUMNS, wide=WIDE, named=ALLOCATION, empty="No allocations.")
 
 
 @click.command()
-@click.argument("allocation")
+@allocation_argument
 @with_client
 def show(client: Client, allocation: str) -> None:
     """Show one ALLOCATION (id or name) and what happened to it."""
     id_ = find(client, allocation)
     row = client.get(f"allocations/{id_}")
     events = client.pages(f"allocations/{id_}/events", 200)
-    say(client, {**row, "events": events}, lambda: f"{_one(row)}\n\n{_timeline(events)}")
+    say(client, {**row, "events": events}, lambda: f"{_one(row)}\n\n{timeline(events)}", ALLOCATION)
 
 
 @click.command()
-@click.argument("allocation")
+@allocation_argument
 @click.option("--for", "phase", type=click.Choice(["active", "ended"]), default="active", show_default=True)
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds.")
+@waiting.release_on_interrupt_option
 @with_client
-def wait(client: Client, allocation: str, *, phase: str, timeout: float) -> None:
-    """Return when ALLOCATION is active (or ended); exit 3 if it ends first, 4 if too late."""
-    _finish(client, find(client, allocation), phase, timeout)
+def wait(client: Client, allocation: str, *, phase: str, timeout: float, release_on_interrupt: bool) -> None:
+    """Return when ALLOCATION is active (or ended); exit 3 if it ends first, 4 if too late, 130 on Ctrl-C."""
+    awaited = waiting.Awaited(
+        find=lambda quick: quick.get(f"allocations/{find(quick, allocation)}"),
+        unseen=f"`gpu-portal release {allocation}` releases it.",
+        releases=release_on_interrupt,
+    )
+    with waiting.interruptible(client, awaited):
+        waiting.finish(client, awaited, phase, timeout, _one)
 
 
 @click.command()
-@click.argument("allocation")
-@click.option("--hours", required=True, help="How much later it ends.")
+@allocation_argument
+@click.option("--hours", required=True, help="How many hours more it is held, or how much later its date is.")
+@click.option("--idempotency-key", default="", help="The same key again within 48 hours extends nothing more.")
 @with_client
-def extend(client: Client, allocation: str, *, hours: str) -> None:
-    """Let ALLOCATION end later."""
-    row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours})
-    say(client, row, lambda: f"{row['name']} ends at {moment(row['ends_at'])}")
+def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str) -> None:
+    """Let ALLOCATION be held for longer, or end later."""
+    row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, idempotency_key)
+    say(client, row, lambda: f"{row['name']}: {times.asked(row)}; ends {times.end(row)}", ALLOCATION)
 
 
 @click.command()
-@click.argument("allocation")
+@allocation_argument
 @click.option("--reason", default="")
 @click.option("--wait", "waits", is_flag=True, help="Return when nothing of it is left.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds to wait at most.")
@@ -168,57 +211,20 @@ def release(client: Client, allocation: str, *, reason: str, waits: bool, timeou
     """Give the slices of ALLOCATION back."""
     row = client.post(f"allocations/{find(client, allocation)}/release", {"reason": reason})
     if waits:
-        _finish(client, row["id"], "ended", timeout)
+        awaited = waiting.Awaited(find=lambda _: row, unseen="", releases=True, row=row)
+        with waiting.interruptible(client, awaited):
+            waiting.finish(client, awaited, "ended", timeout, _one)
     else:
-        say(client, row, lambda: f"{row['name']} is {row['phase']}")
+        say(client, row, lambda: f"{row['name']} is {row['phase']}", ALLOCATION)
 
 
 @click.command()
-@click.argument("allocation")
-@click.option("--file", "path", type=click.Path(path_type=Path, dir_okay=False), help="Write it there, for you alone.")
+@allocation_argument
 @with_client
-def kubeconfig(client: Client, allocation: str, *, path: Path | None) -> None:
-    """Print a kubeconfig of your own for the project of ALLOCATION, valid for an hour at most."""
-    given = client.get(f"allocations/{find(client, allocation)}/connect")
-    if path is None:
-        say(client, given, lambda: given["kubeconfig"].rstrip())
-        return
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(given["kubeconfig"], encoding="utf-8")
-    label = f"{given['label']['key']}: {given['label']['value']}"
-    say(
-        client,
-        {"file": str(path), "expires_at": given["expires_at"], "label": given["label"]},
-        lambda: f"{path} is valid until {moment(given['expires_at'])}; label your pods {label}",
-    )
-
-
-def find(client: Client, allocation: str) -> str:
-    """Return the id of an allocation given by id or by name."""
-    try:
-        return str(uuid.UUID(allocation))
-    except ValueError:
-        pass
-    rows = client.get("allocations", name=allocation)["results"]
-    if len(rows) == 1:
-        return str(rows[0]["id"])
-    where = ", ".join(f"{row['id']} in {row['project']}" for row in rows)
-    raise click.ClickException(
-        f"Several are named {allocation}: {where}. Give the id." if rows else f"There is no allocation {allocation}."
-    )
-
-
-def _finish(client: Client, id_: str, phase: str, timeout: float) -> None:
-    """Wait, print the row, and exit: 0 if it reached `phase`."""
-    deadline = time.monotonic() + timeout
-    row = client.get(f"allocations/{id_}")
-    while row["phase"] not in (phase, "ended") and time.monotonic() < deadline:
-        time.sleep(min(LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
-        row = client.get(f"allocations/{id_}")
-    say(client, row, lambda: _one(row))
-    if row["phase"] != phase:
-        sys.exit(ENDED if row["phase"] == "ended" else LATE)
+def retry(client: Client, allocation: str) -> None:
+    """Queue ALLOCATION again that needs attention, since its start failed three times."""
+    row = client.post(f"allocations/{find(client, allocation)}/retry", {})
+    say(client, row, lambda: f"{row['name']} is {row['phase']}", ALLOCATION)
 
 
 def _one(row: dict[str, Any]) -> str:
@@ -233,14 +239,16 @@ def _one(row: dict[str, Any]) -> str:
         ("project", f"{row['project']} (namespace {row['namespace']})"),
         ("asked", f"{moment(row['created_at'])} by {row['requested_by']}"),
         ("held", moment(row["held_at"])),
-        ("ends", moment(row["ended_at"] or row["ends_at"])),
+        ("time", times.asked(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
+        ("ends", times.end(row)),
+        *([("gives up", f"{moment(row['give_up_at'])} if not held")] if times.waits(row) else []),
         ("cost", f"{cost['to_date']} {cost['currency']} so far, {cost['per_hour'] or 'no price'} an hour"),
         *(("device", f"{found['node']}/{found['device']} {found['uuid']}") for found in row["devices"]),
     ]
     return "\n".join(f"{name:<9}{value}" for name, value in lines)
 
 
-def _timeline(events: list[dict[str, Any]]) -> str:
+def timeline(events: list[dict[str, Any]]) -> str:
     rows = [(moment(event["at"]), event["to_phase"] or "-", event["actor"], event["message"]) for event in events]
     return table(("AT", "PHASE", "BY", "WHAT"), rows)
 
@@ -249,10 +257,10 @@ def _preview(seen: dict[str, Any]) -> str:
     price = seen["price"]
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
-        *(f"{reason['detail']} {reason['hint']}" for reason in seen["reasons"]),
-        *(f"Think twice: {warning['detail']} {warning['hint']}" for warning in seen["warnings"]),
+        *(in_commands(f"{reason['detail']} {reason['hint']}") for reason in seen["reasons"]),
+        *(in_commands(f"Think twice: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
         f"{price['per_hour'] or 'no price'} {price['currency']} an hour, {price['total'] or '-'} in all, "
-        f"until {moment(seen['ends_at'])}",
+        f"{times.asked(seen)}; it ends {moment(seen['give_up_at'])} if it is not held by then",
         *(f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or '-'}" for a in seen["alternatives"]),
     ]
     return "\n".join(lines)

@@ -1,47 +1,51 @@
 """The commands offerings, queue and costs."""
 
+from operator import itemgetter
 from typing import Any
 
 import click
 
 from portal.cli.client import Client
-from portal.cli.output import moment, say, table, with_client
+from portal.cli.errors import CommandError
+from portal.cli.hints import in_commands
+from portal.cli.lookup import complete_project, complete_team
+from portal.cli.output import Columns, moment, say, say_rows, table, with_client
+
+COLUMNS: Columns = {
+    "OFFERING": itemgetter("id"),
+    "FREE": lambda row: row["capacity"]["free"],
+    "TOTAL": lambda row: row["capacity"]["total"],
+    "TEAM": lambda row: f"{row['mine']['used']} of {row['mine']['limit']}",
+    "CAN GET NOW": lambda row: row["mine"]["can_get_now"],
+    "AN HOUR": lambda row: f"{row['price_per_hour'] or '-'} {row['currency']}",
+    "CPU": lambda row: _node_share(row)["cpu"],
+    "MEMORY": lambda row: _node_share(row)["memory"],
+    "ISOLATION": lambda row: "shared, not isolated" if row["isolation"] == "none" else row["isolation"],
+}
+WIDE: Columns = {
+    "KIND": itemgetter("kind"),
+    "PRODUCT": lambda row: row["flavor"]["product"],
+    "GPU MEMORY": lambda row: f"{row['flavor']['memory_mib'] or '-'} MiB",
+    "BACKEND": lambda row: row["flavor"]["path"],
+    "CAN BORROW": lambda row: row["mine"]["can_borrow"],
+    "CLUSTER": itemgetter("cluster"),
+}
 
 
 @click.command()
-@click.option("--project", help="Count for the team of this project.")
+@click.option("--project", help="Count for its team; else the default project's.", shell_complete=complete_project)
 @click.option("--kind", type=click.Choice(["whole", "mig", "shared", "claim"]))
 @click.option("--free", is_flag=True, help="Only what can be had at once.")
 @with_client
 def offerings(client: Client, *, project: str | None, kind: str | None, free: bool) -> None:
     """List what can be asked for, in slices."""
-    rows = client.pages("offerings", 1000, project=project, kind=kind, free="true" if free else None)
-    head = ("OFFERING", "FREE", "TOTAL", "TEAM", "CAN GET NOW", "AN HOUR", "CPU", "MEMORY", "ISOLATION")
-    say(
-        client,
-        {"results": rows},
-        lambda: table(
-            head,
-            [
-                (
-                    row["id"],
-                    row["capacity"]["free"],
-                    row["capacity"]["total"],
-                    f"{row['mine']['used']} of {row['mine']['limit']}",
-                    row["mine"]["can_get_now"],
-                    f"{row['price_per_hour'] or '-'} {row['currency']}",
-                    *_node_share(row["node_share"]),
-                    "shared, not isolated" if row["isolation"] == "none" else row["isolation"],
-                )
-                for row in rows
-            ],
-            "Nothing is offered.",
-        ),
-    )
+    wanted = project or client.config.project
+    rows = client.pages("offerings", 1000, project=wanted, kind=kind, free="true" if free else None)
+    say_rows(client, rows, COLUMNS, wide=WIDE, named=("offering", "id"), empty="Nothing is offered.")
 
 
 @click.command()
-@click.argument("team", required=False)
+@click.argument("team", required=False, shell_complete=complete_team)
 @with_client
 def queue(client: Client, team: str | None) -> None:
     """Show who waits in the queue of TEAM (default: yours): allocations, and Jobs submitted with kubectl."""
@@ -53,7 +57,7 @@ def queue(client: Client, team: str | None) -> None:
             row["name"],
             row["project"],
             _requests(row["requests"]),
-            f"{row['message']} {row['hint']}",
+            in_commands(f"{row['message']} {row['hint']}"),
         )
         for row in found["pending"]
     ]
@@ -86,9 +90,9 @@ def costs(client: Client, *, window: str, aggregate: str, only: str | None, dail
     say(client, found, lambda: table(("FROM", aggregate.upper(), "GPU-HOURS", "COST"), rows, "Nothing was used."))
 
 
-def _node_share(share: dict[str, Any] | None) -> tuple[str, str]:
+def _node_share(row: dict[str, Any]) -> dict[str, Any]:
     """Return CPU and memory of the node that come with one slice."""
-    return (share["cpu"], share["memory"]) if share else ("-", "-")
+    return row["node_share"] or {"cpu": "-", "memory": "-"}
 
 
 def _requests(requests: dict[str, int]) -> str:
@@ -96,7 +100,16 @@ def _requests(requests: dict[str, int]) -> str:
 
 
 def _own_team(client: Client) -> str:
-    teams = [team["slug"] for team in client.get("me")["teams"]]
+    """Return the team of the default project, or the caller's only one."""
+    me = client.get("me")
+    by_project = {project["slug"]: project["team"] for project in me["projects"]}
+    if client.config.project in by_project:
+        return str(by_project[client.config.project])
+    teams = [team["slug"] for team in me["teams"]]
     if len(teams) != 1:
-        raise click.ClickException(f"Name a team: {', '.join(teams) or 'you are in none'}.")
+        raise CommandError(
+            f"You are in {'several teams' if teams else 'no team'}.",
+            reason="team_missing",
+            hint=f"Name one: {', '.join(teams)}." if teams else "Ask a lead to invite you.",
+        )
     return str(teams[0])

@@ -1,54 +1,42 @@
 """HTTP client of the commands: parsed answers, and problems as errors."""
 
-import json
 import time
 import uuid
-from typing import IO, Any
+from typing import Any, Self
 
-import click
 import requests
 
 from portal.cli.config import Config
+from portal.cli.errors import CommandError, ProblemError
+from portal.cli.output_format import TEXT, Output
 
 TIMEOUT_S = 60
 TRIES = 4
-BUSY = (429, 503)
-MAX_PAUSE_S = 30.0
-
-
-class ProblemError(click.ClickException):
-    """An answer that is not 2xx; exit code 1. With `--output json` the problem is printed to standard output."""
-
-    def __init__(self, problem: dict[str, Any], as_json: bool) -> None:
-        super().__init__(words(problem))
-        self.problem, self.as_json = problem, as_json
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        if self.as_json:
-            click.echo(json.dumps(self.problem, indent=2))
-        else:
-            super().show(file)
-
-
-def words(problem: dict[str, Any]) -> str:
-    """Return a problem as text: what happened, why, and what to do."""
-    lines = [problem.get("detail") or problem.get("title") or f"The portal answered {problem.get('status')}."]
-    if hint := problem.get("hint"):
-        lines.append(hint)
-    for found in problem.get("dimensions", [])[1:]:
-        lines.append(f"Also: {found['detail']}")
-    for other in problem.get("alternatives", []):
-        price = f", {other['price']} in all" if other.get("price") else ""
-        lines.append(f"Works ({other['fits']}): {other['count']} × {other['offering']}{price}")
-    return "\n".join(lines)
+QUICK_TIMEOUT_S, QUICK_TRIES = 5, 1
+BUSY = (429, 502, 503, 504)
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
+WRONG_URLS = (
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.MissingSchema,
+)
 
 
 class Client:
-    def __init__(self, config: Config, *, as_json: bool = False) -> None:
-        self.as_json = as_json
+    """``tries`` and ``timeout_s`` hold for each call: a lost or busy answer is asked for again."""
+
+    def __init__(
+        self, config: Config, *, output: Output = TEXT, tries: int = TRIES, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.config, self.output = config, output
+        self._tries, self._timeout_s = tries, timeout_s
         self._url = f"{config.url}/api/v1"
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {config.token}"
+
+    def quick(self) -> Self:
+        """Return a client that gives up within seconds, for when somebody waits at a prompt."""
+        return type(self)(self.config, output=self.output, tries=QUICK_TRIES, timeout_s=QUICK_TIMEOUT_S)
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._call("GET", path, params={key: value for key, value in query.items() if value not in (None, "")})
@@ -72,15 +60,22 @@ class Client:
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         url = path if path.startswith(self._url) else f"{self._url}/{path}"
-        for again in range(TRIES):
+        for again in range(self._tries):
+            is_last = again == self._tries - 1
             try:
-                answer = self._session.request(method, url, timeout=TIMEOUT_S, **options)
+                answer = self._session.request(method, url, timeout=self._timeout_s, **options)
+            except WRONG_URLS:
+                raise CommandError(
+                    f"{self.config.url} is not the URL of a portal.",
+                    reason="url_invalid",
+                    hint="It begins with http:// or https://.",
+                ) from None
             except requests.RequestException as error:
-                if again == TRIES - 1:
-                    raise click.ClickException(f"{self._url} does not answer: {error}") from error
-                time.sleep(0.5 * 2**again)
+                if is_last:
+                    raise self._unreachable(error) from error
+                time.sleep(FIRST_PAUSE_S * 2**again)
                 continue
-            if answer.status_code not in BUSY or again == TRIES - 1:
+            if is_last or not _is_busy(answer):
                 break
             time.sleep(_pause(answer))
         return self._body(answer)
@@ -89,11 +84,37 @@ class Client:
         try:
             body: dict[str, Any] = answer.json() if answer.content else {}
         except ValueError:
-            body = {"status": answer.status_code, "detail": f"{answer.url} is no portal: {answer.text[:200]}"}
-            raise ProblemError(body, self.as_json) from None
+            detail = f"{self.config.url} answered with HTTP status {answer.status_code} and no JSON, as no portal does."
+            raise CommandError(detail, reason="no_portal") from None
         if not answer.ok:
-            raise ProblemError(body, self.as_json)
+            raise ProblemError(body)
         return body
+
+    def _unreachable(self, error: requests.RequestException) -> CommandError:
+        """Return the error for a portal that gave no answer; one sentence."""
+        return CommandError(f"{self.config.url} cannot be reached: {self._cause(error)}.", reason="unreachable")
+
+    def _cause(self, error: requests.RequestException) -> str:
+        if isinstance(error, requests.exceptions.SSLError):
+            return "its certificate is not trusted"
+        if isinstance(error, requests.Timeout):
+            return f"no answer within {self._timeout_s:g} s"
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, OSError) and cause.strerror:
+                return cause.strerror[0].lower() + cause.strerror[1:]
+            cause = cause.__cause__ or cause.__context__
+        return "the connection was lost"
+
+
+def _is_busy(answer: requests.Response) -> bool:
+    """Whether the same request can succeed a little later."""
+    if answer.status_code != requests.codes.conflict:
+        return answer.status_code in BUSY
+    try:
+        return bool(answer.json().get("reason") == "in_progress")
+    except ValueError:
+        return False
 
 
 def _pause(answer: requests.Response) -> float:

@@ -1,30 +1,71 @@
-"""Output of the commands: tables for people, the REST answer with `--output json`."""
+"""Output of the commands: tables for people, the REST answer itself in the other formats."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 import click
+import yaml
 
-from portal.cli import config
+from portal.cli import config, jsonpath_template
 from portal.cli.client import Client
+from portal.cli.output_format import Output, output_option
+
+Columns = Mapping[str, Callable[[dict[str, Any]], object]]
+"""The columns of a table by their heads."""
+Named = tuple[str, str]
+"""The kind of a row in `-o name`, and the field that identifies it."""
 
 
 def with_client(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option `--output` to a command, and pass the client of the configured portal as first argument."""
 
-    @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+    @output_option
     @wraps(command)
-    def wrapper(*args: Any, output: str, **kwargs: Any) -> None:
-        command(Client(config.load(), as_json=output == "json"), *args, **kwargs)
+    def wrapper(*args: Any, output: Output, **kwargs: Any) -> None:
+        command(Client(config.load(), output=output), *args, **kwargs)
 
     return wrapper
 
 
-def say(client: Client, answer: Any, text: Callable[[], str]) -> None:
-    """Print the answer as JSON, or as `text` renders it."""
-    click.echo(json.dumps(answer, indent=2, ensure_ascii=False) if client.as_json else text())
+def say(client: Client, answer: Any, text: Callable[[], str], named: Named | None = None) -> None:
+    """Print the answer in the chosen format; ``text`` renders it for people, ``named`` says what `-o name` prints."""
+    output = client.output
+    match output.format:
+        case "json":
+            click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        case "yaml":
+            click.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
+        case "jsonpath":
+            click.echo(jsonpath_template.render(output.template, answer), nl=False)
+        case "name":
+            _print_names(answer, named)
+        case _:
+            click.echo(text())
+
+
+def say_rows(
+    client: Client,
+    rows: list[dict[str, Any]],
+    columns: Columns,
+    *,
+    wide: Columns,
+    named: Named,
+    empty: str,
+) -> None:
+    """Print rows as a table, with the columns ``wide`` too if asked for, or in another format."""
+    shown = {**columns, **wide} if client.output.format == "wide" else columns
+    cells = [[cell(row) for cell in shown.values()] for row in rows]
+    say(client, {"results": rows}, lambda: table(list(shown), cells, empty), named)
+
+
+def _print_names(answer: Any, named: Named | None) -> None:
+    if named is None:
+        raise click.BadParameter("This command prints nothing that has a name.", param_hint="--output")
+    kind, key = named
+    for row in answer.get("results", [answer]):
+        click.echo(f"{kind}/{row[key]}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "Nothing.") -> str:

@@ -20,8 +20,8 @@ from portal.core.slots import Slots
 from portal.http import counters
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
-WINDOW_S = 10
-"""Short, so that nobody who exceeds the limit waits for long."""
+WINDOW_S = 30
+"""Long enough for the pages that a browser opens together, short enough that nobody who exceeds it waits for long."""
 WAITING, WAIT_S = 8, 10.0
 """How many more wait for each that runs, and for how long: enough for the tabs that a browser opens together."""
 PERSON, SLOT = "PERSON", "PERSON_SLOT"

@@ -33,6 +33,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
     "allocation.extend": OWN_OR_LEAD,
     "allocation.approve": LEADS,
     "allocation.connect": USERS,  # hands out a kubeconfig, which auditors and viewers never get
+    "project.connect": frozenset({"viewer", "member", "lead"}),  # the rights of their account: platform roles have none
     "cost.view": READERS,
     "member.manage": LEADS,
     "member.add": OPERATORS,  # without an invitation

@@ -42,6 +42,10 @@ def allocation(cluster: str, id_: UUID | str) -> Target:
     return Target(f"{cluster}/allocation:{id_}")
 
 
+def job(cluster: str, uid: UUID | str) -> Target:
+    return Target(f"{cluster}/job:{uid}")
+
+
 def project(cluster: str, slug: str) -> Target:
     return Target(f"{cluster}/project:{slug}")
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F
 from django.db.models.functions import Greatest
 
 from portal.core import clock
@@ -72,10 +72,10 @@ def open_interval(
         known = UsageInterval.objects.filter(pk=key).first()
         if known:
             return known
-        holder = UsageInterval.objects.filter(slot=slot, end=None).first()
-        if holder:
-            raise SlotHeld(slot, holder.holder_id)
-        last_end = UsageInterval.objects.filter(slot=slot).aggregate(last=Max("end"))["last"]
+        latest = UsageInterval.objects.filter(slot=slot).order_by(F("end").desc(nulls_first=True)).first()
+        if latest and latest.end is None:
+            raise SlotHeld(slot, latest.holder_id)
+        last_end = latest.end if latest else None
         values = asdict(attribution)
         share: Fraction = values.pop("gpu_share")
         cluster = values.pop("cluster")

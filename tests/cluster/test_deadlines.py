@@ -1,4 +1,4 @@
-"""Transitions by time alone: start, expiry, a start without a device, and the notice of an eviction."""
+"""Transitions by time alone: start, expiry, the end of a wait, a failed start, and the notice of an eviction."""
 
 import json
 from datetime import timedelta
@@ -8,6 +8,7 @@ import pytest
 
 from allocations.domain.allocation_spec import AllocationRequest
 from allocations.domain.phases import Outcome, Phase
+from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
 from portal.tenants.models import Project, User
@@ -24,12 +25,14 @@ def test_an_allocation_expires_at_its_end(project: Project, member: User) -> Non
     assert row.outcome == Outcome.EXPIRED
     end = intervals(row)[0].end
     assert end is not None
+    assert row.ends_at is not None
     assert end >= row.ends_at
 
 
 def test_an_extension_moves_the_end(project: Project, member: User) -> None:
     row = held(member, project, "l40s/whole", ends_at=clock.now() + timedelta(seconds=25))
     before = row.ends_at
+    assert before is not None
     services.extend(member, row, Decimal("0.5"))
     eventually(lambda: clock.now() > before + timedelta(seconds=2), within_s=60)
     row.refresh_from_db()
@@ -108,3 +111,70 @@ def test_an_evicted_hold_that_must_not_queue_again_ends(project: Project, member
     wait_for(row, Phase.ENDED, within_s=60)
     assert row.outcome == Outcome.EVICTED
     assert intervals(row)[0].end is not None
+
+
+def paused(kubectl: Kubectl, row: Allocation) -> None:
+    """Evict the hold, and wait until nothing of it is held."""
+    deactivate(kubectl, row, False)
+    wait_for(row, Phase.QUEUED, within_s=60)
+    eventually(lambda: refreshed(row).held_since is None)
+
+
+def refreshed(row: Allocation) -> Allocation:
+    row.refresh_from_db()
+    return row
+
+
+def test_waiting_uses_no_hours_up(project: Project, member: User) -> None:
+    """The hours are fewer than it waits for its start."""
+    wait, hours = timedelta(seconds=20), Decimal("0.005")
+    row = request_slices(member, project, "l40s/whole", hours=hours, starts_at=clock.now() + wait)
+    assert row.ends_at is None
+    wait_for(row, Phase.ACTIVE, within_s=60)
+    eventually(lambda: refreshed(row).ends_at is not None)
+    assert row.ends_at == intervals(row)[0].start + timedelta(seconds=18)
+    wait_for(row, Phase.ENDED, within_s=60)
+    end = intervals(row)[0].end
+    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "ends_at")
+    assert end is not None
+    assert row.ends_at is not None
+    assert end >= row.ends_at
+
+
+def test_an_eviction_keeps_the_hours_that_are_left(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "l40s/whole", hours=1)
+    eventually(lambda: refreshed(row).ends_at is not None)
+    paused(kubectl, row)
+    first = intervals(row)[0]
+    assert first.end is not None
+    assert (row.ends_at, row.held_before, row.held_until) == (None, first.end - first.start, first.end)
+    deactivate(kubectl, row, True)
+    wait_for(row, Phase.ACTIVE, within_s=60)
+    eventually(lambda: refreshed(row).ends_at is not None)
+    assert row.ends_at == intervals(row)[1].start + timedelta(hours=1) - row.held_before
+
+
+def test_what_is_not_held_again_in_time_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
+    row = held(member, project, "l40s/whole", hours=1, give_up_at=clock.now() + timedelta(seconds=40))
+    paused(kubectl, row)
+    assert row.held_until is not None
+    assert row.give_up_at is not None
+    until = row.held_until + (row.give_up_at - row.created_at)
+    wait_for(row, Phase.ENDED, within_s=120)
+    assert (row.outcome, row.reason) == (Outcome.EXPIRED, "gave_up_waiting")
+    assert row.ended_at is not None
+    assert row.ended_at >= until
+
+
+def test_what_is_never_held_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
+    """Every h100 card becomes unhealthy after the request was accepted."""
+    taint_h100(kubectl, "NoSchedule")
+    try:
+        row = request_slices(member, project, "h100/whole", give_up_at=clock.now() + timedelta(seconds=8))
+        wait_for(row, Phase.ENDED, within_s=60)
+    finally:
+        taint_h100(kubectl, "")
+    assert (row.outcome, row.reason, row.held_at) == (Outcome.EXPIRED, "gave_up_waiting", None)
+    assert row.ended_at is not None
+    assert row.give_up_at is not None
+    assert row.ended_at >= row.give_up_at

@@ -46,7 +46,7 @@ from tests.support.cluster.tenants import own_namespace, own_projects, token_of
 from tests.support.cluster.waiting import eventually
 
 pytestmark = pytest.mark.cluster
-CALM_S = 75.0
+CALM_S = 90.0
 HELD = ("own-1", "own-2")
 """The attacker's allocations: many small requests with few devices."""
 PORTAL_LOGS = ("worker", "beat", "watcher")

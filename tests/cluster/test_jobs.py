@@ -107,8 +107,11 @@ def test_more_than_the_quota_is_said_to_be_too_much(submit: Submit, project: Pro
     assert "more than the team's quota" in job.message
 
 
-def test_a_resource_without_quota_is_said_to_have_none(submit: Submit, project: Project) -> None:
-    uid = submit("odd", resource="nvidia.com/mig-9g.99gb")
+def test_a_job_that_no_flavor_of_the_queue_matches_is_said_to_have_no_quota(submit: Submit, project: Project) -> None:
+    elsewhere = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-B200"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    uid = submit("odd", nodeSelector={}, affinity=affinity)
     assert "no quota of this kind" in become(project, uid, State.QUEUED, "NoMatchingFlavor").message
 
 

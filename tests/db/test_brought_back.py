@@ -12,7 +12,7 @@ from allocations.domain.actions import Apply, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import AppliedObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied_objects
+from allocations.reconcile.engine.applied import applied_objects
 from allocations.reconcile.engine.plan import plan, stale_refs
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
 from allocations.reconcile.project import project_facts

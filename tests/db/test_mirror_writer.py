@@ -14,7 +14,7 @@ from allocations.domain.actions import Action, Delete, DesiredState, digest
 from allocations.domain.objects import Ref
 from allocations.models import Allocation, AppliedObject, MirrorObject
 from allocations.reconcile import mirror
-from allocations.reconcile.engine.apply import applied_objects
+from allocations.reconcile.engine.applied import applied_objects
 from allocations.reconcile.engine.plan import DELETED, apply_reason, plan
 from allocations.reconcile.mirror_writer import record_list, record_observations, reset_revisions
 from portal.core import clock

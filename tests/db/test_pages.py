@@ -67,7 +67,7 @@ def test_home_shows_what_is_held_with_its_cost_and_what_waits_with_its_place(fle
     assert "Active" in page
     assert "4.40 EUR" in page
     assert "2.20 EUR per hour" in page
-    assert "7 h 59 min left" in page
+    assert "5 h 59 min left" in page
     assert "Place 1 of 1 in the team&#x27;s queue." in page
 
 

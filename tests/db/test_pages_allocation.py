@@ -81,15 +81,31 @@ def test_releasing_asks_first_and_then_does_it(fleet, member, project, browser):
     assert row.desired == "released"
 
 
+def test_what_waits_has_hours_and_no_end_yet(fleet, member, project, browser):
+    page = text(browser.get(f"/allocations/{requested(member, project).pk}"))
+    assert "8 h left, once it is held" in page
+    assert "8 hours held; what it waits does not count" in page
+    assert "once its hours were held" in page
+    assert "if it is not held by then" in page
+
+
+def test_what_is_held_ends_when_its_hours_are_over(fleet, member, project, browser):
+    row = held(requested(member, project), hours=2)
+    assert row.ends_at is not None
+    page = text(browser.get(f"/allocations/{row.pk}"))
+    assert f'<dt>Ends</dt><dd><time datetime="{row.ends_at.isoformat()}"' in page
+    assert "Gives up" not in page
+
+
 def test_extending_moves_the_end_and_refuses_what_is_too_long(fleet, member, project, browser):
     row = held(requested(member, project))
     browser.post(f"/allocations/{row.pk}/extend", {"length": "2"})
-    before = row.ends_at
     row.refresh_from_db()
-    assert row.ends_at == before + timedelta(hours=2)
+    assert row.held_since is not None
+    assert row.ends_at == row.held_since + timedelta(hours=10)
     too_long = browser.post(f"/allocations/{row.pk}/extend", {"length": "custom", "hours": "8784"})
     assert too_long.status_code == 400
-    assert "It may end at most 366 days from now." in text(too_long)
+    assert "At most 366 days may be left of it." in text(too_long)
 
 
 def test_what_leaves_counts_down_to_when_its_pods_end(fleet, member, project, browser):

@@ -1,9 +1,12 @@
 """The request form: its offerings, its messages before and after sending, and that it never requests twice."""
 
+from datetime import timedelta
+
 import pytest
 
 from allocations.models import Allocation
 from portal.clusters.models import Cluster
+from portal.core import clock
 from portal.tenants.services import create_project
 from quotas.catalog import services as catalog
 from quotas.catalog.discovery import discover
@@ -144,7 +147,7 @@ def test_a_name_that_was_taken_before_is_said_at_its_field(fleet, member, projec
     requested(member, project, name="training")
     response = browser.post("/request", form(browser, name="training", purpose="Keep this"))
     assert response.status_code == 409
-    assert "The project vision-train has, or had, an allocation named training." in str(
+    assert "The project vision-train has an allocation named training that has not ended." in str(
         response.context["form"].errors["name"]
     )
     assert "Keep this" in text(response)
@@ -257,8 +260,22 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
     assert "Instead, with one click" in part
 
 
+def test_it_says_that_hours_are_held_and_when_it_gives_up(fleet, browser):
+    query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
+    part = text(browser.get("/request/preview", query, headers=HTMX))
+    assert "its time counts while it is held" in part
+    assert "If it is not held by" in part
+
+
+def test_a_time_to_give_up_is_sent_with_the_form(fleet, browser):
+    until = clock.now() + timedelta(days=2)
+    browser.post("/request", form(browser, give_up_at=f"{until:%Y-%m-%dT%H:%M}"))
+    assert Allocation.objects.get().give_up_at == until.replace(second=0, microsecond=0)
+
+
 def test_what_waits_can_be_asked_for_later_with_one_click(fleet, browser, member, project):
     holder = held(requested(member, project, count=2))
+    assert holder.ends_at is not None
     assert f'one about <time datetime="{holder.ends_at.isoformat()}"' in text(browser.get("/request"))
     query = {"project": "vision-train", "offering": "l40s/whole", "count": "1", "length": "8"}
     [chip] = browser.get("/request", query).context["chips"]

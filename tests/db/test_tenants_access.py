@@ -9,6 +9,7 @@ from tests.support.people import person
 
 EXPECTED = {
     # action: who may, in their own team
+    "project.connect": "viewer member lead",
     "project.view": "viewer member lead operator auditor",
     "allocation.view": "viewer member lead operator auditor",
     "allocation.request": "member lead operator",

@@ -16,7 +16,7 @@ from allocations.management.commands.watch import enqueue_everything
 from allocations.models import Allocation, AppliedObject
 from allocations.projects import archive
 from allocations.reconcile import etcd_monitor
-from allocations.reconcile.engine import apply, dispatch
+from allocations.reconcile.engine import applied, dispatch
 from allocations.reconcile.mirror_writer import record_list
 from allocations.reconcile.recovery import reconcile_adoption
 from allocations.requests import selectors, services
@@ -46,7 +46,7 @@ def test_what_was_applied_is_known_for_each(twins: dict[str, Twin]) -> None:
         AppliedObject.objects.create(cluster_id=cluster, **ref._asdict(), target=target, **seen_as, applied_at=T0)
     record_list(FAR, KINDS["ResourceClaim"], [], 30, at(0))
     assert due() == {f"far/allocation:{twins[FAR].row.pk}"}
-    apply.forget(FAR, [ref])
+    applied.forget(FAR, [ref])
     assert list(AppliedObject.objects.values_list("cluster", "uid")) == [(LOCAL, LOCAL)]
     shown = {cluster: selectors.details([twin.row])[twin.row.pk].objects for cluster, twin in twins.items()}
     assert shown == {LOCAL: (tuple(ref),), FAR: ()}

@@ -1,6 +1,7 @@
 """Allocations in the phases that pages show: requested by the service, then changed as the reconciler would."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -8,8 +9,9 @@ from uuid import uuid4
 from django.test import Client
 
 from allocations.domain.allocation_spec import AllocationRequest
+from allocations.domain.held_time import HeldTime
 from allocations.domain.phases import Outcome, Phase
-from allocations.lifecycle import transitions
+from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation
 from allocations.requests import services
 from portal.core import clock
@@ -79,7 +81,8 @@ def held(row: Allocation, devices: Sequence[tuple[str, str, str]] = (), hours: f
             1 if devices else row.count,
             {"kind": "test"},
         )
-    return in_phase(row, Phase.ACTIVE, "held", "The slices are held.", held_at=since)
+    end = replace(spec_of_row.time(row), held=HeldTime(since=since)).end
+    return in_phase(row, Phase.ACTIVE, "held", "The slices are held.", held_at=since, held_since=since, ends_at=end)
 
 
 def ended(row: Allocation, outcome: Outcome = Outcome.RELEASED, message: str = "Released by a person.") -> Allocation:

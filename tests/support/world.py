@@ -52,6 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /teams/<str:slug>": {"username": "anyone", "role": "viewer"},
     "POST /projects/<str:slug>": {"name": "New", "pod_security": "restricted", "egress": "none", "exposure": "cluster"},
     "POST /projects/<str:slug>/objects": {"configmaps": "300"},
+    "POST /projects/<str:slug>/kubeconfig": {"format": "exec"},
     "POST /projects/<str:slug>/move": {"team": "language"},
     "POST /projects/<str:slug>/archive": {"confirm": "vision-train"},
     "POST /projects/<str:slug>/guard": {"guard": "enforce"},

@@ -26,14 +26,16 @@ SPEC = AllocationSpec(
     name="train",
     purpose="to try it",
     starts_at=NOW,
+    hours=Decimal("1.5"),
     ends_at=NOW,
+    give_up_at=NOW,
     priority="batch",
     requeue=False,
     constraints=Constraints(spread=True, same_clique=True),
     sharing=Sharing("TimeSlicing", interval="Long"),
     claim=CLAIM,
 )
-RECORD = LeaseRecord("7", 3, "ada", NOW, SPEC)
+RECORD = LeaseRecord("7", 3, "ada", NOW, SPEC, Decimal("5400.25"), NOW)
 OF_A_RELEASE_BEFORE = (
     '{"constraints": {"spread": true}, "count": 2, "created_at": "2026-03-01T12:00:00+00:00", '
     '"ends_at": "2026-03-01T12:00:00+00:00", "id": "7", "mode": "hold", "name": "train", "offering": "h100/whole", '
@@ -61,7 +63,8 @@ def test_a_lease_record_is_written_as_the_releases_before_read_it():
     spec = AllocationSpec("vision-train", "h100/whole", ends_at=NOW, name="train")
     assert LeaseRecord("7", 0, "ada", NOW, spec).to_text() == (
         '{"claim": null, "constraints": {}, "count": 1, "created_at": "2026-03-01T12:00:00+00:00", '
-        '"ends_at": "2026-03-01T12:00:00+00:00", "id": "7", "mode": "hold", "name": "train", "number": 0, '
+        '"ends_at": "2026-03-01T12:00:00+00:00", "give_up_at": null, "held_seconds": "0", "held_until": null, '
+        '"hours": null, "id": "7", "mode": "hold", "name": "train", "number": 0, '
         '"offering": "h100/whole", "priority": "normal", "project": "vision-train", "purpose": "", '
         '"requested_by": "ada", "requeue": true, "sharing": {}, "starts_at": null}'
     )

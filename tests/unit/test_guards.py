@@ -10,6 +10,7 @@ ALWAYS_REFUSE = {
     *("kept-objects", "holder-pods", "job-selector"),  # what the portal keeps, and its holders
     *("portal-reach", "portal-namespaces", "portal-priority-classes"),  # the portal itself
 }
+WARN_ONLY = {"job-choice", "workload-templates"}
 MANAGED = {"gpu-portal.io/managed": "true"}
 NOT_WARNED = [{"key": "gpu-portal.io/guard", "operator": "NotIn", "values": ["audit"]}]
 
@@ -21,7 +22,7 @@ def bindings(guard):
 
 def of_tenants():
     for path in sorted(POLICIES.glob("*.yaml")):
-        if "kind: ValidatingAdmissionPolicy\n" in path.read_text() and path.stem not in ALWAYS_REFUSE:
+        if "kind: ValidatingAdmissionPolicy\n" in path.read_text() and path.stem not in ALWAYS_REFUSE | WARN_ONLY:
             yield path.stem
 
 
@@ -42,6 +43,23 @@ def test_what_keeps_the_portal_whole_always_refuses(guard):
     (binding,) = bindings(guard).values()
     assert binding["validationActions"] == ["Deny"]
     assert "matchExpressions" not in str(binding)
+
+
+@pytest.mark.parametrize("guard", sorted(WARN_ONLY))
+def test_what_only_warns_refuses_nowhere(guard):
+    (binding,) = bindings(guard).values()
+    assert binding["validationActions"] == ["Warn"]
+    assert binding["matchResources"]["namespaceSelector"] == {"matchLabels": MANAGED}
+
+
+def test_what_may_be_chosen_for_a_job_is_what_can_run_it():
+    def variables(guard):
+        policy = next(yaml.safe_load_all((POLICIES / f"{guard}.yaml").read_text()))
+        return {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+
+    refusing, warning = variables("job-flavors"), variables("job-choice")
+    common = {"gpus", "perContainer", "perPod", "allowed", "giving", "enough", "running"}
+    assert {name: refusing[name] for name in common} == {name: warning[name] for name in common}
 
 
 def test_queued_jobs_are_bounded_by_the_flavors_whose_share_they_are_given_as_limits():

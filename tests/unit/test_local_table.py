@@ -71,7 +71,7 @@ def test_one_given_role_serves_for_all(home: Home, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("DATABASE_URL", "postgresql://db.example.org/portal")
     given = {row.name: row for row in table(home, ("portal",))}
     assert "grant" not in given
-    assert given["migrate"].env == given["web"].env
+    assert given["migrate"].env == given["web"].env | {"PGAPPNAME": "gpu-portal-migrate"}
 
 
 def test_no_password_stands_on_a_command_line(home: Home, rows: dict[str, Row]) -> None:

@@ -101,3 +101,12 @@ def test_a_reason_that_nobody_knows_is_told_in_kueues_words() -> None:
 
 def test_what_has_quota_is_admitted() -> None:
     assert explain({"QuotaReserved": condition("QuotaReserved")}, reserved=True).reason == "admitted"
+
+
+def test_what_is_passed_over_for_another_like_it_is_not_said_to_be_unseen():
+    bypassed = condition("PendingEvaluation", "Bypassed scheduling evaluation since a like workload failed", "False")
+    found = reasons.explain({"QuotaReserved": bypassed}, reserved=False)
+    assert found.reason == "Bypassed"
+    assert "has not looked" not in found.message
+    assert "another one like it" in found.message
+    assert "whether it can ever start" in found.hint

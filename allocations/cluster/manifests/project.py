@@ -25,7 +25,8 @@ class ProjectFacts:
     """Everything that determines the objects of a project's namespace.
 
     - ``people``: ClusterRole → usernames.
-    - ``guards``: allocation → its entry in the GpuProject; ``flavors``: the same for flavors.
+    - ``guards``: allocation → its entry in the GpuProject; ``flavors``: the same for flavors; ``job_flavors``: for
+      flavors, with what queued Jobs can ask of each.
     - ``holds``: number → the amounts of its hold quota, None for a quota that is kept at zero.
     - ``former``: flavor → what pods of its former class still use, by resource.
     - ``resources``: the extended resources of all device plugins.
@@ -53,6 +54,7 @@ class ProjectFacts:
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guards: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    job_flavors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     holds: Mapping[int, hold_quota.Hold | None] = field(default_factory=dict)
     former: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ def gpu_project(project: ProjectFacts) -> Manifest:
         "summary": summary[:1024],
         "allocations": dict(entries),
         "flavors": {name: project.flavors[name] for name in sorted(project.flavors)},
+        "jobFlavors": {name: project.job_flavors[name] for name in sorted(project.job_flavors)},
     }
     return _object(project, "gpu-portal.io/v1", "GpuProject", names.GUARD, spec=spec)
 

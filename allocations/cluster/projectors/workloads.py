@@ -16,7 +16,8 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
     """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads.
 
     ``usage`` is what it uses of ``cluster_queue`` (a name in Kueue) until it finishes: flavor → resource → amount.
-    ``gpu_requests`` are the GPUs that a Job requests from device plugins, by resource.
+    ``gpu_requests`` are the GPUs that a Job requests from device plugins, by resource. ``pods`` are how many it wants
+    at once, and for how many it has quota: fewer by partial admission, 0 before.
     """
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
     job = controller(metadata, "Job")
@@ -34,7 +35,15 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
     }
     if is_ours:
         return facts
-    return facts | {"job": job, "priority": spec.get("priority", 0), "gpu_requests": _gpu_requests(spec)}
+    return facts | {
+        "job": job,
+        "priority": spec.get("priority", 0),
+        "gpu_requests": _gpu_requests(spec),
+        "pods": {
+            "requested": sum(pods.get("count", 1) for pods in spec.get("podSets", ())),
+            "admitted": sum(pods.get("count", 1) for pods in admission.get("podSetAssignments", ())),
+        },
+    }
 
 
 def keep_pending_reason(before: Raw, after: Raw) -> Raw:

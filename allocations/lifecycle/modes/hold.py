@@ -189,7 +189,8 @@ def _pods_ready(
     ready = bool(state.held)
     if observed is None or not state.lease.reserved or state.lease.pods_ready == ready:
         return []
-    if written is not None and written.uid == observed.uid and observed.resource_version < written.resource_version:
+    is_written = written is not None and written.uid == observed.uid
+    if written is not None and is_written and not snapshot.is_observed_since(observed.ref, written.resource_version):
         return []
     return [SetPodsReady(lease.ref(request), ready, "The slices are held." if ready else "The slices are not held.")]
 
@@ -200,7 +201,9 @@ def wake_at(request: ResolvedSpec, intent: Intent, state: ObservedAllocation) ->
     if intent.released:
         # Changes of a pod with its class and another label do not enqueue the allocation.
         return now + RECHECK_AFTER if is_class_used(request, state.snapshot) else None
-    moments = [request.starts_at, intent.not_before, request.ends_at, state.start_by, state.evict_at]
+    if intent.due_at is not None and intent.due_at <= now:
+        return now
+    moments = [request.starts_at, intent.not_before, intent.due_at, state.start_by, state.evict_at]
     if intent.number_wait:
         moments.append(now + NUMBER_RETRY)
     return min((moment for moment in moments if moment is not None and moment > now), default=None)

@@ -10,7 +10,8 @@ The first line that is true gives the phase. Charged from held until seen gone, 
 
 {table}
 
-When ended, the outcome is `cancelled` (never held) or `released` (held) when a person ended it, `expired` at its end,
+When ended, the outcome is `cancelled` (never held) or `released` (held) when a person ended it, `expired` when its time
+was over (reason `ends_at`) or when it was not held by `give_up_at` (reason `gave_up_waiting`),
 `evicted` when Kueue took it back and it was not to queue again, `failed` when its namespace is gone.
 """
 

@@ -1,7 +1,7 @@
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from django.core.management.base import BaseCommand
@@ -15,6 +15,7 @@ from allocations.cluster.kinds import KINDS, Observation
 from allocations.models import Allocation, MirrorObject
 from allocations.reconcile import watch_epoch
 from allocations.reconcile.mirror_writer import record_list, record_observations, record_sync, reset_revisions
+from allocations.reconcile.usage_pace import UsagePace
 from portal.clusters import registry
 from portal.core import heartbeat
 from portal.tenants.models import Project
@@ -60,7 +61,8 @@ def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
     """Mirror the cluster until ``stop``, or until a restore of etcd is detected; then reset the mirror's revisions."""
     log.info("watch.epoch", cluster=cluster, number=epoch)
     try:
-        watcher.run(connect(cluster), Recorder(cluster, epoch), stop, Beat(cluster))
+        usage = UsagePace(cluster)
+        watcher.run(connect(cluster), Recorder(cluster, epoch, usage), stop, Beat(cluster, usage))
     except StoreRestored as error:
         log.warning("watch.store_restored", epoch=epoch, error=str(error))
         with watch_epoch.writing(cluster, epoch):
@@ -71,32 +73,36 @@ def run_epoch(cluster: str, epoch: int, stop: threading.Event) -> None:
 class Recorder:
     """Records batches of one epoch of a cluster in their order, and logs once when every kind has been listed."""
 
-    def __init__(self, cluster: str, epoch: int) -> None:
-        self._cluster, self._epoch = cluster, epoch
+    def __init__(self, cluster: str, epoch: int, usage: UsagePace) -> None:
+        self._cluster, self._epoch, self._usage = cluster, epoch, usage
         self._missing = {kind.name for kind in KINDS.values()}
 
-    def __call__(self, batch: Sequence[watcher.Item]) -> None:
+    def __call__(self, batch: watcher.Batch) -> None:
         waiting: list[Observation] = []
         synced: dict[str, watcher.Synced] = {}
-        for item in batch:
+        for item in batch.items:
             match item:
                 case watcher.Listed(kind, observations, revision, at):
-                    self._record(waiting, synced)
+                    self._record(waiting, synced.values())
                     waiting, synced = [], {}
                     with watch_epoch.writing(self._cluster, self._epoch):
                         record_list(self._cluster, kind, observations, revision, at)
                     self._listed(kind.name)
-                case watcher.Synced(kind):
-                    synced[kind.name] = item
-                    if item.observation:
-                        waiting.append(item.observation)
-        self._record(waiting, synced)
+                case watcher.Synced(kind, observation=observation):
+                    if observation:
+                        waiting.append(observation)
+                    if batch.with_positions or (observation and observation.gone) or kind.name in synced:
+                        synced[kind.name] = item
+        self._record(waiting, synced.values())
 
-    def _record(self, waiting: list[Observation], synced: dict[str, watcher.Synced]) -> None:
+    def _record(self, waiting: Sequence[Observation], synced: Collection[watcher.Synced]) -> None:
         """Record observations and sync in one transaction: the mirror is complete when a target is processed."""
+        if not waiting and not synced:
+            return
         with watch_epoch.writing(self._cluster, self._epoch):
-            record_observations(self._cluster, waiting)
-            record_sync(self._cluster, *((item.kind, item.resource_version, item.at) for item in synced.values()))
+            record_observations(self._cluster, waiting, self._usage)
+            if synced:
+                record_sync(self._cluster, *((item.kind, item.resource_version, item.at) for item in synced))
 
     def _listed(self, kind: str) -> None:
         if kind in self._missing:
@@ -124,13 +130,17 @@ def enqueue_everything(cluster: str) -> None:
 
 
 class Beat:
-    """Writes the watcher's heartbeat every few seconds, and enqueues the lease check, since the mirror has advanced."""
+    """Writes the watcher's heartbeat every few seconds, and enqueues the lease check, since the mirror has advanced.
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
+    Each call enqueues the inventory too if a change of use has waited long enough.
+    """
+
+    def __init__(self, cluster: str, usage: UsagePace) -> None:
+        self._cluster, self._usage = cluster, usage
         self._next = 0.0
 
     def __call__(self) -> None:
+        self._usage.enqueue_due()
         if time.monotonic() >= self._next:
             heartbeat.beat("watcher")
             workqueue.enqueue(targets.leases(self._cluster))

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from allocations.cluster import names
+from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Snapshot
 from allocations.lifecycle import lease_excess, spec_of_row
@@ -60,9 +61,11 @@ def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> 
     leases = {
         (lease.ref.namespace, lease.allocation): lease for lease in snapshot.of_kind("Workload") if lease.allocation
     }
-    unknown = {name for _, name in leases.keys() - live}
-    rows = Allocation.objects.filter(project__cluster=cluster, name__in=unknown)
-    ended = rows.values_list("project__namespace", "name") if unknown else ()
+    ids = {pair: LeaseRecord.id_in(lease.facts.get("record", "")) for pair, lease in leases.items() if pair not in live}
+    rows = Allocation.objects.filter(project__cluster=cluster, name__in={name for _, name in ids})
+    known = rows.values_list("project__namespace", "name", "pk") if ids else ()
+    # A lease may be of a later allocation with the name of one that has ended.
+    ended = {(namespace, name) for namespace, name, pk in known if ids.get((namespace, name)) in ("", str(pk))}
     return [
         Hold(
             id=lease.uid,
@@ -72,5 +75,5 @@ def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> 
             amounts={**sum(map(Counter, lease.facts["usage"].values()), Counter[str]()), DEVICES: None},
         )
         for (namespace, name), lease in leases.items()
-        if (namespace, name) not in live | set(ended)
+        if (namespace, name) not in live | ended
     ]

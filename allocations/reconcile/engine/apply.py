@@ -2,18 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
-from django.db.models import QuerySet
 
 from allocations.cluster.client import Client
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
 from allocations.cluster.kinds import KINDS, is_ours, our_fields
 from allocations.domain.actions import Action, Apply, Delete, ReleaseReservation, SetPodsReady, digest
-from allocations.domain.objects import Applied, Manifest, Ref
-from allocations.models import AppliedObject
-from allocations.reconcile.engine.plan import DELETED
+from allocations.domain.objects import Manifest, Ref
+from allocations.reconcile.engine.applied import record_applied, record_deleted
 from portal.core import clock
 from portal.workqueue.targets import Target
 
@@ -49,7 +46,7 @@ def apply(client: Client, actions: Iterable[Action], target: Target) -> int:
             case Delete(ref, uid):
                 log.info("delete", kind=ref.kind, namespace=ref.namespace, name=ref.name)
                 client.delete(ref, uid)
-                _rows(client.cluster, ref).filter(uid=uid).update(intent=DELETED)
+                record_deleted(client.cluster, ref, uid)
             case SetPodsReady():
                 _set_pods_ready(client, action, target)
             case ReleaseReservation():
@@ -68,7 +65,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             raise name_conflict(ref, error) from error
         if live and live.get("status", {}).get("admission"):
             # Kueue refuses changes to an admitted Workload, and a hold is not released for a newer form of its lease.
-            _record_applied(client.cluster, ref, live, digest(manifest), our_fields(live), target)
+            record_applied(client.cluster, ref, live, digest(manifest), our_fields(live), target)
             return
         if not live or error.status != 422:
             raise
@@ -79,7 +76,7 @@ def _apply(client: Client, manifest: Manifest, target: Target) -> None:
             ) from error
         response = client.apply(manifest)
     # If the watch shows another digest of the portal's managedFields entry, someone edited its fields.
-    _record_applied(client.cluster, ref, response, digest(manifest), our_fields(response), target)
+    record_applied(client.cluster, ref, response, digest(manifest), our_fields(response), target)
 
 
 def name_conflict(ref: Ref, error: ClusterRefused) -> ClusterRefused:
@@ -90,47 +87,6 @@ def name_conflict(ref: Ref, error: ClusterRefused) -> ClusterRefused:
         f"Delete it or give it another name; the portal then creates its own. The API server said: {error.message}"
     )
     return ClusterRefused(error.status, error.reason, message, error.causes)
-
-
-def _record_applied(cluster: str, ref: Ref, response: dict[str, Any], intent: str, fields: str, target: Target) -> None:
-    row = AppliedObject(
-        cluster_id=cluster,
-        kind=ref.kind,
-        namespace=ref.namespace,
-        name=ref.name,
-        target=target,
-        uid=response["metadata"]["uid"],
-        resource_version=int(response["metadata"]["resourceVersion"]),
-        intent=intent,
-        digest=fields,
-        applied_at=clock.now(),
-    )
-    AppliedObject.objects.bulk_create(
-        [row],
-        update_conflicts=True,
-        unique_fields=["cluster", "kind", "namespace", "name"],
-        update_fields=["target", "uid", "resource_version", "intent", "digest", "applied_at"],
-    )
-
-
-def applied_objects(target: Target) -> dict[Ref, Applied]:
-    """Return what the portal applied for a target; one query."""
-    rows = AppliedObject.objects.filter(target=target)
-    return {
-        ref: Applied(ref, row.uid, row.resource_version, row.intent, row.digest)
-        for row in rows
-        for ref in (Ref(row.kind, row.namespace, row.name),)
-    }
-
-
-def forget(cluster: str, refs: Iterable[Ref]) -> None:
-    """Delete the records of applied objects."""
-    for ref in refs:
-        _rows(cluster, ref).delete()
-
-
-def _rows(cluster: str, ref: Ref) -> QuerySet[AppliedObject]:
-    return AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)
 
 
 def _timestamp(at: datetime) -> str:
@@ -159,7 +115,7 @@ def _set_pods_ready(client: Client, action: SetPodsReady, target: Target) -> Non
         subresource="status",
     )
     ref = Ref(f"{action.ref.kind}/status", action.ref.namespace, action.ref.name)
-    _record_applied(client.cluster, ref, response, "", "", target)
+    record_applied(client.cluster, ref, response, "", "", target)
 
 
 def _release_reservation(client: Client, action: ReleaseReservation) -> None:

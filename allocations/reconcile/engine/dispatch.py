@@ -6,6 +6,7 @@ from allocations.cluster.client import connect
 from allocations.reconcile.allocation import reconcile_allocation
 from allocations.reconcile.enforcement.lease_check import check_leases
 from allocations.reconcile.inventory import reconcile_inventory
+from allocations.reconcile.job_events import tell_flavor
 from allocations.reconcile.platform import reconcile_platform
 from allocations.reconcile.project import reconcile_project
 from allocations.reconcile.recovery import reconcile_adoption
@@ -27,6 +28,9 @@ def reconcile_target(target: str) -> datetime | None:
     match kind:
         case "allocation":
             return reconcile_allocation(key, connect(cluster))
+        case "job":
+            tell_flavor(key, connect(cluster))
+            return None
         case "project":
             return reconcile_project(key, connect(cluster))
         case "platform":

@@ -44,7 +44,7 @@ def apply_reason(manifest: Manifest, snapshot: Snapshot, applied: Applied | None
         return "changed"
     if observed is None:
         return "deleted" if snapshot.is_gone(applied) else ""
-    if observed.resource_version < applied.resource_version:
+    if not snapshot.is_observed_since(applied.ref, applied.resource_version):
         return ""
     if observed.uid != applied.uid:
         return "replaced"

@@ -52,6 +52,16 @@ def sync(rows: Sequence[Allocation], snapshot: Snapshot, before: Snapshot | None
     return closed | _open_held(rows, snapshot, before, intervals, at=at, may_reopen=True)
 
 
+def is_same_hold(row: Allocation, before: Snapshot, after: Snapshot) -> bool:
+    """Return whether the allocation occupies and is charged for the same slices, so that no interval changes."""
+    spec = spec_of_row.resolved_spec(row)
+    backend = registry.backend_of(spec)
+    return (backend.occupied(spec, before), hold.charged(spec, before)) == (
+        backend.occupied(spec, after),
+        hold.charged(spec, after),
+    )
+
+
 def open_held(rows: Sequence[Allocation], snapshot: Snapshot, *, at: datetime) -> set[UUID]:
     """Open the missing intervals, and close none, since ``snapshot`` may be older than the ledger; return the changed
     allocations.
@@ -77,6 +87,16 @@ def close_all(row: Allocation, *, at: datetime) -> None:
     """Close all open intervals of an allocation that the cluster has nothing of any more, flagged estimated."""
     for interval in _open([row])[row.pk].values():
         metering.close_interval(interval.key, at, {"kind": "none"}, estimated=True)
+
+
+def hand_over(row: Allocation) -> None:
+    """Close the open intervals of ended allocations with the name of this one at their start.
+
+    They were opened for its slices while its row was lost; its own begin when the cluster says that they did.
+    """
+    ended = Allocation.objects.filter(project=row.project_id, name=row.name).exclude(ended_at=None)
+    for interval in UsageInterval.objects.filter(holder_id__in=ended.values("pk"), end=None):
+        metering.close_interval(interval.key, interval.start, {"kind": "none"}, estimated=True)
 
 
 def _close_gone(

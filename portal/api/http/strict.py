@@ -16,7 +16,8 @@ from rest_framework.request import Request
 from portal.api.http.problems import as_problem
 from portal.core.errors import Invalid
 
-REASONS = {"count": "count_invalid", "hours": "time_invalid", "starts_at": "time_invalid", "ends_at": "time_invalid"}
+TIMES = ("hours", "starts_at", "ends_at", "give_up_at")
+REASONS = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
 
 
 class Parser(JSONParser):

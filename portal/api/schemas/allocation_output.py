@@ -4,6 +4,7 @@ The serializers describe the answers in the OpenAPI schema; the answers themselv
 """
 
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from rest_framework import serializers
 from allocations.capacity import node_shares
 from allocations.cluster.kinds import KINDS
 from allocations.connect.connection import Connection
+from allocations.domain import held_time
 from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
 from allocations.domain.documents import fields_of
 from allocations.domain.isolation import Isolation
@@ -24,7 +26,8 @@ from allocations.requests import selectors
 from allocations.requests.selectors import Detail, HeldDevice
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
-from portal.core.money import text
+from portal.core import clock
+from portal.core.money import HOURS_PLACES, text
 
 PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 
@@ -91,8 +94,19 @@ class AllocationOut(serializers.Serializer):
     warnings = WarningOut(many=True)
     recovered = serializers.BooleanField(help_text="Made again from its lease after a restore of the database.")
     created_at = serializers.DateTimeField()
-    ends_at = serializers.DateTimeField()
-    held_at = serializers.DateTimeField(allow_null=True)
+    hours = serializers.CharField(
+        allow_null=True, help_text="Decimal: time held that was asked, summed over evictions; null if a date was asked."
+    )
+    hours_left = serializers.CharField(
+        allow_null=True, help_text="Decimal: what is left of hours; it goes down only while it is held."
+    )
+    ends_at = serializers.DateTimeField(
+        allow_null=True, help_text="The asked date. Of hours: null until held, and set anew at each hold."
+    )
+    give_up_at = serializers.DateTimeField(
+        allow_null=True, help_text="It ends then if it is not held; after an eviction it waits as long again."
+    )
+    held_at = serializers.DateTimeField(allow_null=True, help_text="When it was first held.")
     ended_at = serializers.DateTimeField(allow_null=True)
     queue = QueuePositionOut(allow_null=True)
     reservation = serializers.ChoiceField(["device", "node", "count"])
@@ -172,6 +186,7 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "message": row.message,
         "phase_until": row.phase_until,
         **{name: getattr(asked, name) for name in PLAIN},
+        **_time(row),
         "team": row.project.team.slug,
         "namespace": row.project.namespace,
         "requested_by": row.requested_by.username,
@@ -198,6 +213,21 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
             for kind, namespace, name in detail.objects
         ],
     }
+
+
+def _time(row: Allocation) -> dict[str, Any]:
+    time = spec_of_row.time(row)
+    left = time.left_at(row.ended_at or clock.now())
+    return {
+        "hours": hours(time.hours),
+        "hours_left": None if left is None else text(held_time.hours(left), HOURS_PLACES),
+        "ends_at": row.ends_at,
+        "give_up_at": time.waits_until,
+    }
+
+
+def hours(asked: Decimal | None) -> str | None:
+    return None if asked is None else text(asked, HOURS_PLACES)
 
 
 def _device(held: HeldDevice) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from allocations.capacity.node_shares import of_request
 from allocations.requests.preview import Preview
-from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, isolation, manifest
+from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, hours, isolation, manifest
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 
 
@@ -56,7 +56,9 @@ class PreviewOut(serializers.Serializer):
     wait = WaitOut()
     manifests = PlannedOut(many=True)
     starts_at = serializers.DateTimeField(allow_null=True)
-    ends_at = serializers.DateTimeField()
+    hours = serializers.CharField(allow_null=True, help_text="Decimal: time held, or null if a date was asked.")
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="The asked date; of hours null until held.")
+    give_up_at = serializers.DateTimeField(help_text="It would end then if it were not held.")
 
 
 NO_ESTIMATE: dict[str, int | None] = {"p50_s": None, "p90_s": None}
@@ -80,6 +82,8 @@ def preview(seen: Preview, planned: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "wait": NO_ESTIMATE,
         "manifests": [manifest(content) for content in planned],
-        "starts_at": seen.starts_at,
-        "ends_at": seen.ends_at,
+        "starts_at": seen.period.starts_at,
+        "hours": hours(seen.period.hours),
+        "ends_at": seen.period.ends_at,
+        "give_up_at": seen.period.give_up_at,
     }

@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
-from allocations.requests.rules import MAX_DURATION
+from allocations.requests.period import MAX_DURATION
 from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
 
@@ -20,7 +20,7 @@ MIN_HOURS = Decimal("0.000001")
 SCALARS = (str, int, bool)
 
 
-def hours_field(required: bool) -> Amount:
+def hours_field(*, required: bool, help_text: str = "") -> Amount:
     out_of_range = f"Give a number above 0, at most {MAX_HOURS}."
     return Amount(
         max_digits=12,
@@ -30,7 +30,7 @@ def hours_field(required: bool) -> Amount:
         required=required,
         allow_null=not required,
         error_messages={"min_value": out_of_range, "max_value": out_of_range},
-        help_text=f"Above 0, at most {MAX_HOURS}.",
+        help_text=f"{help_text} Above 0, at most {MAX_HOURS}.".strip(),
     )
 
 
@@ -43,7 +43,7 @@ def _input(field: SpecField) -> serializers.Field:
     described = {"help_text": field.info.help} if field.info.help else {}
     optional: dict[str, Any] = {"required": False, "allow_null": True, **described}
     if field.type is Decimal:
-        return hours_field(required=False)
+        return hours_field(required=False, help_text=field.info.help)
     if field.type is datetime:
         return Timestamp(**optional)
     if field.type is CustomClaim:
@@ -74,12 +74,12 @@ def output_of(cls: Any) -> type[serializers.Serializer]:
 
 
 def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers.Field]:
-    """Return the plain fields of a dataclass: text, numbers, flags, times and tables of text."""
+    """Return the plain fields of a dataclass: text, numbers, flags, times, hours and tables of text."""
     return {each.name: _output(each, with_help=with_help) for each in fields_of(cls) if is_plain(each)}
 
 
 def is_plain(field: SpecField) -> bool:
-    return field.type in (*SCALARS, datetime) or get_origin(field.type) is Mapping
+    return field.type in (*SCALARS, datetime, Decimal) or get_origin(field.type) is Mapping
 
 
 def _output(field: SpecField, *, with_help: bool) -> serializers.Field:

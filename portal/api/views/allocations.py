@@ -103,7 +103,7 @@ def release(request: Request, id_: str) -> Response:
 @api_view(["POST"])
 @idempotent
 def extend(request: Request, id_: str) -> Response:
-    """Extend the allocation by a number of hours."""
+    """Extend the allocation by a number of hours: of time held, or of its end if a date was asked."""
     hours = read(ExtendRequest, request)["hours"]
     services.extend(current_user(request), selectors.get(current_user(request), id_), hours)
     return _now(request, id_)

@@ -11,6 +11,7 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from allocations.queues import job_refusals
 from allocations.queues import jobs as found
 from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
@@ -35,6 +36,11 @@ class JobHoursOut(serializers.Serializer):
     used = serializers.CharField(help_text="What pods of it used of that.")
 
 
+class JobPodsOut(serializers.Serializer):
+    requested = serializers.IntegerField(help_text="How many it wants at once.")
+    admitted = serializers.IntegerField(help_text="For how many it has quota; fewer by partial admission, 0 before.")
+
+
 class JobOut(serializers.Serializer):
     uid = serializers.UUIDField(help_text="The Job's uid on the cluster; `allocation` in costs.")
     name = serializers.CharField()
@@ -48,6 +54,7 @@ class JobOut(serializers.Serializer):
     queue = QueuePositionOut(allow_null=True)
     gpus = serializers.IntegerField(help_text="Device plugin resources of all its pods.")
     requests = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    pods = JobPodsOut(allow_null=True, help_text="Null until its Workload is observed anew, after an upgrade.")
     offering = serializers.CharField(allow_blank=True, help_text="Known once Kueue has chosen its flavor.")
     priority = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -77,7 +84,7 @@ def jobs(request: Request) -> Response:
     if wanted := query_values(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
     newest = (f"-{name}" for name in found.ORDER)
-    return page(request, found.rows(projects), lambda seen: _many(found.read(seen)), *newest)
+    return page(request, found.rows(projects), lambda seen: _many(job_refusals.told(found.read(seen))), *newest)
 
 
 @extend_schema(responses=OneJobOut)
@@ -87,8 +94,8 @@ def job(request: Request, uid: UUID) -> Response:
     one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many([one], {uid: place} if (place := team_queue.position(one)) else {})
-    return Response(row | {"refusals": found.refusals(one)})
+    [row] = _many(job_refusals.told([one]), {uid: place} if (place := team_queue.position(one)) else {})
+    return Response(row | {"refusals": job_refusals.of_job(one)})
 
 
 def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None) -> list[dict[str, Any]]:
@@ -108,6 +115,7 @@ def _many(rows: Collection[Job], places: dict[UUID, QueuePosition] | None = None
             "queue": places[row.uid]._asdict() if row.uid in places else None,
             "gpus": row.gpus,
             "requests": row.requests,
+            "pods": dict(row.pods) or None,
             "offering": row.offering,
             "priority": row.priority,
             "created_at": row.created_at,

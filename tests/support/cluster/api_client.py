@@ -1,7 +1,8 @@
 """An HTTP client of the API server with one person's credentials, which returns every answer, including refusals."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -56,11 +57,24 @@ class ApiClient:
     ) -> Answer:
         url = f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}"
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json", "Content-Type": content_type}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token()}"
+        headers = {"Content-Type": content_type, **self._headers()}
         answer = self._pool.request(method, url, body=data, headers=headers)
         return Answer(answer.status, json.loads(answer.data))
+
+    def _headers(self) -> dict[str, str]:
+        return {"Accept": "application/json", **({"Authorization": f"Bearer {self._token()}"} if self._token else {})}
+
+    @contextmanager
+    def watching(self, path: str, name: str, within_s: int) -> Iterator[Iterator[Object]]:
+        """Yield the events of one object of a collection, from what exists now on, for at most so many seconds."""
+        query = {"watch": "true", "fieldSelector": f"metadata.name={name}", "timeoutSeconds": str(within_s)}
+        url = f"{self._server}{path}?{urlencode(query)}"
+        answer = self._pool.request("GET", url, headers=self._headers(), preload_content=False)
+        assert answer.status == 200, f"watch {path}: {answer.status}"
+        try:
+            yield map(json.loads, answer)
+        finally:
+            answer.close()
 
     def items(self, path: str, **query: str) -> list[Object]:
         """Return the objects of a list; raise AssertionError with the API server's message if it is refused."""

@@ -34,7 +34,7 @@ def submit(local: Local, member: User, project: Project, kubectl: Kubectl, tmp_p
     """
     token = credentials.mint(connect(LOCAL), member.username, 3600).token
     file = tmp_path / "kubeconfig"
-    kubeconfig = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, token)
+    kubeconfig = credentials.kubeconfig(connect(LOCAL), "", member.username, project.namespace, {"token": token})
     file.write_text(kubeconfig, encoding="utf-8")
 
     def create(name: str, *, run_for: str = "1h", pods: int = 1, resource: str = GPU, **pod: Any) -> str:

@@ -26,7 +26,8 @@ def person_of(local: Local, folder: Path, user: User, namespace: str) -> Person:
     """Return kubectl with a kubeconfig of the form that `connect` returns."""
     token = credentials.mint(connect(LOCAL), user.username, 600).token
     file = folder / f"{user.username}.kubeconfig"
-    file.write_text(credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, token), encoding="utf-8")
+    content = credentials.kubeconfig(connect(LOCAL), "", user.username, namespace, {"token": token})
+    file.write_text(content, encoding="utf-8")
     return Person(str(local.binaries / "kubectl"), file, namespace)
 
 

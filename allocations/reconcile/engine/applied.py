@@ -1,0 +1,63 @@
+"""The records of what the portal applied: the API server's last response for each object."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from allocations.domain.objects import Applied, Ref
+from allocations.models import AppliedObject
+from allocations.reconcile.engine.plan import DELETED
+from portal.core import clock
+from portal.workqueue.targets import Target
+
+COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "intent", "digest")
+# One statement: bulk_create would begin and commit a transaction around it.
+RECORD = """
+    INSERT INTO allocations_appliedobject
+        (cluster_id, kind, namespace, name, target, uid, resource_version, intent, digest, applied_at)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE
+    SET target = excluded.target, uid = excluded.uid, resource_version = excluded.resource_version,
+        intent = excluded.intent, digest = excluded.digest, applied_at = excluded.applied_at
+"""
+
+
+def record_applied(cluster: str, ref: Ref, response: dict[str, Any], intent: str, fields: str, target: Target) -> None:
+    """Record the API server's response to an apply for ``target``. ``intent`` and ``fields`` are digests: of the
+    manifest, and of the fields that the portal owns.
+    """
+    uid, resource_version = response["metadata"]["uid"], int(response["metadata"]["resourceVersion"])
+    with connection.cursor() as cursor:
+        cursor.execute(RECORD, [cluster, *ref, target, uid, resource_version, intent, fields, clock.now()])
+
+
+def record_deleted(cluster: str, ref: Ref, uid: str) -> None:
+    """Record that the API server accepted the deletion of the object with this uid."""
+    _rows(cluster, ref).filter(uid=uid).update(intent=DELETED)
+
+
+def rows(target: Target) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(target=target)
+
+
+def of_rows(values: Iterable[Sequence[Any]]) -> dict[Ref, Applied]:
+    """Return the records from the values of COLUMNS."""
+    found = (Applied(Ref(*row[:3]), *row[3:]) for row in values)
+    return {applied.ref: applied for applied in found}
+
+
+def applied_objects(target: Target) -> dict[Ref, Applied]:
+    """Return what the portal applied for a target; one query."""
+    return of_rows(rows(target).values_list(*COLUMNS))
+
+
+def forget(cluster: str, refs: Iterable[Ref]) -> None:
+    """Delete the records of applied objects."""
+    for ref in refs:
+        _rows(cluster, ref).delete()
+
+
+def _rows(cluster: str, ref: Ref) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(cluster=cluster, kind=ref.kind, namespace=ref.namespace, name=ref.name)

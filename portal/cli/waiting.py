@@ -1,0 +1,120 @@
+"""Waits for a phase of an allocation, and says what stays requested when that is interrupted."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from portal.cli.client import Client
+from portal.cli.errors import INTERRUPTED
+from portal.cli.lookup import ALLOCATION
+from portal.cli.output import moment, say
+
+LOOK_EVERY_S = 1.0
+ENDED, LATE = 3, 4
+"""Exit codes of waiting: ended before the awaited phase; timed out."""
+TERMINATED = 143
+REASON = "Interrupted while it was waited for."
+Row = dict[str, Any]
+
+release_on_interrupt_option = click.option(
+    "--release-on-interrupt", is_flag=True, help="On Ctrl-C or SIGTERM while waiting, release it."
+)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which CI systems, Kubernetes and timeout(1) send."""
+
+
+@dataclass
+class Awaited:
+    """An allocation that is waited for, as it was last seen.
+
+    ``find`` returns it again where the portal did not answer yet, and ``unseen`` tells people how to. ``releases``: an
+    interrupt releases it.
+    """
+
+    find: Callable[[Client], Row]
+    unseen: str
+    releases: bool = False
+    row: Row | None = None
+
+
+@contextmanager
+def interruptible(client: Client, awaited: Awaited) -> Iterator[None]:
+    """On Ctrl-C or SIGTERM release what is waited for or say what stays requested, and exit with 130 or 143."""
+    try:
+        with _sigterm_interrupts():
+            yield
+    except KeyboardInterrupt as stop:
+        (_release if awaited.releases else _tell_what_stays)(client.quick(), awaited)
+        sys.exit(TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
+
+
+def finish(client: Client, awaited: Awaited, phase: str, timeout: float, text: Callable[[Row], str]) -> None:
+    """Wait, print the row as `text` renders it, and exit: 0 if it reached `phase`."""
+    deadline = time.monotonic() + timeout
+    row = awaited.row = awaited.row or awaited.find(client)
+    while row["phase"] not in (phase, "ended") and time.monotonic() < deadline:
+        time.sleep(min(LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+        row = awaited.row = client.get(f"allocations/{row['id']}")
+    say(client, row, lambda: text(row), ALLOCATION)
+    if row["phase"] == "ended" != phase:
+        sys.exit(ENDED)
+    if row["phase"] != phase:
+        click.echo(f"Not {phase} within {timeout:g} s. {_what_stays(row)}", err=True)
+        sys.exit(LATE)
+
+
+def _tell_what_stays(client: Client, awaited: Awaited) -> None:
+    if awaited.row is None:
+        click.echo(f"Interrupted before the portal answered. {awaited.unseen}", err=True)
+    else:
+        click.echo(f"Interrupted. {_what_stays(awaited.row)}", err=True)
+
+
+def _release(client: Client, awaited: Awaited) -> None:
+    """Release it; if that fails, say how to."""
+    try:
+        row = awaited.row = awaited.row or awaited.find(client)
+        awaited.row = client.post(f"allocations/{row['id']}/release", {"reason": REASON})
+    except click.ClickException as error:
+        stays = _what_stays(awaited.row) if awaited.row else awaited.unseen
+        click.echo(f"Interrupted, and not released: {error.format_message()} {stays}", err=True)
+    else:
+        click.echo(f"Interrupted. {_is_being_released(row)}", err=True)
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Raise Terminated on SIGTERM, as Python raises KeyboardInterrupt on SIGINT."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _what_stays(row: Row) -> str:
+    if row["phase"] in ("releasing", "ended"):
+        return _is_being_released(row)
+    charged = f"until {moment(row['ends_at'])} or its release" if row["held_at"] else "from when it is held"
+    return (
+        f"{row['name']} ({row['id']}) stays requested: it is {row['phase']}, and is charged {charged}. "
+        f"Release it with `gpu-portal release {row['id']}`, or wait again with `gpu-portal wait {row['id']}`."
+    )
+
+
+def _is_being_released(row: Row) -> str:
+    return (
+        f"{row['name']} ({row['id']}) is being released; `gpu-portal wait {row['id']} --for ended` waits for its end."
+    )

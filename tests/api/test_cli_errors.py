@@ -1,0 +1,97 @@
+"""Errors of the gpu-portal command: on standard error, as text or as a problem document, and its exit codes."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from allocations.models import Allocation
+from portal.cli import client
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TOO_MANY = ("request", "l40s/whole", "--project", "vision-train", "--count", "6")
+
+
+def problem(result):
+    assert result.stdout == ""
+    return json.loads(result.stderr)
+
+
+@pytest.fixture
+def proxy() -> Iterator[str]:
+    """Yield the address of a server that answers each request with a page of HTML, as a proxy does."""
+    page = b"HTTP/1.1 404 Not Found\r\nContent-Length: 15\r\nConnection: close\r\n\r\n<html>no</html>"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(page)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def test_a_refusal_as_json_is_the_problem_itself_on_standard_error(run):
+    result = run(*TOO_MANY, "-o", "json")
+    assert result.exit_code == 1
+    found = problem(result)
+    assert (found["status"], found["reason"]) == (409, "quota_exceeded")
+    assert found["dimensions"]
+
+
+def test_every_other_error_is_a_problem_too(run, monkeypatch):
+    assert problem(run("show", "nope", "--output=json"))["reason"] == "not_found"
+    wrong = run("request", "-o", "json", "--nonsense")
+    assert (wrong.exit_code, problem(wrong)["reason"]) == (2, "usage")
+    assert problem(run("lists", "-o", "json"))["reason"] == "usage"
+    monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setenv("GPU_PORTAL_URL", "http://127.0.0.1:1")
+    assert problem(run("list", "-ojson"))["reason"] == "unreachable"
+    monkeypatch.delenv("GPU_PORTAL_TOKEN")
+    assert problem(run("list", "-o", "json"))["reason"] == "not_configured"
+
+
+def test_an_unreachable_server_is_told_in_one_sentence(run, monkeypatch, proxy):
+    monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setenv("GPU_PORTAL_URL", "http://127.0.0.1:1")
+    result = run("list")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: http://127.0.0.1:1 cannot be reached: connection refused.\n"
+    monkeypatch.setenv("GPU_PORTAL_URL", "http://portal.invalid")
+    assert run("list").stderr.startswith("Error: http://portal.invalid cannot be reached: ")
+    monkeypatch.setenv("GPU_PORTAL_URL", "localhost:8000")
+    assert "is not the URL of a portal. It begins with http://" in run("list").stderr
+    monkeypatch.setenv("GPU_PORTAL_URL", proxy)
+    assert run("list").stderr == f"Error: {proxy} answered with HTTP status 404 and no JSON, as no portal does.\n"
+
+
+def test_hints_name_commands_and_options(run, monkeypatch):
+    unknown = run("request", "l40s/hole", "--project", "vision-train")
+    assert "`gpu-portal offerings` lists what is offered." in unknown.stderr
+    assert "`gpu-portal whoami` lists your projects." in run("request", "l40s/whole", "--project", "nope").stderr
+    both = run(
+        "request", "l40s/whole", "--project", "vision-train", "--hours", "1", "--ends-at", "2031-01-01T00:00:00Z"
+    )
+    assert "--hours: Give --hours or --ends-at, not both." in both.stderr
+    monkeypatch.setenv("GPU_PORTAL_TOKEN", "gpup_wrong")
+    assert "`gpu-portal login`" in run("list").stderr
+
+
+def test_a_dry_run_of_what_does_not_fit_exits_1(run):
+    result = run(*TOO_MANY, "--dry-run")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Does not fit.")
+    as_json = run(*TOO_MANY, "--dry-run", "-o", "json")
+    assert (as_json.exit_code, json.loads(as_json.stdout)["fits"]) == (1, "never")
+    assert not Allocation.objects.exists()
+
+
+def test_a_dry_run_of_what_would_queue_exits_0(run):
+    run("request", "h100/whole", "--project", "vision-train", "--count", "2")
+    assert run("request", "h100/whole", "--project", "vision-train", "--count", "2", "--dry-run").exit_code == 0

@@ -1,0 +1,54 @@
+"""Kubeconfigs of projects, and credentials: who gets none, and what is refused before a cluster is asked."""
+
+import pytest
+from click.testing import CliRunner
+
+from portal.cli.main import cli
+from portal.core.clock import now
+from portal.tenants.models import Project
+from tests.support.people import client, person
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/projects/vision-train/kubeconfig"
+
+
+@pytest.mark.parametrize("platform_role", ["operator", "auditor"])
+def test_operators_and_auditors_get_none_and_hear_what_they_can_do(team, project, platform_role):
+    api = client(person(platform_role=platform_role))
+    for answer in (api.get(URL), api.post("/api/v1/credentials", {}, format="json")):
+        assert answer.status_code == 403
+        assert "your own credentials" in answer.json()["hint"]
+
+
+def test_another_cluster_is_refused_as_one_that_there_is_not(team, project):
+    api = client(person(team))
+    answer = api.post("/api/v1/credentials", {"cluster": "elsewhere"}, format="json")
+    assert answer.status_code == 403
+    assert "account on the cluster" in answer.json()["detail"]
+
+
+def test_an_archived_project_has_none(team, project):
+    member = person(team)
+    Project.objects.update(archived_at=now())
+    answer = client(member).get(URL)
+    assert (answer.status_code, answer.json()["reason"]) == (409, "wrong_phase")
+    assert client(member).post("/api/v1/credentials", {}, format="json").status_code == 403
+
+
+def test_an_unknown_format_is_refused_with_those_that_there_are(team, project):
+    answer = client(person(team)).get(URL, {"format": "oidc"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == {"format": ["Use one of exec, token."]}
+
+
+def test_a_token_that_only_reads_gets_none(team, project):
+    assert client(person(team), "read").get(URL).status_code == 403
+
+
+@pytest.mark.parametrize("words", [(), ("train", "--project", "vision-train")])
+def test_the_command_wants_either_an_allocation_or_a_project(monkeypatch, words):
+    monkeypatch.setenv("GPU_PORTAL_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("GPU_PORTAL_TOKEN", "gpup_none")
+    result = CliRunner().invoke(cli, ["kubeconfig", *words])
+    assert result.exit_code == 2
+    assert "--project" in result.stderr

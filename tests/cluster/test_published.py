@@ -1,0 +1,100 @@
+"""NVIDIA's DRA demo specs and Kueue's job examples, applied as a member: refused as they are, and run when adapted."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from allocations.domain.phases import Phase
+from allocations.models import Allocation
+from deploy.local.runner import Local
+from portal.tenants.models import Project, Team, User
+from tests.cluster.attacks.manifests import build, merge
+from tests.cluster.attacks.stage import Person
+from tests.cluster.published.__main__ import examples, holds
+from tests.support.cluster.allocations import release_all, wait_for
+from tests.support.cluster.fixtures import Kubectl
+from tests.support.cluster.tenants import own_projects, person_of
+from tests.support.cluster.waiting import eventually
+from tests.support.people import client
+
+pytestmark = pytest.mark.cluster
+EXAMPLES = examples()
+
+
+@pytest.fixture(scope="module")
+def place(vision: Team, member: User, kubectl: Kubectl) -> Iterator[Project]:
+    [project] = own_projects(vision, 1, kubectl)
+    for body in holds():
+        answer = client(member).post("/api/v1/allocations", {**body, "project": project.slug}, format="json")
+        assert answer.status_code == 201, answer.json()
+        wait_for(Allocation.objects.get(pk=answer.json()["id"]), Phase.ACTIVE)
+    yield project
+    kubectl("delete", "jobs,deployments,statefulsets,pods", "--all", "--wait=false", "-n", project.namespace)
+    eventually(lambda: not left(kubectl, project), within_s=90)
+    release_all(project)
+
+
+def left(kubectl: Kubectl, project: Project) -> list[dict[str, Any]]:
+    """Return what people made that is still there."""
+    kinds = "jobs,deployments,statefulsets,pods"
+    found = kubectl("get", kinds, "-l", "!gpu-portal.io/holder", "-n", project.namespace, "-o", "json")
+    items: list[dict[str, Any]] = json.loads(found)["items"]
+    return items
+
+
+@pytest.fixture(scope="module")
+def person(local: Local, tmp_path_factory: pytest.TempPathFactory, member: User, place: Project) -> Person:
+    return person_of(local, tmp_path_factory.mktemp("person"), member, place.namespace)
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"{row['from']}: {row['example']}" for row in rows]
+
+
+@pytest.mark.parametrize("row", EXAMPLES, ids=ids(EXAMPLES))
+def test_as_it_is_it_is_refused_in_words(row: dict[str, Any], person: Person) -> None:
+    objects = yaml.safe_dump_all(build(entry, "example") for entry in row["as_is"])
+    done = person.run("create", "--dry-run=server", "-f", "-", stdin=objects)
+    said = " ".join(done.stderr.replace('"', "").split())
+    assert done.returncode != 0
+    assert row["told"].replace('"', "") in said
+
+
+ADAPTED = [row for row in EXAMPLES if "adapted" in row]
+
+
+@pytest.mark.parametrize("row", ADAPTED, ids=ids(ADAPTED))
+def test_adapted_it_runs(row: dict[str, Any], person: Person) -> None:
+    name = f"run-{ADAPTED.index(row)}"
+    entry = dict(row["adapted"])
+    replicas = entry.pop("replicas", None)
+    if "pod" in entry:
+        entry["pod"] = merge({"labels": {"app": name}}, entry["pod"])
+    body = build(entry, name)
+    if replicas:
+        body["spec"]["replicas"] = replicas
+    eventually(lambda: person.do("create", "-f", "-", stdin=json.dumps(body)), AssertionError)
+    selector = f"job-name={name}" if "job" in entry else f"app={name}"
+
+    def running() -> list[dict[str, Any]]:
+        pods = person.items("pods", selector)
+        phases = [pod["status"].get("phase") for pod in pods]
+        return pods if phases == ["Running"] * row["pods"] else []
+
+    pods = eventually(running, within_s=90)
+    if "slices" in row:
+        assert len(requests(pods)) == row["slices"]
+    person.do("delete", body["kind"].lower(), name, "--wait=false")
+
+
+def requests(pods: list[dict[str, Any]]) -> set[str]:
+    """Return the requests of claims that the containers of these pods have, by name."""
+    return {
+        claim.get("request", "")
+        for pod in pods
+        for container in pod["spec"]["containers"]
+        for claim in container["resources"].get("claims", [])
+    }

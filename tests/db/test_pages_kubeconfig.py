@@ -1,0 +1,32 @@
+"""The page of a person's kubeconfig for a project."""
+
+from portal.tenants import services, structure
+from tests.support.pages import browser_of, text
+from tests.support.people import person
+
+PAGE = "/projects/vision-train/kubeconfig"
+
+
+def test_it_lists_every_project_that_the_person_reaches_with_the_role_there(team, other_team, project):
+    services.create_project(other_team, "language-chat", "Chat")
+    member = person(team)
+    services.add_member(other_team, member, "viewer")
+    page = text(browser_of(member).get(PAGE))
+    assert "keeps nobody in or out" in page
+    assert "queue Jobs, run pods on what is held" in page
+    assert "language-chat" in page
+    assert "read, but no Secrets" in page
+
+
+def test_the_teams_page_leads_members_and_viewers_there_and_operators_not(team, project):
+    assert PAGE in text(browser_of(person(team, "viewer")).get("/teams/vision"))
+    operator = browser_of(person(platform_role="operator"))
+    assert PAGE not in text(operator.get("/teams/vision"))
+    assert operator.get(PAGE).status_code == 403
+
+
+def test_an_archived_project_has_none(team, project):
+    lead = person(team, "lead")
+    structure.archive_project(project, actor="test")
+    assert browser_of(lead).get(PAGE).status_code == 409
+    assert PAGE not in text(browser_of(lead).get("/teams/vision"))
