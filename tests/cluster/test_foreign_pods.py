@@ -3,6 +3,7 @@ gone.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,17 +27,17 @@ def test_gpus_whose_share_of_cpu_others_ask_for_are_not_free_until_they_go(
     """A pod that tolerates the node's taint requests all but four CPU: less than one GPU's share is left. Memory, pod
     slots and all of the node's GPUs are free.
     """
-    before, of_node = free(offering), free_on(offering, node)
-    assert of_node > 0
+    gpus = gpus_by_node(offering)
+    eventually(lambda: free(offering) == gpus.total())
     apply(pod(node, cpu=cpu_left(kubectl, node) - 4))
-    eventually(lambda: free(offering) == before - of_node)
+    eventually(lambda: free(offering) == gpus.total() - gpus[node])
     row = Node.objects.get(name=node)
     assert row.flavor_id is not None
     assert "pods that are not the portal's ask for" in row.problem
     assert f"so 0 of {row.capacity[next(iter(row.capacity))]} GPUs have their share of CPU" in row.problem
     assert f"spec.nodeName={node}" in row.problem
     kubectl("delete", "pod", BIG, "-n", namespace)
-    eventually(lambda: free(offering) == before)
+    eventually(lambda: free(offering) == gpus.total())
     eventually(lambda: Node.objects.get(name=node).problem == "")
 
 
@@ -51,13 +52,12 @@ def free(key: str) -> int:
     return CapacitySnapshot().capacity(Offering.objects.select_related("flavor", "pool__use").get(key=key)).free
 
 
-def free_on(key: str, node: str) -> int:
-    """Return the free slices of the offering on a node: by device plugin all of them, since no pod runs there."""
-    offering = Offering.objects.select_related("flavor").get(key=key)
-    if offering.flavor.path == "dra":
-        devices = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-        return sum(not card.allocated for card in devices.gpus if card.node == node)
-    return int(Node.objects.get(name=node).capacity["gpu"])
+def gpus_by_node(key: str) -> Counter[str]:
+    """Return how many GPUs each node has for the offering, whoever uses them."""
+    flavor = Offering.objects.select_related("flavor").get(key=key).flavor
+    if flavor.path == "dra":
+        return Counter(gpu.node for gpu in flavor_devices.of_flavors([flavor])[flavor.pk].gpus)
+    return Counter({node.name: int(node.capacity["gpu"]) for node in flavor.nodes.all()})
 
 
 def cpu_left(kubectl: Kubectl, node: str) -> int:
