@@ -85,14 +85,20 @@ def values(cls: Any, document: Mapping[str, Any]) -> dict[str, Any]:
 
     Unknown names are left out. Absent and null fields get their default. Raises KeyError for a field without a default.
     """
-    arguments: dict[str, Any] = {}
-    for each in fields_of(cls):
-        value = document.get(each.name)
-        if value is None and each.is_required:
-            raise KeyError(each.name)
-        if value is not None:
-            arguments[each.name] = _read(each.type, value)
-    return arguments
+    known, required = _by_name(cls)
+    for name in required:
+        if document.get(name) is None:
+            raise KeyError(name)
+    return {
+        name: _read(known[name].type, value) for name, value in document.items() if value is not None and name in known
+    }
+
+
+@cache
+def _by_name(cls: Any) -> tuple[dict[str, SpecField], tuple[str, ...]]:
+    """Return the fields by name, and the names of those without a default."""
+    found = {each.name: each for each in fields_of(cls)}
+    return found, tuple(name for name, each in found.items() if each.is_required)
 
 
 def _read(type_: Any, value: Any) -> Any:

@@ -152,10 +152,10 @@ def isolation_of(row: Allocation) -> Isolation:
     return isolation.request_isolation(row.offering, Sharing.from_json(row.sharing), CustomClaim.of_column(row.claim))
 
 
-def warnings(row: Allocation) -> list[advice.ChoiceWarning]:
-    """Return the warnings that the preview of the request had."""
+def warnings(row: Allocation, found: Isolation) -> list[advice.ChoiceWarning]:
+    """Return the warnings that the preview of the request had; ``found`` is the row's isolation."""
     hours = held_time.hours(spec_of_row.time(row).span)
-    return advice.warnings(row.offering.key, *isolation_of(row), row.count, hours, row.purpose)
+    return advice.warnings(row.offering.key, *found, row.count, hours, row.purpose)
 
 
 def reservation(row: Allocation) -> str:

@@ -117,7 +117,7 @@ def cards(
 def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissions: Permissions, now: datetime) -> Card:
     team, owner = row.project.team_id, row.requested_by_id
     goes_on = row.desired == Allocation.Desired.HELD
-    share = node_share(row)
+    share, isolation = node_share(row), isolation_of(row)
     return Card(
         row=row,
         badge=phases.badge(row),
@@ -133,14 +133,14 @@ def card(row: Allocation, detail: Detail, place: QueuePosition | None, permissio
         detail=detail,
         devices_named=reservation(row) == "device",
         devices=[_line(device) for device in detail.devices],
-        isolation=offerings.ISOLATION[Isolation(isolation_of(row).level)],
-        isolation_note=isolation_of(row).note,
+        isolation=offerings.ISOLATION[Isolation(isolation.level)],
+        isolation_note=isolation.note,
         constraints=_constraints(row),
         labelled=[(each.info.label, value) for each in LABELLED if (value := getattr(row, each.name))],
         node_share=amounts.node_share(share),
         pods="1 pod" if share.pods == 1 else f"{share.pods} pods",
         claim=json.dumps(custom_claims.requested_document(row.claim), indent=2) if row.claim else "",
-        warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row)],
+        warnings=[f"{warned.detail} {warned.hint}" for warned in warnings(row, isolation)],
         can_release=goes_on and permissions.can("allocation.release", team, owner),
         can_extend=goes_on and permissions.can("allocation.extend", team, owner),
         can_retry=goes_on and row.needs_attention and permissions.can("allocation.release", team, owner),

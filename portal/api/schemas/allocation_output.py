@@ -177,7 +177,7 @@ def one(row: Allocation) -> dict[str, Any]:
 
 
 def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) -> dict[str, Any]:
-    asked = spec_of_row.spec(row)
+    asked, found = spec_of_row.spec(row), selectors.isolation_of(row)
     return {
         "id": str(row.pk),
         "phase": row.phase,
@@ -193,9 +193,9 @@ def _allocation(row: Allocation, detail: Detail, place: QueuePosition | None) ->
         "constraints": vars(asked.constraints),
         "sharing": vars(asked.sharing) if asked.sharing else None,
         "claim": asked.claim.document if asked.claim else None,
-        **isolation(selectors.isolation_of(row)),
+        **isolation(found),
         "node_share": node_share(node_shares.node_share(row)),
-        "warnings": [vars(warned) for warned in selectors.warnings(row)],
+        "warnings": [vars(warned) for warned in selectors.warnings(row, found)],
         "recovered": row.recovered,
         "created_at": row.created_at,
         "held_at": row.held_at,
