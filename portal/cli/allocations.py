@@ -258,7 +258,7 @@ def _preview(seen: dict[str, Any]) -> str:
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
         *(in_commands(f"{reason['detail']} {reason['hint']}") for reason in seen["reasons"]),
-        *(in_commands(f"Think twice: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
+        *(in_commands(f"Warning: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
         f"{price['per_hour'] or 'no price'} {price['currency']} an hour, {price['total'] or '-'} in all, "
         f"{times.asked(seen)}; it ends {moment(seen['give_up_at'])} if it is not held by then",
         *(f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or '-'}" for a in seen["alternatives"]),

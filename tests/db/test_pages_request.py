@@ -255,7 +255,7 @@ def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, br
     limits.set_limit("operator", team, Pool.objects.get(key="t4/gpu.shared"), 2)
     query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
-    assert "Think twice" in part
+    assert "Warning" in part
     assert "For training take a slice of its own" in part
     assert "Instead, with one click" in part
 
