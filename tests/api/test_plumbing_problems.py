@@ -10,6 +10,7 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 
 from portal.api.http.problems import as_problem
 from portal.core.errors import Retryable
+from portal.http.person_limits import limit_person
 from portal.tenants.models import ApiToken
 from tests.support.people import client, person
 
@@ -23,7 +24,7 @@ def call(error):
 
     request = APIRequestFactory().get("/api/v1/x")
     force_authenticate(request, person())
-    return view(request).render()
+    return limit_person(view)(request).render()
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/", "/api/v2/me", "/api/v1/me/"])
