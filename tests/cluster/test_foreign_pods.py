@@ -56,7 +56,7 @@ def free_on(key: str, node: str) -> int:
     offering = Offering.objects.select_related("flavor").get(key=key)
     if offering.flavor.path == "dra":
         devices = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
-        return sum(not card.allocated for card in devices.gpus if card.node == node)
+        return sum(not gpu.allocated for gpu in devices.gpus if gpu.node == node)
     return int(Node.objects.get(name=node).capacity["gpu"])
 
 
