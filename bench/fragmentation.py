@@ -72,7 +72,7 @@ def next_placement(state: Occupation, profile: str) -> Placement | None:
 
 @cache
 def room(state: Occupation, profile: str) -> int:
-    return layouts.room(H100, state)[profile]
+    return layouts.remaining(H100, state)[profile]
 
 
 @cache
@@ -107,7 +107,7 @@ def card_by_portal(fleet: Fleet, profile: str, _: Random) -> CardKey | None:
     """Return the portal's choice: the card with the least loss. The first of equal cards represents all of them."""
     first = {state: name for name, state in reversed(fleet.cards.items())}
     cards = {f"{node}-{number}": state for state, (node, number) in first.items()}
-    key = layouts.best_card(H100, cards, profile)
+    key = layouts.best_gpu(H100, cards, profile)
     return first[cards[key]] if key is not None else None
 
 
@@ -115,7 +115,7 @@ CardChoice = Callable[[Fleet, str, Random], CardKey | None]
 CARD_CHOICES: dict[str, CardChoice] = {
     "scheduler, node by chance": card_on_random_node,
     "scheduler, node after node": card_on_first_node,
-    "steered to a card": card_by_portal,
+    "chosen by the portal": card_by_portal,
 }
 
 Order = Callable[[Iterable[str]], list[str]]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 MIB = 1024 * 1024
-STATEMENTS = ("web", "worker", "watcher", "all", "looks")
+STATEMENTS = ("web", "worker", "watcher", "all", "reconciles")
 
 
 def table(document: Mapping[str, Any]) -> str:

@@ -62,8 +62,8 @@ def page(view: Page[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
             response = problem_page(person, problem)
         except Retryable as error:
             log.warning("page.busy", error=str(error))
-            told = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
-            response = problem_page(person, told)
+            busy = Busy(error.detail, reason=error.reason, hint=error.hint) if error.detail else PORTAL_BUSY
+            response = problem_page(person, busy)
         except Permanent as error:
             log.error("page.refused_by_cluster", error=str(error))
             response = problem_page(person, ClusterRefusal(str(error), hint="Tell an operator; the portal goes on."))

@@ -122,7 +122,7 @@ class Gauges(Collector):
         waiting = WorkItem.objects.filter(due_at__lte=workqueue.database_now()).count()
         failing = WorkItem.objects.filter(attempts__gt=0).count()
         yield GaugeMetricFamily("gpu_portal_due_targets", "Targets whose time has come.", waiting)
-        yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last look failed.", failing)
+        yield GaugeMetricFamily("gpu_portal_failing_targets", "Targets whose last reconcile failed.", failing)
         yield GaugeMetricFamily(
             "gpu_portal_due_lag_seconds", "How long the longest due target waits.", workqueue.lag_s()
         )

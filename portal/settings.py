@@ -250,7 +250,7 @@ CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 30
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_DB_REUSE_MAX = (
-    10_000  # tasks per database connection: the default connects anew for each, twice what a look costs
+    10_000  # tasks per database connection: the default connects anew for each, twice what a reconcile costs
 )
 CELERY_TIMEZONE = "UTC"
 # Every entry expires before its successor is sent, so that a worker that comes back finds no pile of them.

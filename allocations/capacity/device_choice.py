@@ -21,7 +21,7 @@ def choose_devices(
 
     1. GPUs are grouped as the request's constraints require: by node, GPU, PCIe root or clique. GPUs of a node that
        lacks CPU, memory or pods for all slices are left out.
-    2. Within each group, each slice goes to the GPU that loses least (``layouts.best_card``). The scheduler will use
+    2. Within each group, each slice goes to the GPU that loses least (``layouts.best_gpu``). The scheduler will use
        the first free placement there.
     3. The group with the lowest cost wins; of equal groups the fuller one, then the first by name.
     """
@@ -106,7 +106,7 @@ def _choose_in_group(
         for gpu in gpus:
             if not (is_distinct and gpu in chosen):
                 first_by_state.setdefault(placements[gpu], gpu)
-        key = layouts.best_card(geometry, {gpu.key: state for state, gpu in first_by_state.items()}, profile)
+        key = layouts.best_gpu(geometry, {gpu.key: state for state, gpu in first_by_state.items()}, profile)
         if key is None:
             return None
         gpu = next(gpu for gpu in first_by_state.values() if gpu.key == key)

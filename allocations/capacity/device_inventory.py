@@ -79,7 +79,7 @@ def _free_parts(flavor: Flavor) -> dict[str, Fraction]:
 
 def _demands(flavor: Flavor) -> DeviceDemands:
     by_kind = {
-        (offering.kind, offering.profile): DeviceDemand(offering.requests, offering.gpu_share, offering.card_part)
+        (offering.kind, offering.profile): DeviceDemand(offering.requests, offering.gpu_share, offering.memory_part)
         for offering in Offering.objects.filter(flavor=flavor)
     }
     return DeviceDemands(

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.models import Allocation
-from quotas.catalog.claim_parts import CardFact, card_part
+from quotas.catalog.claim_parts import GpuFact, memory_part
 from quotas.catalog.models import Kind, Offering
 from quotas.catalog.node_shares import NodeShare, of_claim
 
@@ -21,13 +21,13 @@ def of_request(offering: Offering, count: int, claim: CustomClaim | None) -> Nod
     """Return the share of ``count`` slices; ``claim`` is for offerings of kind claim."""
     if offering.kind != Kind.CLAIM or claim is None or claim.built is None:
         return offering.node_share.times(count)
-    return of_claim(offering.flavor.per_card, _claim_part(claim.built, offering))
+    return of_claim(offering.flavor.per_gpu, _claim_part(claim.built, offering))
 
 
 def _claim_part(built: BuiltClaim, offering: Offering) -> Fraction:
     """Return the GPU memory in GPUs that the claim uses at least; for older claims, what its lease counts."""
-    if built.card_part is not None:
-        return built.card_part
+    if built.memory_part is not None:
+        return built.memory_part
     flavor = offering.flavor
-    gpu = CardFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
-    return card_part(built.units, gpu)
+    gpu = GpuFact(flavor.product, flavor.memory_mib, flavor.geometry.get("memory", 0), offering.replicas)
+    return memory_part(built.units, gpu)

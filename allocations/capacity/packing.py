@@ -69,12 +69,12 @@ class FlavorDevices:
 
         With ``empty``, return how many fit on an idle fleet.
         """
-        room_by_node: Counter[str] = Counter()
+        fitting_by_node: Counter[str] = Counter()
         for gpu, placements, count in self._states:
-            room = self._room(shape, gpu, EMPTY if empty else placements, empty=empty)
-            room_by_node[gpu.node if gpu.blocked_gpus else ""] += count * room
+            fitting = self._fitting(shape, gpu, EMPTY if empty else placements, empty=empty)
+            fitting_by_node[gpu.node if gpu.blocked_gpus else ""] += count * fitting
         bounds = {} if empty else self._node_bounds(shape, self._states)
-        return sum(min(room, bounds.get(node, room)) for node, room in room_by_node.items())
+        return sum(min(fitting, bounds.get(node, fitting)) for node, fitting in fitting_by_node.items())
 
     def max_colocated(
         self, shape: SliceShape, constraints: Collection[str], *, spread: bool, empty: bool = False
@@ -83,17 +83,17 @@ class FlavorDevices:
 
         With ``empty``, return the largest number on an idle fleet.
         """
-        room_by_node: Counter[tuple[tuple[str, ...], str]] = Counter()
+        fitting_by_node: Counter[tuple[tuple[str, ...], str]] = Counter()
         for gpu in self.gpus:
             if (group := group_of(gpu, constraints, spread=spread)) is not None:
                 placements = EMPTY if empty or self.geometry is None else self.occupancies[gpu]
-                room = self._room(shape, gpu, placements, empty=empty)
-                room_by_node[group, gpu.node] += min(1, room) if DISTINCT_GPUS in constraints else room
+                fitting = self._fitting(shape, gpu, placements, empty=empty)
+                fitting_by_node[group, gpu.node] += min(1, fitting) if DISTINCT_GPUS in constraints else fitting
         bounds = {} if empty else self.node_bounds(shape)
-        room_by_group: Counter[tuple[str, ...]] = Counter()
-        for (group, node), room in room_by_node.items():
-            room_by_group[group] += min(room, bounds.get(node, room))
-        return max(room_by_group.values(), default=0)
+        fitting_by_group: Counter[tuple[str, ...]] = Counter()
+        for (group, node), fitting in fitting_by_node.items():
+            fitting_by_group[group] += min(fitting, bounds.get(node, fitting))
+        return max(fitting_by_group.values(), default=0)
 
     def node_bounds(self, shape: SliceShape) -> dict[str, int]:
         """Return how many slices a node has CPU, memory and pods for, for each node with blocked GPUs."""
@@ -119,7 +119,7 @@ class FlavorDevices:
                 free_by_node[gpu.node] = free + count * self._free_part(gpu, placements, shape)
         return {node: max(Fraction(0), free) for node, free in free_by_node.items()}
 
-    def _room(self, shape: SliceShape, gpu: PhysicalGpu, placements: Occupancy, *, empty: bool) -> int:
+    def _fitting(self, shape: SliceShape, gpu: PhysicalGpu, placements: Occupancy, *, empty: bool) -> int:
         """Return how many more slices fit on the GPU beside ``placements``.
 
         With ``empty``, its allocated devices count as free.
@@ -182,4 +182,4 @@ def _room_beside(geometry: Geometry, placements: Occupancy, shape: SliceShape) -
         return 0
     if shape.kind != "mig":
         return 0 if placements else 1
-    return layouts.room(geometry, placements).get(shape.profile, 0)
+    return layouts.remaining(geometry, placements).get(shape.profile, 0)

@@ -8,7 +8,7 @@ from allocations.capacity.offering_index import amounts_per_slice
 from allocations.capacity.usage import CurrentUsage
 from portal.tenants.models import Team
 from quotas.catalog.models import Offering, Pool
-from quotas.catalog.selectors import room
+from quotas.catalog.selectors import fitting_slices
 from quotas.limits import names as queue_names
 from quotas.limits.selectors import QuotaSnapshot, quota_snapshot
 from quotas.limits.tree import Tree
@@ -67,9 +67,9 @@ class QuotaUsage:
             return min(slices, default=0)
 
         return TeamQuota(
-            own=room(quota.nominal, pool.resources, per_slice),
+            own=fitting_slices(quota.nominal, pool.resources, per_slice),
             own_left=max(0, least(lambda tree: tree.own_left(queue))),
-            bound=None if bound is None else room(bound, pool.resources, per_slice),
+            bound=None if bound is None else fitting_slices(bound, pool.resources, per_slice),
             most=max(0, least(lambda tree: tree.potential(queue))),
             left=least(lambda tree: tree.available(queue)),
         )

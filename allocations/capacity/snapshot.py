@@ -8,7 +8,7 @@ from allocations.capacity.offering_index import amounts_per_slice
 from allocations.capacity.usage import CurrentUsage
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from quotas.catalog.models import Offering
-from quotas.catalog.selectors import room, units
+from quotas.catalog.selectors import fitting_slices, units
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class CapacitySnapshot:
             devices, shape = self._devices[offering.flavor_id], flavor_devices.slice_shape(offering)
             return Capacity(total=devices.total(shape, empty=True), held=held, free=devices.total(shape))
         per_slice, used = amounts_per_slice(offering), self._usage.held_amounts.get(pool.key, {})
-        total = room(units(pool), pool.resources, per_slice)
-        free = room(units(pool), pool.resources, per_slice, used)
+        total = fitting_slices(units(pool), pool.resources, per_slice)
+        free = fitting_slices(units(pool), pool.resources, per_slice, used)
         return Capacity(total=total, held=held, free=min(free, total))
 
     def max_colocated(

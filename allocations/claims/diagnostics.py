@@ -96,7 +96,7 @@ def _too_many(alone: Claim, path: str, empty: Fleet) -> Infeasible:
     if all(choice.count is None for choice in choices):
         return Infeasible(
             path,
-            "All devices of a node cannot be had at once: they are parts of the same cards.",
+            "All devices of a node cannot be had at once: they are parts of the same GPUs.",
             "Ask for whole GPUs, or for a number of devices.",
         )
     requested = max(choice.count or 1 for choice in choices)

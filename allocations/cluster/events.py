@@ -43,9 +43,9 @@ def refusals_of_jobs(client: Client) -> dict[str, list[str]]:
     items = client.json("GET", "/api/v1/events", query=query, timeout=TIMEOUT_S).get("items")
     found: dict[str, list[str]] = {}
     for item in sorted(items or [], key=lambda item: int(item["metadata"]["resourceVersion"])):
-        told, words = found.setdefault(item["involvedObject"].get("uid", ""), []), sentence(item.get("message", ""))
-        if words not in told:
-            told.append(words)
+        messages, words = found.setdefault(item["involvedObject"].get("uid", ""), []), sentence(item.get("message", ""))
+        if words not in messages:
+            messages.append(words)
     return found
 
 

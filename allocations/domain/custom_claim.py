@@ -13,14 +13,14 @@ class BuiltClaim:
     """What was computed from a claim when it was requested, and stays when the fleet changes.
 
     ``spec`` is of its ResourceClaim. ``units`` are the units that its lease reserves, by resource. ``gpus`` are the
-    whole-GPU equivalents that it can use at most. ``card_part`` is the GPU memory that it uses at least, in GPUs (None
+    whole-GPU equivalents that it can use at most. ``memory_part`` is the GPU memory that it uses at least (None
     in older claims).
     """
 
     spec: Mapping[str, Any]
     units: Mapping[str, int]
     gpus: Fraction
-    card_part: Fraction | None = None
+    memory_part: Fraction | None = None
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -29,7 +29,7 @@ class BuiltClaim:
         return cls(document["spec"], document["units"], gpus, None if part is None else Fraction(part))
 
     def to_json(self) -> dict[str, Any]:
-        part = {} if self.card_part is None else {"card_part": str(self.card_part)}
+        part = {} if self.memory_part is None else {"card_part": str(self.memory_part)}
         return {"spec": dict(self.spec), "units": dict(self.units), "gpus": str(self.gpus), **part}
 
 

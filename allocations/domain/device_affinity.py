@@ -9,11 +9,11 @@ from typing import Any, Self
 class DeviceAffinity:
     """The devices that an allocation's claims select; false if nothing was chosen yet.
 
-    ``cards`` are the UUIDs of GPUs by slice: "" for a slice for which the scheduler chooses, None if it chooses for all
-    slices. ``is_given_up``: the scheduler found no device on the chosen GPUs, and may choose any.
+    ``gpu_uuids`` are by slice: "" for a slice for which the scheduler chooses, None if it chooses for all slices.
+    ``is_given_up``: the scheduler found no device on the chosen GPUs, and may choose any.
     """
 
-    cards: tuple[str, ...] | None = None
+    gpu_uuids: tuple[str, ...] | None = None
     clique: str | None = None
     is_given_up: bool = False
 
@@ -22,12 +22,12 @@ class DeviceAffinity:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        cards = stored.get("cards")
-        return cls(None if cards is None else tuple(cards), stored.get("clique"), stored.get("given_up", False))
+        uuids = stored.get("cards")
+        return cls(None if uuids is None else tuple(uuids), stored.get("clique"), stored.get("given_up", False))
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **({} if self.cards is None else {"cards": list(self.cards)}),
+            **({} if self.gpu_uuids is None else {"cards": list(self.gpu_uuids)}),
             **({} if self.clique is None else {"clique": self.clique}),
             **({"given_up": True} if self.is_given_up else {}),
         }

@@ -33,9 +33,9 @@ def seconds(span: timedelta) -> Decimal:
     return Decimal(span // MICROSECOND).scaleb(-6)
 
 
-def in_words(asked: Decimal) -> str:
+def in_words(hours: Decimal) -> str:
     """Return hours in words: ``1 hour``, ``1.5 hours``."""
-    text = f"{asked:f}"
+    text = f"{hours:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "1 hour" if text == "1" else f"{text} hours"
 

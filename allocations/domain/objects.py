@@ -131,7 +131,7 @@ class ResolvedSpec(AllocationSpec):
     """The ``LeaseRecord`` as text, for the lease's annotation."""
     capacity: Mapping[str, str] = field(default_factory=dict)
     """The capacity that one slice requests of a device that serves several claims, e.g. {"shares": "1"}."""
-    cards: tuple[str, ...] = ()
+    gpu_uuids: tuple[str, ...] = ()
     """UUIDs of the GPUs that its slices select, in order; empty if the scheduler chooses."""
     clique: str = ""
     """The NVLink clique on whose nodes it is held, if the request requires one clique."""

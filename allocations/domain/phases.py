@@ -159,14 +159,14 @@ def _starting(facts: Facts) -> str:
 
 PHASES: tuple[PhaseRule, ...] = (
     PhaseRule(
-        "its release was asked, or it expired, and nothing of it is left on the cluster",
+        "its release was requested, or it expired, and nothing of it is left on the cluster",
         lambda f: f.released and f.nothing_left,
         Phase.ENDED,
         "",
         "",
     ),
     PhaseRule(
-        "its release was asked, or it expired, and something of it is still on the cluster",
+        "its release was requested, or it expired, and something of it is still on the cluster",
         lambda f: f.released,
         Phase.RELEASING,
         "cleaning_up",
@@ -188,7 +188,7 @@ PHASES: tuple[PhaseRule, ...] = (
         lambda f: f.number_wait,
     ),
     PhaseRule(
-        "it could not start three times, no device fitted for example, so the owner is asked",
+        "it could not start three times, no device fitted for example, so the owner has to decide",
         lambda f: f.needs_attention,
         Phase.SUSPENDED,
         lambda f: f.start_reason or "no_fitting_device",

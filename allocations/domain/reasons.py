@@ -21,7 +21,7 @@ class Cause(NamedTuple):
 OPERATOR = "Tell an operator; nothing that the team does helps."
 QUEUED = {
     "submitted": Cause("Handed to the queue of its team."),
-    "PendingEvaluation": Cause("Kueue has not looked at it yet."),
+    "PendingEvaluation": Cause("Kueue has not evaluated it yet."),
     "Bypassed": Cause(
         "Kueue passes it over, since it could not admit another one like it a moment ago.",
         "Look at why that one waits: it says whether it can ever start. Delete what cannot.",

@@ -67,7 +67,7 @@ def resolved_spec(row: Allocation) -> ResolvedSpec:
         tolerations=tuple(offering.flavor.tolerations),
         record=record(row, requested).to_text(),
         capacity=offering.capacity,
-        cards=affinity.cards or (),
+        gpu_uuids=affinity.gpu_uuids or (),
         clique=affinity.clique or "",
         number=row.number,
         node_share=node_share(row),

@@ -127,7 +127,7 @@ def full_entries(items: Collection[QueueItem]) -> dict[UUID, Entry]:
     rows = spec_of_row.rows().filter(pk__in=[one.id for one in items if not one.is_job])
     projects = Project.objects.filter(team__in={one.team for one in items})
     workloads = jobs.rows(projects).filter(facts__job__uid__in=[str(one.id) for one in items if one.is_job])
-    entries = [*map(_allocation_entry, rows), *map(_job_entry, job_refusals.told(jobs.read(workloads)))]
+    entries = [*map(_allocation_entry, rows), *map(_job_entry, job_refusals.with_refusals(jobs.read(workloads)))]
     return {entry.id: entry for entry in entries}
 
 

@@ -18,10 +18,11 @@ def of_job(job: Job) -> list[str] | None:
         return None
 
 
-def told(jobs: Collection[Job]) -> list[Job]:
+def with_refusals(jobs: Collection[Job]) -> list[Job]:
     """Return the Jobs; those that have quota and whose pods are refused, with that as reason and message.
 
-    One request for each cluster that has a Job with quota and no pod that uses it; nothing is told where it fails.
+    One request for each cluster that has a Job with quota and no pod that uses it; where it fails, the Jobs are
+    returned unchanged.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for cluster in {job.project.cluster_id for job in jobs if job.state is State.ADMITTED}:
@@ -29,10 +30,10 @@ def told(jobs: Collection[Job]) -> list[Job]:
             found[cluster] = events.refusals_of_jobs(connect(cluster))
         except (ClusterUnavailable, ClusterRefused):
             found[cluster] = {}
-    return [_told(job, found.get(job.project.cluster_id, {}).get(str(job.uid), [])) for job in jobs]
+    return [_with_refusal(job, found.get(job.project.cluster_id, {}).get(str(job.uid), [])) for job in jobs]
 
 
-def _told(job: Job, refusals: list[str]) -> Job:
+def _with_refusal(job: Job, refusals: list[str]) -> Job:
     if job.state is not State.ADMITTED or not refusals:
         return job
     cause = reasons.ADMITTED["pods_refused"]

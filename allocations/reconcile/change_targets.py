@@ -73,7 +73,7 @@ def _node_requests(pod: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def job_targets(cluster: str, change: Change) -> set[Target]:
-    """Return the target of a tenant's Job that has just got quota, whose people are told which GPUs it became."""
+    """Return the target of a tenant's Job that has just got quota, whose people get an Event with its GPUs."""
     given = _given_to_job(change.new.facts or {})
     is_new = given is not None and given != _given_to_job(change.old.facts if change.old else {})
     return {targets.job(cluster, change.new.facts["job"]["uid"])} if is_new and change.new.facts else set()

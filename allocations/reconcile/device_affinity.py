@@ -1,8 +1,8 @@
 """Chooses the GPUs that an allocation's claims request, and drops the choice if the scheduler cannot follow it.
 
-The scheduler takes the first card that fits. A claim of a MIG slice therefore requests the card on which the slice
+The scheduler takes the first GPU that fits. A claim of a MIG slice therefore requests the GPU on which the slice
 leaves the most to others (``allocations.capacity.device_choice``). The choice is a preference: if another claim is
-allocated the card first, so that the holder pod finds no device, the claim is created again without it.
+allocated the GPU first, so that the holder pod finds no device, the claim is created again without it.
 """
 
 from dataclasses import replace
@@ -64,18 +64,18 @@ def _next_affinity(
         return stored if existing else DeviceAffinity()
     if not stored:
         if existing:  # the row was created again from its lease: the claims have the choice
-            cards = backend.requested_cards(spec, snapshot)
+            uuids = backend.requested_gpus(spec, snapshot)
             if not spec.constraints.same_clique:
-                return DeviceAffinity(cards)
+                return DeviceAffinity(uuids)
             # "" if nothing is held: after a failed start the clique is chosen again.
             return DeviceAffinity(
-                cards, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in state.occupied})
+                uuids, flavor_devices.clique_of(row.project.cluster_id, {one.node for one in state.occupied})
             )
         if row.recovered:
             _require_claims_seen(spec, snapshot)
         return _choose(row, spec)
     if (
-        stored.cards is not None
+        stored.gpu_uuids is not None
         and len(existing) == len(claims)
         and not state.occupied
         and backend.finds_no_device(spec, snapshot)
@@ -94,9 +94,9 @@ def _require_claims_seen(spec: ResolvedSpec, snapshot: Snapshot) -> None:
 
 
 def _choose(row: Allocation, spec: ResolvedSpec) -> DeviceAffinity:
-    """Choose a clique and cards for the row, store the choice, and return it.
+    """Choose a clique and GPUs for the row, store the choice, and return it.
 
-    Choices for one flavor are made one at a time; each counts the chosen cards of claims that are not allocated yet.
+    Choices for one flavor are made one at a time; each counts the chosen GPUs of claims that are not allocated yet.
     """
     flavor, offering, constraints = row.offering.flavor, row.offering, spec.constraints
     with advisory_lock("device_affinity", flavor.name):
@@ -114,15 +114,15 @@ def _choose(row: Allocation, spec: ResolvedSpec) -> DeviceAffinity:
             chosen = device_choice.choose_devices(
                 devices, offering.profile, spec.slices, constraints.names, spread=constraints.spread
             )
-            cards = tuple(card.uuid for card in chosen) if chosen else None
-            affinity = replace(affinity, cards=cards, is_given_up=cards is None)
+            uuids = tuple(gpu.uuid for gpu in chosen) if chosen else None
+            affinity = replace(affinity, gpu_uuids=uuids, is_given_up=uuids is None)
         # Within the lock, so that the next choice sees this one.
         Allocation.objects.filter(pk=row.pk).update(device_affinity=affinity.to_json())
     return affinity
 
 
 def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> FlavorDevices:
-    """Return the devices as they will be once the claims that request cards of them are allocated."""
+    """Return the devices as they will be once the claims that request GPUs of them are allocated."""
     others = Allocation.objects.filter(
         offering__flavor=flavor, phase__in=(Phase.QUEUED, Phase.STARTING), desired=Allocation.Desired.HELD
     ).filter(device_affinity__has_key="cards")
@@ -139,7 +139,7 @@ def _with_pending(row: Allocation, flavor: Flavor, devices: FlavorDevices) -> Fl
         (profile, uuid)
         for namespace, name, profile, stored in rows
         if (namespace, name) not in allocated
-        for uuid in DeviceAffinity.from_json(stored).cards or ()
+        for uuid in DeviceAffinity.from_json(stored).gpu_uuids or ()
         if uuid
     )
     return device_choice.with_pending(devices, pending)

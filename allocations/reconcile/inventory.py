@@ -38,11 +38,11 @@ def reconcile_inventory(cluster: str) -> datetime | None:
             [class_fact(s) for s in snapshot.of_kind("DeviceClass")],
         )
         found = pool_names.with_kept_names(cluster, found)
-        per_card = catalog.per_card(cluster, found)
+        per_gpu = catalog.per_gpu(cluster, found)
         metered = job_ledger.metered(cluster)
-        is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_card)
+        is_new, is_blocked = _sync(cluster, snapshot, found, metered, per_gpu)
         if job_ledger.repair(cluster, metered):  # what the ledger has charged now is no foreign use
-            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_card)
+            _, is_blocked = _sync(cluster, snapshot, found, job_ledger.metered(cluster), per_gpu)
         if is_new:
             projects = Project.objects.filter(cluster=cluster, archived_at=None).values_list("slug", flat=True)
             workqueue.enqueue(targets.platform(cluster), *(targets.project(cluster, slug) for slug in projects))
@@ -50,14 +50,14 @@ def reconcile_inventory(cluster: str) -> datetime | None:
 
 
 def _sync(
-    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
+    cluster: str, snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
 ) -> tuple[bool, bool]:
     """Write the discovered inventory and its use; return whether flavors or pools changed, and whether a node is
     blocked."""
-    rooms = node_usage.rooms(snapshot, found, metered, per_card)
-    foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(rooms.values())
-    is_new = sync(cluster, node_usage.with_rooms(found, rooms), foreign, blocked)
-    return is_new, any(room.blocked for room in rooms.values())
+    capacities = node_usage.blocked_capacities(snapshot, found, metered, per_gpu)
+    foreign, blocked = node_usage.foreign_use(snapshot, found, metered), node_usage.blocked_units(capacities.values())
+    is_new = sync(cluster, node_usage.with_blocked_capacity(found, capacities), foreign, blocked)
+    return is_new, any(one.blocked for one in capacities.values())
 
 
 def node_fact(observed: ObservedObject) -> NodeFact:

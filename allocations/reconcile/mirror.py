@@ -1,8 +1,9 @@
 """Reads the mirror: objects as last observed, as a Snapshot for the pure packages."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -38,15 +39,12 @@ COLUMNS = ("kind", "namespace", "name", "uid", "resource_version", "digest", "al
 
 
 def observed_object(row: MirrorObject) -> ObservedObject:
-    return ObservedObject(
-        ref=Ref(row.kind, row.namespace, row.name),
-        uid=row.uid,
-        resource_version=row.resource_version,
-        digest=row.digest,
-        allocation=row.allocation,
-        deleting=row.deleting,
-        facts=row.facts,
-    )
+    return _of_values(attrgetter(*COLUMNS)(row))
+
+
+def _of_values(values: Sequence[Any]) -> ObservedObject:
+    """Return the object with these values of COLUMNS."""
+    return ObservedObject(Ref(*values[:3]), *values[3:])
 
 
 def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
@@ -56,23 +54,18 @@ def of_cluster(cluster: str) -> QuerySet[MirrorObject]:
 def _snapshot(cluster: str, rows: QuerySet[MirrorObject]) -> Snapshot:
     """Return the rows as a Snapshot; one query."""
     objects, synced = read_together(*_parts(cluster, rows))
-    return _of_values(objects, synced)
+    return Snapshot(map(_of_values, objects), dict(synced))
 
 
 def _with_applied(cluster: str, rows: QuerySet[MirrorObject], target: Target) -> tuple[Snapshot, dict[Ref, Applied]]:
     """Return the rows as a Snapshot, and what was applied for the target; one query."""
     records = Columns(applied.rows(target), applied.COLUMNS)
     objects, synced, found = read_together(*_parts(cluster, rows), records)
-    return _of_values(objects, synced), applied.of_rows(found)
+    return Snapshot(map(_of_values, objects), dict(synced)), applied.of_rows(found)
 
 
 def _parts(cluster: str, rows: QuerySet[MirrorObject]) -> tuple[Columns, Columns]:
     return Columns(rows, COLUMNS), Columns(WatchState.objects.filter(cluster=cluster), ("kind", "resource_version"))
-
-
-def _of_values(objects: Iterable[Any], synced: Iterable[Any]) -> Snapshot:
-    """Return a Snapshot of the values of COLUMNS, and of pairs of kind and revision."""
-    return Snapshot((ObservedObject(Ref(*values[:3]), *values[3:]) for values in objects), dict(synced))
 
 
 def of_allocations(cluster: str, namespace: str, allocations: Iterable[Allocation]) -> Snapshot:

@@ -13,10 +13,10 @@ from fractions import Fraction
 from allocations.capacity.devices import parent_gpu
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
-from quotas.catalog import dra_resources, layouts, node_room
+from quotas.catalog import blocked_capacity, dra_resources, layouts
+from quotas.catalog.blocked_capacity import BlockedCapacity, NodeUse, Supplied
 from quotas.catalog.geometry import COMPUTE_SLICES
 from quotas.catalog.mig_tables import Geometry
-from quotas.catalog.node_room import NodeUse, Room, Supplied
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.nvidia import DRA_DRIVER
 from quotas.catalog.types import Discovered, FoundFlavor, FoundNode
@@ -24,27 +24,27 @@ from quotas.catalog.types import Discovered, FoundFlavor, FoundNode
 
 @dataclass(frozen=True)
 class UnitsUsed:
-    """Units of a pool that a pod or a claim uses on a node; of a partition, its fraction of ``card``."""
+    """Units of a pool that a pod or a claim uses on a node; of a partition, its fraction of ``gpu``."""
 
     consumer: ObservedObject
     node: str
     pool: str
     units: Fraction
-    card: str = ""
+    gpu: str = ""
 
 
 def foreign_use(snapshot: Snapshot, found: Discovered, metered: Collection[str]) -> dict[str, int]:
     """Return the units that pods and claims use without an allocation, by pool key.
 
-    A partition of a card counts as the whole card, since the card cannot be allocated whole any more.
+    A partition of a GPU counts as the whole GPU, since the GPU cannot be allocated whole any more.
     """
     foreign = [
         one for one in units_used(snapshot, found) if not one.consumer.allocation and one.consumer.uid not in metered
     ]
     use: Counter[str] = Counter()
     for one in foreign:
-        use[one.pool] += 0 if one.card else int(one.units)
-    for pool, _node, _card in {(one.pool, one.node, one.card) for one in foreign if one.card}:
+        use[one.pool] += 0 if one.gpu else int(one.units)
+    for pool, _node, _gpu in {(one.pool, one.node, one.gpu) for one in foreign if one.gpu}:
         use[pool] += 1
     return dict(use)
 
@@ -78,36 +78,36 @@ def _of_claims(
     for claim in snapshot.of_kind("ResourceClaim"):
         for device in claim.facts["devices"]:
             node, name = device["pool"], device["device"]
-            flavor, card = flavor_of.get(node), parent_gpu(name)
-            if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, card)} & unhealthy:
+            flavor, gpu = flavor_of.get(node), parent_gpu(name)
+            if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, gpu)} & unhealthy:
                 continue
             if key := pools.get((flavor.name, COMPUTE_SLICES)):
-                yield UnitsUsed(claim, node, key, _card_fraction(flavor.geometry, name), card)
+                yield UnitsUsed(claim, node, key, _gpu_fraction(flavor.geometry, name), gpu)
             elif key := pools.get((flavor.name, dra_resources.GPU_SHARES)):
                 yield UnitsUsed(claim, node, key, Fraction(device.get("consumed", {}).get("shares", 1)))
             elif (key := f"{flavor.name}/{dra_resources.pool_of(profiles.get((node, name), ''))}") in keys:
                 yield UnitsUsed(claim, node, key, Fraction(1))
 
 
-def _card_fraction(geometry: Geometry | None, device: str) -> Fraction:
-    """Return the fraction of its card that a device is; 1 if it is no known partition."""
+def _gpu_fraction(geometry: Geometry | None, device: str) -> Fraction:
+    """Return the fraction of its GPU that a device is; 1 if it is no known partition."""
     place = layouts.known_placement(geometry, device) if geometry else None
     return Fraction(place.size, geometry.memory) if geometry and place else Fraction(1)
 
 
-def rooms(
-    snapshot: Snapshot, found: Discovered, metered: Collection[str], per_card: Mapping[str, NodeShare]
-) -> dict[str, Room]:
+def blocked_capacities(
+    snapshot: Snapshot, found: Discovered, metered: Collection[str], per_gpu: Mapping[str, NodeShare]
+) -> dict[str, BlockedCapacity]:
     """Return by node how many of its pool units lack CPU, memory or pods.
 
-    Only nodes that are offered. ``per_card`` is the share of CPU, memory and pods of one card, by flavor.
+    Only nodes that are offered. ``per_gpu`` is the share of CPU, memory and pods of one GPU, by flavor.
     """
     offered = {node.name: node for node in found.nodes if node.flavor and node.ready}
-    parts = {pool.key: pool.card_part for pool in found.pools}
+    parts = {pool.key: pool.memory_part for pool in found.pools}
     supplied = {name: _supplied(node, parts) for name, node in offered.items()}
-    use = _uses(snapshot, found, metered, {name: per_card[node.flavor] for name, node in offered.items()}, parts)
+    use = _uses(snapshot, found, metered, {name: per_gpu[node.flavor] for name, node in offered.items()}, parts)
     return {
-        name: node_room.of_node(name, supplied[name], use.get(name, NodeUse()), per_card[node.flavor])
+        name: blocked_capacity.of_node(name, supplied[name], use.get(name, NodeUse()), per_gpu[node.flavor])
         for name, node in offered.items()
     }
 
@@ -121,26 +121,26 @@ def _uses(
     snapshot: Snapshot,
     found: Discovered,
     metered: Collection[str],
-    per_card: Mapping[str, NodeShare],
+    per_gpu: Mapping[str, NodeShare],
     parts: Mapping[str, Fraction],
 ) -> dict[str, NodeUse]:
-    """Return the use of each node of ``per_card``."""
+    """Return the use of each node of ``per_gpu``."""
     served = {claim.facts.get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    cards: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    gpus: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(snapshot, found):
         holder = _holder(one.consumer, metered, served)
         units[one.node, bool(holder)][one.pool] += one.units
         if holder:
-            cards[one.node, holder] += one.units * parts[one.pool]
+            gpus[one.node, holder] += one.units * parts[one.pool]
     foreign, requested = _pod_requests(snapshot, metered, served)
     excess: dict[str, Counter[str]] = defaultdict(Counter)
     for (node, holder), amounts in requested.items():
-        if node in per_card:
-            excess[node] += amounts - Counter(vars(per_card[node].part(cards[node, holder])))
+        if node in per_gpu:
+            excess[node] += amounts - Counter(vars(per_gpu[node].part(gpus[node, holder])))
     return {
         node: NodeUse(NodeShare(**foreign[node]), NodeShare(**excess[node]), units[node, False], units[node, True])
-        for node in per_card
+        for node in per_gpu
     }
 
 
@@ -174,21 +174,21 @@ def _holder(observed: ObservedObject, metered: Collection[str], served: Collecti
     return str(observed.facts.get("pod", "")) if observed.uid in metered else ""
 
 
-def with_rooms(found: Discovered, rooms: Mapping[str, Room]) -> Discovered:
+def with_blocked_capacity(found: Discovered, blocked: Mapping[str, BlockedCapacity]) -> Discovered:
     """Return ``found`` with each node's blocked units and the sentence that explains them."""
     nodes = tuple(
         replace(
             node,
-            blocked=rooms[node.name].blocked,
-            problem="; ".join(filter(None, (node.problem, rooms[node.name].problem))),
+            blocked=blocked[node.name].blocked,
+            problem="; ".join(filter(None, (node.problem, blocked[node.name].problem))),
         )
-        if node.name in rooms
+        if node.name in blocked
         else node
         for node in found.nodes
     )
     return replace(found, nodes=nodes)
 
 
-def blocked_units(rooms: Iterable[Room]) -> dict[str, int]:
+def blocked_units(blocked: Iterable[BlockedCapacity]) -> dict[str, int]:
     """Return the units that are free and blocked, by pool."""
-    return dict(sum((Counter(room.blocked_units) for room in rooms), Counter()))
+    return dict(sum((Counter(one.blocked_units) for one in blocked), Counter()))

@@ -45,7 +45,7 @@ def with_kept_names(cluster: str, found: Discovered) -> Discovered:
 def _problem(flavor: str, kept_names: Mapping[str, Mapping[str, int]], current: Mapping[str, Mapping[str, int]]) -> str:
     """Return the sentence that a flavor's nodes show to operators; "" if no pool of it keeps its name."""
     return "; ".join(
-        f"its DeviceClass changed: {key} becomes {', '.join(current[key])} once nothing stands on {flavor}, and is "
+        f"its DeviceClass changed: {key} becomes {', '.join(current[key])} once nothing is held of {flavor}, and is "
         f"counted as {', '.join(old)} until then; hide the flavor to let it drain"
         for key, old in sorted(kept_names.items())
         if key.partition("/")[0] == flavor

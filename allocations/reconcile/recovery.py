@@ -52,10 +52,11 @@ def adopt(cluster: str, namespace: str) -> None:
     unknown = leases.exclude(allocation__in=live.values("name"))
     scheduled = live.filter(number=None, name__in=leases.values("allocation"))
     lease_keys, row_keys = read_together(Columns(unknown, ("pk",)), Columns(scheduled, ("pk",)))
-    for [pk] in lease_keys:
-        _adopt(MirrorObject.objects.get(pk=pk))
-    for [pk] in row_keys:
-        slot_numbers.assign(Allocation.objects.select_related("project", "requested_by").get(pk=pk))
+    for lease in MirrorObject.objects.filter(pk__in=[pk for [pk] in lease_keys]):
+        _adopt(lease)
+    found = Allocation.objects.filter(pk__in=[pk for [pk] in row_keys])
+    for row in found.select_related("project", "requested_by"):
+        slot_numbers.assign(row)
 
 
 def _adopt(lease: MirrorObject) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from allocations.capacity import device_inventory
 from allocations.capacity.quota_usage import PoolRequest, QuotaUsage
-from allocations.claims import card_parts, diagnostics, fit, spec, units
+from allocations.claims import diagnostics, fit, memory_parts, spec, units
 from allocations.claims.fit import Answer
 from allocations.claims.model import Claim
 from allocations.claims.parse import MAX_CEL_LENGTH, parse
@@ -68,7 +68,7 @@ def prepare(user: User, project: Project, offering: Offering, document: Mapping[
     _check_length(claim, document, built)
     if claim.has_raw_cel:
         _validate_cel(claim, project, built)
-    part = card_parts.min_card_part(claim, inventory.fleet.devices, inventory.demands)
+    part = memory_parts.min_memory_part(claim, inventory.fleet.devices, inventory.demands)
     stored = CustomClaim(document, BuiltClaim(built, demand.amounts, demand.share, part))
     return PreparedClaim(
         stored, demand, fit.fits(claim, inventory.available(part)), diagnostics.infeasible(claim, inventory.fleet)
@@ -97,7 +97,7 @@ def _check_sharing(claim: Claim, offering: Offering, is_shareable: bool) -> None
     """Raise Invalid for MPS with dynamic MIG or consumable shares, which NVIDIA's driver refuses to prepare."""
     if not (offering.flavor.partitionable or is_shareable):
         return
-    error = "The DRA driver has no MPS where it cuts cards on demand or shares them. Use strategy TimeSlicing."
+    error = "The DRA driver has no MPS where it cuts GPUs on demand or shares them. Use strategy TimeSlicing."
     wrong = [index for index, each in enumerate(claim.config) if each.sharing and each.sharing.strategy == "MPS"]
     if wrong:
         raise Invalid({f"claim.config[{index}].sharing.strategy": [error] for index in wrong})

@@ -1,7 +1,7 @@
 """Estimates when enough capacity is released for a request, from the ends of allocations as they are now.
 
 An estimate: allocations may be extended or released early, and one that is not held yet counts its hours as if it were
-held now, or at its later start. Amounts are of the pool, so on cards partitioned on demand
+held now, or at its later start. Amounts are of the pool, so on GPUs partitioned on demand
 the free capacity may be fragmented.
 """
 

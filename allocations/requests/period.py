@@ -51,8 +51,8 @@ def period(
     if starts_at is not None and starts_at - now > MAX_DURATION:
         return {**errors, "starts_at": [f"It may start at most {MAX_DURATION.days} days from now."]}
     begin = starts_at if starts_at is not None and starts_at > now else now
-    asked = None if ends_at is not None else Decimal(default_hours if hours is None else hours).quantize(PLACE)
-    length = ends_at - begin if ends_at is not None else held_time.length(asked or Decimal(0))
+    duration = None if ends_at is not None else Decimal(default_hours if hours is None else hours).quantize(PLACE)
+    length = ends_at - begin if ends_at is not None else held_time.length(duration or Decimal(0))
     errors |= _length_errors(length, "hours" if ends_at is None else "ends_at")
     wait = begin + default_wait if ends_at is None else min(ends_at, begin + default_wait)
     if give_up_at is not None:
@@ -62,7 +62,7 @@ def period(
         return errors
     return Period(
         starts_at=begin if begin > now else None,
-        hours=asked,
+        hours=duration,
         ends_at=ends_at,
         give_up_at=wait,
         length=held_time.hours(length),

@@ -49,7 +49,7 @@ def more_than_the_fleet(request: AdmissionInput) -> Violation | None:
         request.total,
         request.total - request.free,
         request.count,
-        f"The fleet has {_plural(request.total)} of {request.offering} in all, and {request.count} were asked.",
+        f"The fleet has {_plural(request.total)} of {request.offering} in all, and {request.count} were requested.",
         _at_most(request),
     )
 
@@ -111,7 +111,7 @@ def constraint_never_holds(request: AdmissionInput) -> Violation | None:
         hint = "Leave this constraint out."
     else:
         most = f"{_plural(request.max_colocated)} of {request.offering}"
-        detail = f"{most} can be {_constraint_phrase(request)} at most, and {request.count} were asked."
+        detail = f"{most} can be {_constraint_phrase(request)} at most, and {request.count} were requested."
         hint = _at_most(request, f", or leave out {_listed(request)}")
     return Violation("never_fits", f"node:{request.offering}", request.max_colocated, 0, request.count, detail, hint)
 
@@ -154,7 +154,7 @@ def more_than_the_quota(request: AdmissionInput) -> Violation | None:
             min(request.used, request.own),
             request.count,
             f"Team {request.team} may hold {_plural(request.own)} of {request.offering} at once, and {request.count} "
-            "were asked.",
+            "were requested.",
             _at_most(request, ", or have an operator raise the team's limit")
             if request.quota
             else "The team has no quota of it: choose another offering, or ask an operator for a limit.",
@@ -166,7 +166,7 @@ def more_than_the_quota(request: AdmissionInput) -> Violation | None:
         request.used,
         request.count,
         f"With all that it can borrow in department {request.department}, team {request.team} gets "
-        f"{_plural(request.quota)} of {request.offering} at most, and {request.count} were asked.",
+        f"{_plural(request.quota)} of {request.offering} at most, and {request.count} were requested.",
         _at_most(request, ", or have an operator raise the department's limit"),
     )
 
@@ -191,7 +191,7 @@ def full_limits(request: AdmissionInput) -> list[Violation]:
                 one.used,
                 request.count,
                 f"{SUBJECTS[kind]} may hold {_plural(one.limit)} of {request.offering} at once by the limit on "
-                f"{scope_label}; {one.used} are in use or asked for, and {request.count} more were asked.",
+                f"{scope_label}; {one.used} are in use or requested, and {request.count} more were requested.",
                 f"Ask for at most {left}, or release something first."
                 if left > 0
                 else "Release something first, or ask a lead for more.",

@@ -57,7 +57,7 @@ def get(user: User, id_: UUID | str, action: str = "") -> Allocation:
 class HeldDevice:
     """A device that is held.
 
-    The last three are of a MIG device: the UUID of its card, its profile, and its placement (the first memory slice and
+    The last three are of a MIG device: the UUID of its GPU, its profile, and its placement (the first memory slice and
     the number of slices). They are empty for other devices, or if unknown.
     """
 
@@ -125,13 +125,13 @@ def _devices(ids: list[UUID]) -> Mapping[UUID, list[HeldDevice]]:
     found: dict[UUID, list[HeldDevice]] = defaultdict(list)
     for one in held:
         node = (one.cluster_id, one.node)
-        card = catalogue.get((*node, parent_gpu(one.device)))
-        found[one.holder_id].append(_held_device(one, catalogue.get((*node, one.device), card)))
+        gpu = catalogue.get((*node, parent_gpu(one.device)))
+        found[one.holder_id].append(_held_device(one, catalogue.get((*node, one.device), gpu)))
     return found
 
 
 def _held_device(interval: UsageInterval, device: Device | None) -> HeldDevice:
-    """Return the device of an interval; ``device`` is its row in the catalogue, or that of its card."""
+    """Return the device of an interval; ``device`` is its row in the catalogue, or that of its GPU."""
     name = interval.device
     if device is None or parent_gpu(name) == name:
         return HeldDevice(interval.node, name, interval.device_uuid)

@@ -40,7 +40,11 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
     ):
         preview = preview_request(user, spec)
         if preview.project.archived_at is not None:
-            raise Refused("wrong_phase", f"The project {spec.project} is archived.", "Ask in a project that is in use.")
+            raise Refused(
+                "wrong_phase",
+                f"The project {spec.project} is archived.",
+                "Choose another project.",
+            )
         if preview.violations:
             raise _refusal(preview)
         row = _create(user, preview)
@@ -48,7 +52,7 @@ def request(user: User, spec: AllocationRequest, *, actor: str = "") -> Allocati
             counting.grant(row.pk, preview.limits, preview.demand)
         except counting.LimitReached as error:  # by a concurrent request in another project
             latest = preview_request(user, spec)
-            raise _refusal(latest) if latest.violations else Busy("Others ask for the same just now.") from error
+            raise _refusal(latest) if latest.violations else Busy("Others request the same at this moment.") from error
         transitions.append(row, "requested", actor=actor, to_phase=row.phase, message=_summary(row))
         record_action(actor, "request", row, after=request_values(row))
         workqueue.enqueue(targets.allocation(row.project.cluster_id, row.pk), at=row.starts_at)
@@ -131,13 +135,13 @@ def retry(user: User, row: Allocation) -> Allocation:
 def draft(user: User, preview: Preview) -> Allocation:
     """Return the row that the request would create, not saved, with a generated name if the request has none."""
     name = preview.spec.name or names.suggest(preview.spec.offering, secrets.token_hex(3))
-    asked = preview.period
+    period = preview.period
     spec = preview.spec.to_spec(
         name=name,
-        starts_at=asked.starts_at,
-        hours=asked.hours,
-        ends_at=asked.ends_at,
-        give_up_at=asked.give_up_at,
+        starts_at=period.starts_at,
+        hours=period.hours,
+        ends_at=period.ends_at,
+        give_up_at=period.give_up_at,
         claim=preview.claim,
     )
     return Allocation(
@@ -146,9 +150,9 @@ def draft(user: User, preview: Preview) -> Allocation:
         requested_by=user,
         created_at=preview.at,
         **spec_of_row.columns(spec),
-        phase=Phase.SCHEDULED.value if asked.starts_at else Phase.QUEUED.value,
+        phase=Phase.SCHEDULED.value if period.starts_at else Phase.QUEUED.value,
         phase_since=preview.at,
-        phase_until=asked.starts_at,
+        phase_until=period.starts_at,
     )
 
 
@@ -171,5 +175,5 @@ def _create(user: User, preview: Preview) -> Allocation:
 
 
 def _summary(row: Allocation) -> str:
-    asked = f"{row.count} × {row.offering.key} {spec_of_row.time(row).in_words()}"
-    return f"{asked}: {row.purpose}" if row.purpose else f"{asked}."
+    requested = f"{row.count} × {row.offering.key} {spec_of_row.time(row).in_words()}"
+    return f"{requested}: {row.purpose}" if row.purpose else f"{requested}."

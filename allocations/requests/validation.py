@@ -41,5 +41,5 @@ def _sharing_problem(offering: Offering, sharing: Sharing) -> str:
         remedy = "Say it in the claim's config." if offering.kind == Kind.CLAIM else "They are shared already."
         return f"sharing is for whole GPUs and MIG slices. {remedy}"
     if sharing.strategy == "MPS" and offering.flavor.partitionable:
-        return "The DRA driver cuts these cards on demand, and has no MPS then. Use strategy TimeSlicing."
+        return "The DRA driver cuts these GPUs on demand, and has no MPS then. Use strategy TimeSlicing."
     return ""

@@ -11,7 +11,7 @@ STAGES = Path(__file__).parent / "stages"
 # second for each controller: with more, scaling a Deployment up and down would saturate the API server.
 BURST = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 # For two processors, of which flow control gives tenants a part; the defaults, 400 and 200, are for large servers.
-AT_ONCE = ("--max-requests-inflight=40", "--max-mutating-requests-inflight=20")
+MAX_REQUESTS_IN_FLIGHT = ("--max-requests-inflight=40", "--max-mutating-requests-inflight=20")
 GATES = "--feature-gates=DRADeviceTaintRules=true"
 
 
@@ -52,7 +52,7 @@ def apiserver(home: Home) -> tuple[str, ...]:
         "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",  # Pod Security refuses a privileged pod, not this server
         "--runtime-config=resource.k8s.io/v1beta2=true", GATES,
-        *AT_ONCE,
+        *MAX_REQUESTS_IN_FLIGHT,
         # Kueue's visibility server is called through the aggregator, as in production.
         f"--requestheader-client-ca-file={certs / 'front-proxy-ca.crt'}",
         "--requestheader-allowed-names=front-proxy-client",

@@ -15,7 +15,7 @@ from portal.tenants.models import Team
 from quotas.catalog.models import Isolation, Kind, Offering, Sharing
 
 ISOLATION = {
-    Isolation.FULL: "a card of its own",
+    Isolation.FULL: "dedicated GPU",
     Isolation.HARDWARE: "isolated in hardware",
     Isolation.NONE: "shared, not isolated",
 }

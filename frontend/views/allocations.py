@@ -78,7 +78,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     if same := unchanged(request, current):
         return same
     row = selectors.get(request.user, id_)
-    card = _card(request, row)
+    card = _gpu(request, row)
     ending = phases.badge(row)
     context = {
         "card": card,
@@ -94,7 +94,7 @@ def allocation(request: PageRequest, id_: UUID) -> HttpResponse:
     return show(request, "frontend/allocation.html", context, partial="live")
 
 
-def _card(request: PageRequest, row: Allocation) -> Card:
+def _gpu(request: PageRequest, row: Allocation) -> Card:
     rows = [row]
     return cards(
         rows, selectors.details(rows), queue.positions(rows), access.permissions_of(request.user), clock.now()
@@ -127,7 +127,7 @@ def release(request: PageRequest, id_: UUID) -> HttpResponse:
         services.release(request.user, row)
         messages.success(request, f"{row.name} is being released.")
         return redirect("allocation", row.pk)
-    context = {"row": row, "card": _card(request, row)}
+    context = {"row": row, "card": _gpu(request, row)}
     return show(request, "frontend/release.html", context, partial="question")
 
 
@@ -145,7 +145,7 @@ def extend(request: PageRequest, id_: UUID) -> HttpResponse:
         else:
             messages.success(request, f"{row.name} is now requested {spec_of_row.time(row).in_words()}.")
             return redirect("allocation", row.pk)
-    context = {"row": row, "card": _card(request, row), "form": form}
+    context = {"row": row, "card": _gpu(request, row), "form": form}
     return show(request, "frontend/extend.html", context, partial="question", status=400 if form.is_bound else 200)
 
 

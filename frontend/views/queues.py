@@ -82,7 +82,7 @@ def job(request: PageRequest, uid: UUID) -> HttpResponse:
         raise NotVisible("The Job")
     charge = costs.charges_to_date([uid], clock.now())[uid]
     context = {
-        "job": job_refusals.told([found])[0],
+        "job": job_refusals.with_refusals([found])[0],
         "badge": shown.JOB_BADGES[found.state],
         "requests": shown.requests(found.requests),
         "place": team_queue.position(found),

@@ -43,7 +43,7 @@ WIDE: Columns = {
     "NAMESPACE": itemgetter("namespace"),
     "PRIORITY": itemgetter("priority"),
     "BY": itemgetter("requested_by"),
-    "ASKED": lambda row: moment(row["created_at"]),
+    "REQUESTED": lambda row: moment(row["created_at"]),
     "HELD": lambda row: moment(row["held_at"]),
     "NODES": lambda row: ",".join(sorted({found["node"] for found in row["devices"]})) or "-",
     "PURPOSE": lambda row: row["purpose"] or "-",
@@ -74,12 +74,12 @@ def labelled_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--spread", is_flag=True, help="Slices may be on several nodes.")
 @click.option("--constraint", "constraints", multiple=True, help="same_gpu, same_pcie_root, ...; several times.")
 @click.option("--sharing", help='How pods share the devices, as JSON: {"strategy": "TimeSlicing"}.')
-@click.option("--claim", type=click.File(), help="An own claim as a JSON file, - for standard input.")
-@click.option("--dry-run", is_flag=True, help="Only say what it would come to; exit 1 if it does not fit.")
+@click.option("--claim", type=click.File(), help="A custom claim as a JSON file, - for standard input.")
+@click.option("--dry-run", is_flag=True, help="Only show whether it fits, and its price; exit 1 if it does not fit.")
 @click.option("--wait", "waits", is_flag=True, help="Return when it is active; exit 3 if it ends first, 4 if too late.")
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait at most.")
 @waiting.release_on_interrupt_option
-@click.option("--idempotency-key", default="", help="The same key again within 48 hours asks for nothing new.")
+@click.option("--idempotency-key", default="", help="The same key again within 48 hours requests nothing new.")
 @with_client
 def request(
     client: Client,
@@ -97,7 +97,7 @@ def request(
     idempotency_key: str,
     **given: Any,
 ) -> None:
-    """Ask for slices of OFFERING, e.g. h100/whole.
+    """Request slices of OFFERING, e.g. h100/whole.
 
     Ctrl-C while waiting exits with 130 at once, and says what stays requested and how to release it.
     """
@@ -153,7 +153,7 @@ def _json(text: str, option: str) -> Any:
 @click.option("--team", help="Slugs, with commas.")
 @click.option("--phase", help="Phases, with commas.")
 @click.option("--offering", help="Offerings, with commas.")
-@click.option("--mine", is_flag=True, help="Only what I asked for.")
+@click.option("--mine", is_flag=True, help="Only those that you requested.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @with_client
 def list_(client: Client, *, mine: bool, limit: int, **filters: str | None) -> None:
@@ -198,7 +198,7 @@ def wait(client: Client, allocation: str, *, phase: str, timeout: float, release
 def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str) -> None:
     """Let ALLOCATION be held for longer, or end later."""
     row = client.post(f"allocations/{find(client, allocation)}/extend", {"hours": hours}, idempotency_key)
-    say(client, row, lambda: f"{row['name']}: {times.asked(row)}; ends {times.end(row)}", ALLOCATION)
+    say(client, row, lambda: f"{row['name']}: {times.requested(row)}; ends {times.end(row)}", ALLOCATION)
 
 
 @click.command()
@@ -208,7 +208,7 @@ def extend(client: Client, allocation: str, *, hours: str, idempotency_key: str)
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds to wait at most.")
 @with_client
 def release(client: Client, allocation: str, *, reason: str, waits: bool, timeout: float) -> None:
-    """Give the slices of ALLOCATION back."""
+    """Release ALLOCATION."""
     row = client.post(f"allocations/{find(client, allocation)}/release", {"reason": reason})
     if waits:
         awaited = waiting.Awaited(find=lambda _: row, unseen="", releases=True, row=row)
@@ -237,15 +237,15 @@ def _one(row: dict[str, Any]) -> str:
         ("why", row["message"] or row["reason"] or "-"),
         ("slices", f"{row['count']} × {row['offering']}"),
         ("project", f"{row['project']} (namespace {row['namespace']})"),
-        ("asked", f"{moment(row['created_at'])} by {row['requested_by']}"),
+        ("requested", f"{moment(row['created_at'])} by {row['requested_by']}"),
         ("held", moment(row["held_at"])),
-        ("time", times.asked(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
+        ("time", times.requested(row) + (f", {times.hours(row['hours_left'])} h left" if row["hours_left"] else "")),
         ("ends", times.end(row)),
         *([("gives up", f"{moment(row['give_up_at'])} if not held")] if times.waits(row) else []),
         ("cost", f"{cost['to_date']} {cost['currency']} so far, {cost['per_hour'] or 'no price'} an hour"),
         *(("device", f"{found['node']}/{found['device']} {found['uuid']}") for found in row["devices"]),
     ]
-    return "\n".join(f"{name:<9}{value}" for name, value in lines)
+    return "\n".join(f"{name:<11}{value}" for name, value in lines)
 
 
 def timeline(events: list[dict[str, Any]]) -> str:
@@ -258,9 +258,9 @@ def _preview(seen: dict[str, Any]) -> str:
     lines = [
         {"now": "Fits now.", "queue": "Fits, and would queue first.", "never": "Does not fit."}[seen["fits"]],
         *(in_commands(f"{reason['detail']} {reason['hint']}") for reason in seen["reasons"]),
-        *(in_commands(f"Think twice: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
+        *(in_commands(f"Warning: {warning['detail']} {warning['hint']}") for warning in seen["warnings"]),
         f"{price['per_hour'] or 'no price'} {price['currency']} an hour, {price['total'] or '-'} in all, "
-        f"{times.asked(seen)}; it ends {moment(seen['give_up_at'])} if it is not held by then",
+        f"{times.requested(seen)}; it ends {moment(seen['give_up_at'])} if it is not held by then",
         *(f"Works ({a['fits']}): {a['count']} × {a['offering']}, {a['price'] or '-'}" for a in seen["alternatives"]),
     ]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ COLUMNS: Columns = {
     "FREE": lambda row: row["capacity"]["free"],
     "TOTAL": lambda row: row["capacity"]["total"],
     "TEAM": lambda row: f"{row['mine']['used']} of {row['mine']['limit']}",
-    "CAN GET NOW": lambda row: row["mine"]["can_get_now"],
+    "AVAILABLE NOW": lambda row: row["mine"]["can_get_now"],
     "AN HOUR": lambda row: f"{row['price_per_hour'] or '-'} {row['currency']}",
     "CPU": lambda row: _node_share(row)["cpu"],
     "MEMORY": lambda row: _node_share(row)["memory"],
@@ -35,12 +35,12 @@ WIDE: Columns = {
 @click.command()
 @click.option("--project", help="Count for its team; else the default project's.", shell_complete=complete_project)
 @click.option("--kind", type=click.Choice(["whole", "mig", "shared", "claim"]))
-@click.option("--free", is_flag=True, help="Only what can be had at once.")
+@click.option("--free", is_flag=True, help="Only what is available now.")
 @with_client
 def offerings(client: Client, *, project: str | None, kind: str | None, free: bool) -> None:
-    """List what can be asked for, in slices."""
-    wanted = project or client.config.project
-    rows = client.pages("offerings", 1000, project=wanted, kind=kind, free="true" if free else None)
+    """List what can be requested, in slices."""
+    slug = project or client.config.project
+    rows = client.pages("offerings", 1000, project=slug, kind=kind, free="true" if free else None)
     say_rows(client, rows, COLUMNS, wide=WIDE, named=("offering", "id"), empty="Nothing is offered.")
 
 
@@ -67,7 +67,7 @@ def queue(client: Client, team: str | None) -> None:
         found,
         lambda: (
             f"{found['team']}: {found['admitted']} admitted, {found['reserving']} with quota reserved\n{order}"
-            + table(("PLACE", "KIND", "NAME", "PROJECT", "ASKS", "WHY"), rows, "Nobody waits.")
+            + table(("PLACE", "KIND", "NAME", "PROJECT", "REQUESTS", "WHY"), rows, "The queue is empty.")
         ),
     )
 

@@ -40,10 +40,10 @@ def kubeconfig(client: Client, allocation: str | None, *, project: str | None, f
         raise click.UsageError("Name an allocation, or a project with --project.")
     if allocation:
         given = client.get(f"allocations/{find(client, allocation)}/connect")
-        told = f"label your pods {given['label']['key']}: {given['label']['value']}"
+        hint = f"label your pods {given['label']['key']}: {given['label']['value']}"
     else:
         given = client.get(f"projects/{project}/kubeconfig", format=format_)
-        told = f"it is for all your projects in {given['cluster']}; without -n it is {given['namespace']}"
+        hint = f"it is for all your projects in {given['cluster']}; without -n it is {given['namespace']}"
     if path is None:
         say(client, given, lambda: given["kubeconfig"].rstrip())
         return
@@ -53,7 +53,7 @@ def kubeconfig(client: Client, allocation: str | None, *, project: str | None, f
     until = f"is valid until {moment(given['expires_at'])}" if given["expires_at"] else "renews its token by itself"
     said = {"file": str(path), "expires_at": given["expires_at"]}
     said |= {name: given[name] for name in ("label", "project", "namespace", "cluster") if name in given}
-    say(client, said, lambda: f"{path} {until}; {told}")
+    say(client, said, lambda: f"{path} {until}; {hint}")
 
 
 @click.command()

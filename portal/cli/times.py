@@ -41,8 +41,8 @@ def end(row: dict[str, Any]) -> str:
     return f"{hours(row['hours_left'])} h from held"
 
 
-def asked(row: dict[str, Any]) -> str:
-    """Return what was asked of an allocation or a preview: ``8 h held``, or the date."""
+def requested(row: dict[str, Any]) -> str:
+    """Return the requested time of an allocation or a preview: ``8 h held``, or the date."""
     return f"{hours(row['hours'])} h held" if row["hours"] else f"until {moment(row['ends_at'])}"
 
 

@@ -33,7 +33,7 @@ def count(name: str, limit: int) -> int:
     Raises `Unavailable` without Redis.
     """
     key, left_s = _window(name)
-    return left_s if _ask(lambda store: _increment(store, key)) > limit else 0
+    return left_s if _run(lambda store: _increment(store, key)) > limit else 0
 
 
 def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:
@@ -42,7 +42,7 @@ def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:
     Counts nothing. Raises `Unavailable` without Redis.
     """
     key, left_s = _window(name, window_s)
-    return left_s if _ask(lambda store: int(store.get(key) or 0)) >= limit else 0
+    return left_s if _run(lambda store: int(store.get(key) or 0)) >= limit else 0
 
 
 def wait_if_counted(name: str, limit: int, window_s: int) -> int:
@@ -57,7 +57,7 @@ def add(name: str, amount: int, window_s: int) -> None:
     """Add `amount` to what `name` was counted in this window; without Redis nothing is counted."""
     key, _ = _window(name, window_s)
     with suppress(Unavailable):
-        _ask(lambda store: _increment(store, key, amount, window_s))
+        _run(lambda store: _increment(store, key, amount, window_s))
 
 
 def hit(name: str, limit: int) -> int:
@@ -81,7 +81,7 @@ def _increment(store: redis.Redis, key: str, amount: int = 1, window_s: int = WI
         return int(pipeline.execute()[0])
 
 
-def _ask(command: Callable[[redis.Redis], T]) -> T:
+def _run(command: Callable[[redis.Redis], T]) -> T:
     global _paused_until
     if time.monotonic() < _paused_until:
         raise Unavailable

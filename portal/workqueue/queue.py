@@ -145,8 +145,8 @@ def fail(item: LeasedItem, error: Exception) -> float:
 
     If the target was enqueued meanwhile, its cause may be gone: the retry then comes after the first step at most.
     """
-    asked = error.after_s if isinstance(error, Retryable) else None
-    wait_s = asked if asked is not None else backoff(item.attempts)
+    delay_s = error.after_s if isinstance(error, Retryable) else None
+    wait_s = delay_s if delay_s is not None else backoff(item.attempts)
     soon_s = min(wait_s, settings.RETRY_FIRST_S)
     again = Case(When(marks=item.marks, then=_in(wait_s)), default=_in(soon_s), output_field=DateTimeField())
     _own_row(item).update(

@@ -1,8 +1,8 @@
 """Reads what NVIDIA's device plugin offers on a node: counts of extended resources.
 
 The plugin publishes `nvidia.com/gpu`, `nvidia.com/mig-<profile>` and, for time-slicing or MPS with `renameByDefault`,
-the same with `.shared`; without it only the label of replicas shows that. In a virtual machine the card is a vGPU: it
-has its own memory, and takes turns on a card that other machines use. Labels come from GPU feature discovery. Sources:
+the same with `.shared`; without it only the label of replicas shows that. In a virtual machine the GPU is a vGPU: it
+has its own memory, and takes turns on a GPU that other machines use. Labels come from GPU feature discovery. Sources:
 NVIDIA k8s-device-plugin, api/config/v1 and docs/gpu-feature-discovery/README.md.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from quotas.catalog.geometry import Slices, card_slices, gpu_share, memory_part, profile_of_resource, profile_slices
+from quotas.catalog.geometry import Slices, gpu_share, gpu_slices, memory_part, profile_of_resource, profile_slices
 from quotas.catalog.mig_tables import geometry_of
 from quotas.catalog.types import NodeFact, Reading, Supply
 
@@ -20,7 +20,7 @@ PRODUCT_LABEL = "nvidia.com/gpu.product"
 INVALID = "-MIG-INVALID"
 BROKEN = (
     "MIG is broken here (label nvidia.com/gpu.product ends in MIG-INVALID), so not offered: strategy single needs "
-    "slices of one profile on every card. Set such a layout (nvidia.com/mig.config=all-1g.10gb), or strategy mixed"
+    "slices of one profile on every GPU. Set such a layout (nvidia.com/mig.config=all-1g.10gb), or strategy mixed"
 )
 SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
 REPLICAS_LABEL = "nvidia.com/gpu.replicas"
@@ -64,7 +64,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         profile=profile,
         isolation="none" if is_virtual else "hardware" if profile else "full",
         gpu_share=gpu_share(*_mig_slices(profile, labels)) if profile else Fraction(1),
-        card_part=memory_part(*_mig_slices(profile, labels)) if profile else Fraction(1),
+        memory_part=memory_part(*_mig_slices(profile, labels)) if profile else Fraction(1),
         usable=min(node.allocatable.get(name, 0), node.capacity[name]),
         most=node.capacity[name],
         resource=name,
@@ -84,7 +84,7 @@ def _supply(name: str, node: NodeFact) -> Supply | None:
         kind="shared",
         isolation="none",
         gpu_share=supply.gpu_share / replicas,
-        card_part=supply.card_part / replicas,
+        memory_part=supply.memory_part / replicas,
         sharing=_sharing(base, labels),
         replicas=replicas,
     )
@@ -101,15 +101,15 @@ def _profile(base: str, labels: Mapping[str, str]) -> str:
 
 
 def _mig_slices(profile: str, labels: Mapping[str, str]) -> tuple[Slices, Slices]:
-    """Return the slices of a profile, and of its card."""
+    """Return the slices of a profile, and of its GPU."""
     product = labels.get(PRODUCT_LABEL, "")
-    # By strategy `single` the memory label is the slice's own, and says nothing of the card.
+    # By strategy `single` the memory label is the slice's own, and says nothing of the GPU.
     memory = 0 if "-MIG-" in product else _number(labels, "nvidia.com/gpu.memory")
-    return profile_slices(product, profile, memory), card_slices(product)
+    return profile_slices(product, profile, memory), gpu_slices(product)
 
 
 def _memory(base: str, profile: str, labels: Mapping[str, str]) -> int:
-    """Return the MiB of one card or instance, as labelled, else by the product's table; 0 if neither has it."""
+    """Return the MiB of one GPU or instance, as labelled, else by the product's table; 0 if neither has it."""
     labelled = _number(labels, f"{PREFIX}{base}.memory")
     known = geometry_of(labels.get(PRODUCT_LABEL, "")) if profile and not labelled else None
     return next((p.memory_mib for p in known.profiles if p.name == profile), 0) if known else labelled
@@ -130,7 +130,7 @@ def _number(labels: Mapping[str, str], label: str) -> int:
 
 
 def _strategy(supplies: list[Supply]) -> str:
-    """Return `plain`, or how cards are shared and by how many, because that decides what a slice is worth.
+    """Return `plain`, or how GPUs are shared and by how many, because that decides what a slice is worth.
 
     MIG is no strategy of its own: a changed MIG layout changes the pools of a flavor, not the flavor.
     """

@@ -126,7 +126,7 @@ def _is_usable(node: NodeFact) -> bool:
 
 
 def _memory(group: Sequence[_ReadNode]) -> int:
-    """Return the least memory of the flavor's cards in MiB, as labelled; 0 without a label."""
+    """Return the least memory of the flavor's GPUs in MiB, as labelled; 0 without a label."""
     labels = [site.node.labels.get("nvidia.com/gpu.memory", "") for site in group]
     return min(int(label) if label.isdecimal() else 0 for label in labels)
 
@@ -148,15 +148,15 @@ def _flavor(key: Identity, name: str, group: Sequence[_ReadNode], selector: Mapp
         tolerations=tuple({"key": GPU_TAINT, "operator": "Exists", "effect": effect} for effect in effects),
         partitionable=key.strategy == "dynamic-mig",
         geometry=group[0].reading.geometry,
-        per_card=node_shares.per_card((site.node.gives, _cards(site)) for site in group),
+        per_gpu=node_shares.per_gpu((site.node.gives, _gpus(site)) for site in group),
     )
 
 
-def _cards(site: _ReadNode) -> Fraction:
-    """Return the number of a node's cards, counting a divided card by its parts."""
+def _gpus(site: _ReadNode) -> Fraction:
+    """Return the number of a node's GPUs, counting a divided GPU by its parts."""
     if site.reading.geometry:
         return Fraction(max(_units(site, lambda supply: supply.most).values(), default=0))
-    return sum((supply.most * supply.card_part for supply in site.reading.supplies), Fraction(0))
+    return sum((supply.most * supply.memory_part for supply in site.reading.supplies), Fraction(0))
 
 
 def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tuple[_ReadNode, Supply]]]:
@@ -171,7 +171,7 @@ def _supplies(group: Sequence[_ReadNode]) -> dict[tuple[str, str, str], list[tup
 def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
     units = {supply.pool: supply.unit for site in group for supply in site.reading.supplies}
     parts = {
-        supply.pool: Fraction(1) if site.reading.geometry else supply.card_part
+        supply.pool: Fraction(1) if site.reading.geometry else supply.memory_part
         for site in group
         for supply in site.reading.supplies
     }
@@ -183,7 +183,7 @@ def _pools(flavor: str, group: Sequence[_ReadNode]) -> list[FoundPool]:
 
 
 def _units(site: _ReadNode, count: Callable[[Supply], int]) -> dict[str, int]:
-    """Return the units of each pool on a node; all profiles of a divided card report the same."""
+    """Return the units of each pool on a node; all profiles of a divided GPU report the same."""
     cut = site.reading.geometry
     units: dict[str, int] = {}
     for supply in site.reading.supplies:
@@ -240,7 +240,7 @@ def _offering(flavor: str, supplies: Sequence[Supply]) -> FoundOffering:
         sharing=one.sharing,
         replicas=one.replicas,
         memory_mib=min(supply.memory_mib for supply in supplies),
-        card_part=one.card_part,
+        memory_part=one.memory_part,
     )
 
 

@@ -1,8 +1,8 @@
 """Reads what NVIDIA's DRA driver offers on a node: named devices in ResourceSlices.
 
-Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its card, and the same card's
-MIG devices share them: whole cards and every profile then use one pool of compute and memory slices. MIG devices
-without counters were created by an administrator: each profile has a pool of its own. Cards that serve several claims
+Whole GPUs are devices of type `gpu`. With dynamic MIG each also consumes all counters of its GPU, and the same GPU's
+MIG devices share them: whole GPUs and every profile then use one pool of compute and memory slices. MIG devices
+without counters were created by an administrator: each profile has a pool of its own. GPUs that serve several claims
 (ConsumableShares) are counted in shares.
 
 Sources: NVIDIA dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin (deviceinfo.go, partitions.go, consumable_shares.go);
@@ -21,8 +21,8 @@ from quotas.catalog.geometry import (
     COMPUTE_SLICES,
     MEMORY_SLICES,
     Slices,
-    card_slices,
     gpu_share,
+    gpu_slices,
     profile_part,
     profile_slices,
 )
@@ -59,34 +59,34 @@ def read(node: NodeFact, slices: Sequence[SliceFact], extended: Mapping[str, str
     product = node.labels.get("nvidia.com/gpu.product", "")
     named = [device for device in devices if as_label(str(device.attributes.get("productName", ""))) == product]
     problems += [
-        f"device {device.name} is a {device.attributes.get('productName', 'card without productName')}, "
+        f"device {device.name} is a {device.attributes.get('productName', 'gpu without productName')}, "
         f"but the node is labelled {product}; it is not offered"
         for device in devices
         if device not in named and "parentUUID" not in device.attributes
     ]
     if "-MIG-" in product and devices and not named:
         problems.append(
-            f"the node is labelled {product}, a profile's name and not its card's, so its devices are not offered; "
+            f"the node is labelled {product}, a profile's name and not its GPU's, so its devices are not offered; "
             "set GPU feature discovery's mig.strategy to mixed where the DRA driver publishes the devices"
         )
     named.sort(key=_by_name)
-    cards = [device for device in named if device.attributes["type"] == "gpu"]
+    gpus = [device for device in named if device.attributes["type"] == "gpu"]
     parts = [device for device in named if device.attributes["type"] == "mig"]
     geometry = published.geometry(
         product, [d for d in named if set(d.counters) & set(parts[0].counters)] if parts else []
     )
     if geometry is not None:
         return _reading(
-            "dynamic-mig", _divided(geometry, cards, parts), _cards(node.name, cards, parts), problems, geometry
+            "dynamic-mig", _divided(geometry, gpus, parts), _gpus(node.name, gpus, parts), problems, geometry
         )
     if parts:
-        undivided = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
-        supplies = [*undivided, *_made_beforehand(product, parts, _card_memory(node), extended)]
-        return _reading("static-mig", supplies, _found(node.name, [*cards, *parts]), problems)
-    if any(card.shareable for card in cards):
-        return _shared(node.name, cards, problems)
-    supplies = [_whole(cards, "gpu", {resource_of("", extended): 1})] if cards else []
-    return _reading("plain", supplies, _found(node.name, cards), problems)
+        undivided = [_whole(gpus, "gpu", {resource_of("", extended): 1})] if gpus else []
+        supplies = [*undivided, *_made_beforehand(product, parts, _gpu_memory(node), extended)]
+        return _reading("static-mig", supplies, _found(node.name, [*gpus, *parts]), problems)
+    if any(gpu.shareable for gpu in gpus):
+        return _shared(node.name, gpus, problems)
+    supplies = [_whole(gpus, "gpu", {resource_of("", extended): 1})] if gpus else []
+    return _reading("plain", supplies, _found(node.name, gpus), problems)
 
 
 _TYPES = {"gpu", "mig"}
@@ -117,7 +117,7 @@ def profile_selector(profile: str) -> str:
     return equals("profile", profile)
 
 
-def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supply:
+def _whole(gpus: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supply:
     return Supply(
         pool=pool,
         unit=unit,
@@ -126,18 +126,18 @@ def _whole(cards: Sequence[DeviceFact], pool: str, unit: dict[str, int]) -> Supp
         profile="",
         isolation="full",
         gpu_share=Fraction(1),
-        usable=sum(map(is_healthy, cards)),
-        most=len(cards),
+        usable=sum(map(is_healthy, gpus)),
+        most=len(gpus),
         device_class=WHOLE_GPU_CLASS,
-        selectors=(product_selector(str(cards[0].attributes["productName"])),),
-        memory_mib=_memory(cards[0]),
+        selectors=(product_selector(str(gpus[0].attributes["productName"])),),
+        memory_mib=_memory(gpus[0]),
     )
 
 
-def _divided(geometry: Geometry, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
-    """Return whole cards, if the driver announces them, and every profile, all from one pool."""
+def _divided(geometry: Geometry, gpus: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[Supply]:
+    """Return whole GPUs, if the driver announces them, and every profile, all from one pool."""
     unit = {COMPUTE_SLICES: geometry.compute, MEMORY_SLICES: geometry.memory}
-    whole = [_whole(cards, "slices", unit)] if cards else []
+    whole = [_whole(gpus, "slices", unit)] if gpus else []
     healthy = len({_parent(part) for part in parts if is_healthy(part)})
     every = len({_parent(part) for part in parts})
     return whole + [
@@ -156,7 +156,7 @@ def _profile(
         profile=one.name,
         isolation="hardware",
         gpu_share=gpu_share(Slices(one.compute, one.size), Slices(geometry.compute, geometry.memory)),
-        card_part=Fraction(one.size, geometry.memory),
+        memory_part=Fraction(one.size, geometry.memory),
         usable=usable,
         most=most,
         device_class=MIG_CLASS,
@@ -165,14 +165,14 @@ def _profile(
     )
 
 
-def _card_memory(node: NodeFact) -> int:
-    """Return the MiB of one card, as labelled; 0 without a label."""
+def _gpu_memory(node: NodeFact) -> int:
+    """Return the MiB of one GPU, as labelled; 0 without a label."""
     label = node.labels.get("nvidia.com/gpu.memory", "")
     return int(label) if label.isdecimal() else 0
 
 
 def _made_beforehand(
-    product: str, parts: Sequence[DeviceFact], card_mib: int, extended: Mapping[str, str]
+    product: str, parts: Sequence[DeviceFact], gpu_mib: int, extended: Mapping[str, str]
 ) -> list[Supply]:
     """Return MIG devices that an administrator created: they are allocated as they are, and each profile is counted
     apart.
@@ -181,12 +181,12 @@ def _made_beforehand(
     for part in parts:
         by_profile[str(part.attributes["profile"])].append(part)
     return [
-        _static(product, profile, devices, card_mib, resource_of(profile, extended))
+        _static(product, profile, devices, gpu_mib, resource_of(profile, extended))
         for profile, devices in sorted(by_profile.items())
     ]
 
 
-def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib: int, resource: str) -> Supply:
+def _static(product: str, profile: str, devices: Sequence[DeviceFact], gpu_mib: int, resource: str) -> Supply:
     return Supply(
         pool=pool_of(profile),
         unit={resource: 1},
@@ -194,8 +194,8 @@ def _static(product: str, profile: str, devices: Sequence[DeviceFact], card_mib:
         kind="mig",
         profile=profile,
         isolation="hardware",
-        gpu_share=gpu_share(profile_slices(product, profile, card_mib), card_slices(product)),
-        card_part=profile_part(product, profile, card_mib),
+        gpu_share=gpu_share(profile_slices(product, profile, gpu_mib), gpu_slices(product)),
+        memory_part=profile_part(product, profile, gpu_mib),
         usable=sum(map(is_healthy, devices)),
         most=len(devices),
         device_class=MIG_CLASS,
@@ -208,15 +208,15 @@ def _of_profile(device: DeviceFact, profile: str) -> tuple[str, ...]:
     return product_selector(str(device.attributes["productName"])), profile_selector(profile)
 
 
-def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:
-    """Return cards that serve several claims at once, counted in shares."""
-    counts = {count(card.capacity.get("shares", "0")) for card in cards}
+def _shared(node: str, gpus: Sequence[DeviceFact], problems: Sequence[str]) -> Reading:
+    """Return GPUs that serve several claims at once, counted in shares."""
+    counts = {count(gpu.capacity.get("shares", "0")) for gpu in gpus}
     if len(counts) != 1 or 0 in counts:
         words = (
-            "the cards serve several claims, but not by an equal number of shares, so nothing can be counted; "
+            "the GPUs serve several claims, but not by an equal number of shares, so nothing can be counted; "
             "set the DRA driver's consumableShares to a number"
         )
-        return _reading("consumable-shares", (), _found(node, cards), [*problems, words])
+        return _reading("consumable-shares", (), _found(node, gpus), [*problems, words])
     (replicas,) = counts
     supply = Supply(
         pool="gpu-shares",
@@ -226,23 +226,23 @@ def _shared(node: str, cards: Sequence[DeviceFact], problems: Sequence[str]) -> 
         profile="",
         isolation="none",
         gpu_share=Fraction(1, replicas),
-        card_part=Fraction(1, replicas),
-        usable=replicas * sum(map(is_healthy, cards)),
-        most=replicas * len(cards),
+        memory_part=Fraction(1, replicas),
+        usable=replicas * sum(map(is_healthy, gpus)),
+        most=replicas * len(gpus),
         device_class=WHOLE_GPU_CLASS,
-        selectors=(product_selector(str(cards[0].attributes["productName"])),),
+        selectors=(product_selector(str(gpus[0].attributes["productName"])),),
         capacity={"shares": "1"},
         sharing="consumable-shares",
         replicas=replicas,
-        memory_mib=_memory(cards[0]),
+        memory_mib=_memory(gpus[0]),
     )
-    return _reading(f"consumable-shares-{replicas}", [supply], _found(node, cards), problems)
+    return _reading(f"consumable-shares-{replicas}", [supply], _found(node, gpus), problems)
 
 
-def _cards(node: str, cards: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[FoundDevice]:
-    """Return the cards of a node. If the driver announces parts only, a card is known by its parts' attributes."""
-    if cards:
-        return _found(node, cards)
+def _gpus(node: str, gpus: Sequence[DeviceFact], parts: Sequence[DeviceFact]) -> list[FoundDevice]:
+    """Return the GPUs of a node. If the driver announces parts only, a GPU is known by its parts' attributes."""
+    if gpus:
+        return _found(node, gpus)
     first = {_parent(part): part for part in reversed(parts)}
     return [
         FoundDevice(node, part.name.partition("-mig-")[0], uuid, "", is_healthy(part), {"uuid": uuid, **_common(part)})

@@ -16,7 +16,7 @@ _PROFILE = re.compile(r"""\bprofile["'\])]*\s*==\s*["']([^"']+)["']""")
 
 
 def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
-    """Return the resources by which pods get devices without a claim: {MIG profile, or "" for whole cards:
+    """Return the resources by which pods get devices without a claim: {MIG profile, or "" for whole GPUs:
     resource}.
     """
     found: dict[str, str] = {}
@@ -31,7 +31,7 @@ def extended_resources(classes: Iterable[ClassFact]) -> dict[str, str]:
 
 
 def pool_of(profile: str) -> str:
-    """Return the pool's key after the flavor, for devices of a profile ("" for whole cards)."""
+    """Return the pool's key after the flavor, for devices of a profile ("" for whole GPUs)."""
     return "mig-" + profile.replace("+", ".") if profile else "gpu"
 
 

@@ -1,6 +1,6 @@
-"""MIG geometry: parses profile names, and computes the fraction of a card that a profile takes. Pure.
+"""MIG geometry: parses profile names, and computes the fraction of a GPU that a profile takes. Pure.
 
-A MIG card is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an optional
+A MIG GPU is divided into compute and memory slices. Profiles are named `<compute>g.<memory>gb` with an optional
 attribute (`+me`, `+gfx`, `-me`). Sources: NVIDIA MIG user guide, "Supported MIG profiles"; nvidia-smi mig -lgip.
 """
 
@@ -19,7 +19,7 @@ _RESOURCE_PROFILE = re.compile(r"(?P<base>\d+g\.\d+gb(?:-[a-z.]+)?)(?:\.(?P<attr
 
 @dataclass(frozen=True)
 class Slices:
-    """Compute and memory slices: of a whole card, or taken by a profile."""
+    """Compute and memory slices: of a whole GPU, or taken by a profile."""
 
     compute: int
     memory: int
@@ -28,8 +28,8 @@ class Slices:
 SEVEN_SLICES = Slices(7, 8)
 
 
-def card_slices(product: str) -> Slices:
-    """Return the slices of a card by its `nvidia.com/gpu.product` label; 7 and 8 for an unknown product, as
+def gpu_slices(product: str) -> Slices:
+    """Return the slices of a GPU by its `nvidia.com/gpu.product` label; 7 and 8 for an unknown product, as
     most have.
     """
     known = geometry_of(product)
@@ -41,39 +41,39 @@ def compute_slices(profile: str) -> int:
     return int(_parsed(profile)["compute"])
 
 
-def profile_slices(product: str, profile: str, card_memory_mib: int = 0) -> Slices:
-    """Return the slices that a profile takes of a card of that product: by its table, else by its name.
+def profile_slices(product: str, profile: str, gpu_memory_mib: int = 0) -> Slices:
+    """Return the slices that a profile takes of a GPU of that product: by its table, else by its name.
 
     The name gives memory in rounded GiB; the nearest number of memory slices is exact for every profile in NVIDIA's
     tables (A100 3g.40gb: 40 of 80 GiB = 4 of 8). Raises ValueError for a name that is no profile.
     """
-    known = geometry_of(product, card_memory_mib)
+    known = geometry_of(product, gpu_memory_mib)
     for one in known.profiles if known else ():
         if one.name == profile:
             return Slices(one.compute, one.size)
-    parsed, card = _parsed(profile), card_slices(product)
-    one_slice = Fraction(card_memory_mib, card.memory)
-    memory = round(int(parsed["memory"]) * 1024 / one_slice) if card_memory_mib else int(parsed["compute"])
-    return Slices(int(parsed["compute"]), min(card.memory, max(1, memory)))
+    parsed, gpu = _parsed(profile), gpu_slices(product)
+    one_slice = Fraction(gpu_memory_mib, gpu.memory)
+    memory = round(int(parsed["memory"]) * 1024 / one_slice) if gpu_memory_mib else int(parsed["compute"])
+    return Slices(int(parsed["compute"]), min(gpu.memory, max(1, memory)))
 
 
-def gpu_share(taken: Slices, card: Slices) -> Fraction:
-    """Return the part of a card's price for what is taken: the larger of its compute and memory parts.
+def gpu_share(taken: Slices, gpu: Slices) -> Fraction:
+    """Return the part of a GPU's price for what is taken: the larger of its compute and memory parts.
 
-    That is what others cannot use. On mixed layouts the parts of one card may sum to 15/14, so a sum per card has to be
+    That is what others cannot use. On mixed layouts the parts of one GPU may sum to 15/14, so a sum per GPU has to be
     normalised.
     """
-    return max(Fraction(taken.compute, card.compute), Fraction(taken.memory, card.memory))
+    return max(Fraction(taken.compute, gpu.compute), Fraction(taken.memory, gpu.memory))
 
 
-def memory_part(taken: Slices, card: Slices) -> Fraction:
-    """Return the part of a card's memory. Unlike prices, the parts of one card never sum to more than it."""
-    return Fraction(taken.memory, card.memory)
+def memory_part(taken: Slices, gpu: Slices) -> Fraction:
+    """Return the part of a GPU's memory. Unlike prices, the parts of one GPU never sum to more than it."""
+    return Fraction(taken.memory, gpu.memory)
 
 
-def profile_part(product: str, profile: str, card_memory_mib: int = 0) -> Fraction:
-    """Return the part of a card's memory that a profile takes; raise ValueError for a name that is no profile."""
-    return memory_part(profile_slices(product, profile, card_memory_mib), card_slices(product))
+def profile_part(product: str, profile: str, gpu_memory_mib: int = 0) -> Fraction:
+    """Return the part of a GPU's memory that a profile takes; raise ValueError for a name that is no profile."""
+    return memory_part(profile_slices(product, profile, gpu_memory_mib), gpu_slices(product))
 
 
 def profile_of_resource(suffix: str) -> str:

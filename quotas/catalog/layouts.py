@@ -1,8 +1,8 @@
-"""Placement of MIG instances on a card: valid layouts, what still fits, and what a placement costs. Pure.
+"""Placement of MIG instances on a GPU: valid layouts, what still fits, and what a placement costs. Pure.
 
-A card's memory slices are numbered from 0. An instance takes some of them, starting where its profile may start; a set
+A GPU's memory slices are numbered from 0. An instance takes some of them, starting where its profile may start; a set
 of instances is valid if no two take the same slice, no profile has more than its `most`, and at most one has the media
-engines. A card's occupation is a set of placements.
+engines. A GPU's occupation is a set of placements.
 
 Sources: NVIDIA MIG user guide, "MIG device placement"; NVML, nvmlDeviceGetGpuInstancePossiblePlacements.
 """
@@ -60,11 +60,11 @@ def _media_taken(geometry: Geometry, occupied: Occupied, profile: str) -> str:
 
 
 def first_fit(geometry: Geometry, occupied: Occupied, profile: str) -> Placement | None:
-    """Return the scheduler's choice on this card: the first published placement that is free."""
+    """Return the scheduler's choice on this GPU: the first published placement that is free."""
     return next(iter(fitting(geometry, occupied, profile)), None)
 
 
-def room(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
+def remaining(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
     """Return how many more of each profile fit, each counted alone. Placements of one profile never overlap
     each other.
     """
@@ -77,7 +77,7 @@ def room(geometry: Geometry, occupied: Occupied) -> dict[str, int]:
 
 def blocks(geometry: Geometry, occupied: Occupied, placement: Placement) -> dict[str, int]:
     """Return how many fewer of each profile fit after the placement."""
-    before, after = room(geometry, occupied), room(geometry, [*occupied, placement])
+    before, after = remaining(geometry, occupied), remaining(geometry, [*occupied, placement])
     return {name: before[name] - after[name] for name in before}
 
 
@@ -93,14 +93,14 @@ def best_placement(geometry: Geometry, occupied: Occupied, profile: str) -> Plac
     return min(choices, key=lambda p: (loss(geometry, occupied, p), -p.start), default=None)
 
 
-def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -> Key | None:
-    """Return the card on which one more instance costs least, given that the scheduler chooses the placement on it.
+def best_gpu(geometry: Geometry, gpus: Mapping[Key, Occupied], profile: str) -> Key | None:
+    """Return the GPU on which one more instance costs least, given that the scheduler chooses the placement on it.
 
-    Cards with equal losses: the fuller one, then the first by name. None if it fits nowhere.
+    GPUs with equal losses: the fuller one, then the first by name. None if it fits nowhere.
     """
     costs = [
         (*cost, key)
-        for key, occupied in cards.items()
+        for key, occupied in gpus.items()
         if (cost := _cost_of_next(geometry, frozenset(occupied), profile)) is not None
     ]
     return min(costs)[2] if costs else None
@@ -110,10 +110,10 @@ def best_card(geometry: Geometry, cards: Mapping[Key, Occupied], profile: str) -
 def _cost_of_next(
     geometry: Geometry, occupied: frozenset[Placement], profile: str
 ) -> tuple[tuple[int, ...], int] | None:
-    """Return what the scheduler's next placement on such a card costs, then minus the card's fullness; None if it is
+    """Return what the scheduler's next placement on such a GPU costs, then minus the GPU's fullness; None if it is
     full.
 
-    Cached, since a fleet has many cards and few states that they are in.
+    Cached, since a fleet has many GPUs and few states that they are in.
     """
     place = first_fit(geometry, occupied, profile)
     return (loss(geometry, occupied, place), -sum(p.size for p in occupied)) if place else None
@@ -121,7 +121,7 @@ def _cost_of_next(
 
 @cache
 def layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
-    """Return every valid layout of a card as {profile: instances}, each multiset once, without the empty one."""
+    """Return every valid layout of a GPU as {profile: instances}, each multiset once, without the empty one."""
     seen: set[tuple[int, ...]] = set()
     names = [one.name for one in geometry.profiles]
     options = [placements(geometry, name) for name in names]
@@ -152,24 +152,24 @@ def maximal_layouts(geometry: Geometry) -> tuple[Mapping[str, int], ...]:
 
 
 def placement_of_device(geometry: Geometry, name: str) -> tuple[str, Placement | None]:
-    """Return card and placement of a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole card has no placement.
+    """Return GPU and placement of a DRA device's name: `gpu-0-mig-1g10gb-19-3`; the whole GPU has no placement.
 
     Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/mig.go, canonical names. Raises ValueError for another form.
     """
-    card, mig, rest = name.partition("-mig-")
+    gpu, mig, rest = name.partition("-mig-")
     if not mig:
-        return card, None
+        return gpu, None
     label, gi_id, start = rest.rsplit("-", 2)
     one = next((p for p in geometry.profiles if p.gi_id == int(gi_id) and device_label(p.name) == label), None)
     if one is None:
         raise ValueError(f"{name} is no MIG device of {geometry.name}")
-    return card, Placement(one.name, int(start), one.size)
+    return gpu, Placement(one.name, int(start), one.size)
 
 
 def known_placement(geometry: Geometry, device: str) -> Placement | None:
-    """Return the placement of a DRA device; None for the whole card, and for one that the geometry does not know.
+    """Return the placement of a DRA device; None for the whole GPU, and for one that the geometry does not know.
 
-    While a driver is upgraded node by node, some publish profiles that the others do not; these may take all of a card.
+    While a driver is upgraded node by node, some publish profiles that the others do not; these may take all of a GPU.
     """
     try:
         return placement_of_device(geometry, device)[1]
@@ -183,7 +183,7 @@ def device_label(profile: str) -> str:
 
 
 def label_of_device(name: str) -> str:
-    """Return the profile as a DRA device's name has it; "" for the whole card, and for a name of another form."""
+    """Return the profile as a DRA device's name has it; "" for the whole GPU, and for a name of another form."""
     parts = name.partition("-mig-")[2].rsplit("-", 2)
     return parts[0] if len(parts) == 3 else ""
 

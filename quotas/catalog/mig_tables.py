@@ -1,11 +1,11 @@
-"""MIG profiles of each card with sizes, engines and placements, as data with its source.
+"""MIG profiles of each GPU with sizes, engines and placements, as data with its source.
 
-A card has compute slices and memory slices. A profile takes some of both, and may start at certain memory slices.
+A GPU has compute slices and memory slices. A profile takes some of both, and may start at certain memory slices.
 Memory is in MiB: NVML counts in eighths of a GiB, which `nvidia-smi mig -lgip` prints with two places (19.62 GiB is
 20096 MiB).
 
 Sources: `NVML` is NVIDIA/go-nvml, pkg/nvml/mock/gpus; `lgip` is output of `nvidia-smi mig -lgip` in the issue named.
-Cards of 7 compute slices share profile ids and placements: those of NVML's A100 mock, confirmed for Hopper by the DRA
+GPUs of 7 compute slices share profile ids and placements: those of NVML's A100 mock, confirmed for Hopper by the DRA
 driver's log.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 class Profile:
     """A GPU instance profile: it may start at the memory slices `starts` and takes `size` of them.
 
-    `gi_id` is NVML's id; at most `most` fit a card. Engines are counts, None without a source.
+    `gi_id` is NVML's id; at most `most` fit a GPU. Engines are counts, None without a source.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Profile:
 
     @property
     def has_media(self) -> bool:
-        """Return whether it takes the card's media engines, of which there is one set: `+me`, `+me.all`."""
+        """Return whether it takes the GPU's media engines, of which there is one set: `+me`, `+me.all`."""
         return "+me" in self.name
 
 
@@ -62,7 +62,7 @@ class Geometry:
     estimated: tuple[str, ...] = ()
 
     def profile(self, name: str) -> Profile:
-        """Return the profile of that name; a KeyError names the card and its profiles."""
+        """Return the profile of that name; a KeyError names the GPU and its profiles."""
         for candidate in self.profiles:
             if candidate.name == name:
                 return candidate
@@ -263,10 +263,10 @@ _MEMORY = re.compile(r"(\d+)GB")
 def geometry_of(product: str, memory_mib: int = 0) -> Geometry | None:
     """Return the table of a product, given as its label (`NVIDIA-H100-80GB-HBM3`) or its productName; None without one.
 
-    Between two sizes of one model the memory in the name decides, else `memory_mib`, the card's.
+    Between two sizes of one model the memory in the name decides, else `memory_mib`, the GPU's.
     """
-    card = product.upper().partition("-MIG-")[0]  # by strategy `single` the label names the profile as well
-    words = set(re.split(r"[^A-Z0-9]+", card))
+    gpu = product.upper().partition("-MIG-")[0]  # by strategy `single` the label names the profile as well
+    words = set(re.split(r"[^A-Z0-9]+", gpu))
     named = next((int(match[1]) * 1024 for word in words if (match := _MEMORY.fullmatch(word))), 0)
     memory = named or memory_mib or (_H100_NVL_MIB if "NVL" in words else 0)
     return next((TABLES[key] for marks, least, key in _PRODUCTS if marks <= words and memory >= least), None)

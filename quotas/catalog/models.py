@@ -27,19 +27,19 @@ class Kind(models.TextChoices):
     WHOLE = "whole", "whole GPU"
     MIG = "mig", "MIG slice"
     SHARED = "shared", "shared, not isolated"
-    CLAIM = "claim", "own DRA claim"
+    CLAIM = "claim", "custom DRA claim"
 
 
 class Isolation(models.TextChoices):
-    """What separates two slices of one card (NVIDIA: time-slicing and MPS replicas share memory and faults)."""
+    """What separates two slices of one GPU (NVIDIA: time-slicing and MPS replicas share memory and faults)."""
 
-    FULL = "full", "a card of its own"
+    FULL = "full", "dedicated GPU"
     HARDWARE = "hardware", "isolated in hardware"
     NONE = "none", "shared, not isolated"
 
 
 class Sharing(models.TextChoices):
-    """How several slices use one card; none of it isolates them."""
+    """How several slices use one GPU; none of it isolates them."""
 
     TIME_SLICING = "time-slicing", "time-slicing"
     MPS = "mps", "MPS"
@@ -50,11 +50,11 @@ class Sharing(models.TextChoices):
 class Flavor(models.Model):
     """One GPU model in one node pool, reached by one path; a Kueue ResourceFlavor of the same name.
 
-    `strategy` says how the cards are divided (`plain`, `dynamic-mig`, `time-slicing-4`, ...): with cluster, product and
+    `strategy` says how the GPUs are divided (`plain`, `dynamic-mig`, `time-slicing-4`, ...): with cluster, product and
     path it is what a flavor is known by, so that its name survives whatever is discovered later. `geometry` is what a
-    card can be cut into, as its driver publishes it (`published.document`); empty where cards are not cut on demand.
+    GPU can be cut into, as its driver publishes it (`published.document`); empty where GPUs are not cut on demand.
     A flavor that was only discovered is a proposal; an operator accepts it. `node_cpu_millicores`, `node_memory_mib`
-    and `node_pods` are what a card has of its node (`node_shares`), 0 if no node reports it.
+    and `node_pods` are what a GPU has of its node (`node_shares`), 0 if no node reports it.
     """
 
     DECIDED = (
@@ -113,16 +113,16 @@ class Flavor(models.Model):
         return self.accepted and not self.hidden
 
     @property
-    def most_per_card(self) -> NodeShare:
+    def most_per_gpu(self) -> NodeShare:
         """Return an even part of the flavor's smallest node."""
         return NodeShare(self.node_cpu_millicores, self.node_memory_mib, self.node_pods)
 
     @property
-    def per_card(self) -> NodeShare:
+    def per_gpu(self) -> NodeShare:
         """Return the CPU, memory and pods that go with a whole GPU: what operators decided, but no more than a node
         has.
         """
-        found = self.most_per_card
+        found = self.most_per_gpu
         cpu, memory = self.cpu_millicores_per_gpu, self.memory_mib_per_gpu
         decided = NodeShare(
             found.cpu_millicores if cpu is None else cpu, found.memory_mib if memory is None else memory, found.pods
@@ -166,11 +166,11 @@ class PoolUse(models.Model):
 
 
 class Offering(models.Model):
-    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice draws from the pool's resources.
+    """A catalogue item: a kind of slice of a flavor. `requests` is what one slice uses of the pool's resources.
 
     A slice by device plugin is asked as `resource`; one by DRA as a device of `device_class` that meets `selectors`,
-    and `capacity` of it where a device serves several. `gpu_share` is the exact part of a card's price that one slice
-    costs, `card_part` the part of its memory. `replicas` slices share one card or MIG instance by `sharing`;
+    and `capacity` of it where a device serves several. `gpu_share` is the exact part of a GPU's price that one slice
+    costs, `memory_part` the part of its memory. `replicas` slices share one GPU or MIG instance by `sharing`;
     `memory_mib` is then what they share.
     """
 
@@ -190,8 +190,8 @@ class Offering(models.Model):
     memory_mib = models.PositiveIntegerField(default=0)
     gpu_share_numerator = models.PositiveIntegerField(default=1)
     gpu_share_denominator = models.PositiveIntegerField(default=1)
-    card_part_numerator = models.PositiveIntegerField(default=1)
-    card_part_denominator = models.PositiveIntegerField(default=1)
+    memory_part_numerator = models.PositiveIntegerField(default=1)
+    memory_part_denominator = models.PositiveIntegerField(default=1)
     per_node = models.PositiveIntegerField(default=0, help_text="the most slices one node can give")
     hidden = models.BooleanField(default=False)
 
@@ -214,14 +214,14 @@ class Offering(models.Model):
         return Fraction(self.gpu_share_numerator, self.gpu_share_denominator)
 
     @property
-    def card_part(self) -> Fraction:
-        return Fraction(self.card_part_numerator, self.card_part_denominator)
+    def memory_part(self) -> Fraction:
+        return Fraction(self.memory_part_numerator, self.memory_part_denominator)
 
     @property
     def node_share(self) -> NodeShare:
         """Return the CPU, memory and pods that go with one slice; needs the flavor."""
         holders = 1 if self.flavor.path == Path.DRA else 0
-        return per_slice(self.flavor.per_card, self.card_part, holders=holders)
+        return per_slice(self.flavor.per_gpu, self.memory_part, holders=holders)
 
     @property
     def is_offered(self) -> bool:
@@ -267,7 +267,7 @@ class Node(models.Model):
 
 
 class Device(models.Model):
-    """A device that Kubernetes names: a card, or a MIG device made beforehand. By DRA only; a device plugin publishes
+    """A device that Kubernetes names: a GPU, or a MIG device made beforehand. By DRA only; a device plugin publishes
     counts.
     """
 

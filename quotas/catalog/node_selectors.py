@@ -6,7 +6,7 @@ from quotas.catalog import deviceplugin
 from quotas.catalog.deviceplugin import PRODUCT_LABEL
 from quotas.catalog.types import Identity
 
-# Labels that may distinguish two flavors of one product: how cards are shared, the device plugin's configuration, and
+# Labels that may distinguish two flavors of one product: how GPUs are shared, the device plugin's configuration, and
 # the GPU operator's switch between the backends.
 DISTINGUISHING_LABELS = (
     deviceplugin.SHARING_LABEL,
@@ -15,7 +15,7 @@ DISTINGUISHING_LABELS = (
 )
 # The value of the last of them while the MIG manager works.
 PAUSED = "paused-for-mig-change"
-# Where cards are not shared, the label of replicas is 0 or 1: whether MIG is on, which may change.
+# Where GPUs are not shared, the label of replicas is 0 or 1: whether MIG is on, which may change.
 WHOLE_STRATEGIES = ("plain", "dynamic-mig", "static-mig", "vgpu")
 
 

@@ -1,8 +1,8 @@
 """The CPU, memory and pods of its node that go with a slice, so that no slice can starve another. Pure.
 
 1. A part of what a node can give pods (``status.allocatable``) is reserved for the system: the daemons of every node.
-2. The rest is divided evenly by its cards; a flavor's card has the least that any of the flavor's nodes gives.
-3. A slice has the part of that which it has of the card's memory. Parts of one card never exceed it, so what goes with
+2. The rest is divided evenly by its GPUs; a flavor's GPU has the least that any of the flavor's nodes gives.
+3. A slice has the part of that which it has of the GPU's memory. Parts of one GPU never exceed it, so what goes with
    all slices of a node never exceeds the node.
 """
 
@@ -60,36 +60,36 @@ def beside_system(allocatable: NodeShare) -> NodeShare:
     )
 
 
-def per_card(nodes: Iterable[tuple[NodeShare, Fraction]]) -> NodeShare:
-    """Return what goes with a card: the least over ``nodes``, each with what it can give pods and its cards."""
-    shares = [beside_system(allocatable).part(1 / cards) for allocatable, cards in nodes if allocatable and cards]
+def per_gpu(nodes: Iterable[tuple[NodeShare, Fraction]]) -> NodeShare:
+    """Return what goes with a GPU: the least over ``nodes``, each with what it can give pods and its GPUs."""
+    shares = [beside_system(allocatable).part(1 / gpus) for allocatable, gpus in nodes if allocatable and gpus]
     least = shares[0] if shares else NodeShare()
     for share in shares[1:]:
         least = least.at_most(share)
     return least
 
 
-def per_slice(card: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
-    """Return what goes with a slice that is ``part`` of a card; ``holders`` pods of the portal's own run beside its
+def per_slice(gpu: NodeShare, part: Fraction, *, holders: int) -> NodeShare:
+    """Return what goes with a slice that is ``part`` of a GPU; ``holders`` pods of the portal's own run beside its
     pods.
 
     At least one pod, else nothing could use it; at most PODS_PER_SLICE.
     """
-    if not card:
+    if not gpu:
         return NodeShare(pods=PODS_PER_SLICE)
-    share = card.part(part)
+    share = gpu.part(part)
     return NodeShare(share.cpu_millicores, share.memory_mib, min(PODS_PER_SLICE, max(1, share.pods - holders)))
 
 
-def of_claim(card: NodeShare, part: Fraction) -> NodeShare:
-    """Return what goes with a claim that takes ``part`` of a card, or several cards; one pod of the portal's own holds
+def of_claim(gpu: NodeShare, part: Fraction) -> NodeShare:
+    """Return what goes with a claim that takes ``part`` of a GPU, or several GPUs; one pod of the portal's own holds
     it.
 
-    At least one pod, and at most PODS_PER_SLICE for each card. A claim with admin access only takes no part of any
-    card: its pods have MIN_SHARE.
+    At least one pod, and at most PODS_PER_SLICE for each GPU. A claim with admin access only takes no part of any
+    GPU: its pods have MIN_SHARE.
     """
-    if not card:
+    if not gpu:
         return NodeShare(pods=PODS_PER_SLICE)
-    share = card.part(part)
+    share = gpu.part(part)
     pods = min(PODS_PER_SLICE * max(1, int(part)), max(1, share.pods - 1))
     return NodeShare(share.cpu_millicores, share.memory_mib, pods) or MIN_SHARE

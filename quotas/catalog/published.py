@@ -1,4 +1,4 @@
-"""Computes the geometry of a card from what its DRA driver publishes: a device for every profile and placement. Pure.
+"""Computes the geometry of a GPU from what its DRA driver publishes: a device for every profile and placement. Pure.
 
 The memory slices of a device are among its counters (`memory-slice-<n>`); its name ends in profile id and placement. So
 products without a table are supported too. Source: dra-driver-nvidia-gpu cmd/gpu-kubelet-plugin/partitions.go.
@@ -19,13 +19,13 @@ _MEMORY_SLICE = re.compile(r"memory-slice-(\d+)")
 
 
 def memory_slices(device: DeviceFact) -> tuple[int, ...]:
-    """Return the memory slices of its card that a device takes, in order; none for one without shared counters."""
+    """Return the memory slices of its GPU that a device takes, in order; none for one without shared counters."""
     names = (name for counters in device.counters.values() for name in counters)
     return tuple(sorted(int(match[1]) for name in names if (match := _MEMORY_SLICE.fullmatch(name))))
 
 
 def geometry(product: str, devices: Iterable[DeviceFact]) -> Geometry | None:
-    """Return what one card can be divided into, from the devices published of it; None if it cannot be divided."""
+    """Return what one GPU can be divided into, from the devices published of it; None if it cannot be divided."""
     places: dict[str, list[tuple[int, ...]]] = defaultdict(list)
     sample: dict[str, DeviceFact] = {}
     most_memory = 0

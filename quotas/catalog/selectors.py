@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from django.db.models import QuerySet
 
-from quotas.catalog import node_room
+from quotas.catalog import blocked_capacity
 from quotas.catalog.models import Flavor, Kind, Offering, Path, Pool
 from quotas.catalog.node_shares import NodeShare
 from quotas.catalog.types import Discovered, Identity
@@ -36,27 +36,27 @@ def units(pool: Pool) -> int:
     return max(0, use.total - use.foreign - use.blocked) if use else 0
 
 
-def per_card(cluster: str, found: Discovered) -> dict[str, NodeShare]:
-    """Return what of its node goes with a card of each flavor that was found, as operators decided; one query."""
+def per_gpu(cluster: str, found: Discovered) -> dict[str, NodeShare]:
+    """Return what of its node goes with a GPU of each flavor that was found, as operators decided; one query."""
     rows = {row.name: row for row in Flavor.objects.filter(cluster=cluster)}
     shares = {}
     for flavor in found.flavors:
-        row, now = rows.get(flavor.name, Flavor()), flavor.per_card
+        row, now = rows.get(flavor.name, Flavor()), flavor.per_gpu
         row.node_cpu_millicores, row.node_memory_mib, row.node_pods = now.cpu_millicores, now.memory_mib, now.pods
-        parts = [one.card_part for one in found.offerings if one.flavor == flavor.name and one.kind != Kind.CLAIM]
+        parts = [one.memory_part for one in found.offerings if one.flavor == flavor.name and one.kind != Kind.CLAIM]
         holders = 1 if flavor.identity.path == Path.DRA else 0
-        shares[flavor.name] = node_room.promised(row.per_card, parts, holders=holders)
+        shares[flavor.name] = blocked_capacity.promised(row.per_gpu, parts, holders=holders)
     return shares
 
 
-def room(
+def fitting_slices(
     units: int, unit: Mapping[str, int], requests: Mapping[str, int], used: Mapping[str, int] = MappingProxyType({})
 ) -> int:
     """Return how many slices that consume `requests` fit in so many units of a pool of which `used` is taken; 0 for a
     resource that the pool lacks.
     """
-    rooms = [(units * unit.get(name, 0) - used.get(name, 0)) // amount for name, amount in requests.items() if amount]
-    return max(0, min(rooms, default=0))
+    counts = [(units * unit.get(name, 0) - used.get(name, 0)) // amount for name, amount in requests.items() if amount]
+    return max(0, min(counts, default=0))
 
 
 def pools(cluster: str = "") -> QuerySet[Pool]:

@@ -46,8 +46,8 @@ def check_shares(flavor: Flavor, decided: Mapping[str, Any]) -> None:
     """Raise Invalid if CPU or memory per GPU is more than a node has, or less than a slice can use."""
     if not {"cpu_millicores_per_gpu", "memory_mib_per_gpu"} & decided.keys():
         return
-    smallest = min((offering.card_part for offering in flavor.offerings.all()), default=Fraction(1))
-    fact = share_settings.FlavorFact(flavor.name, flavor.most_per_card, smallest)
+    smallest = min((offering.memory_part for offering in flavor.offerings.all()), default=Fraction(1))
+    fact = share_settings.FlavorFact(flavor.name, flavor.most_per_gpu, smallest)
     if errors := share_settings.problems(fact, decided):
         raise Invalid(errors)
 

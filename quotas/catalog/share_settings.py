@@ -1,6 +1,6 @@
 """Validates the CPU and memory per GPU that operators set for a flavor. Pure.
 
-At most what its smallest node has for each card, since more could not be given to all. At least what a container of the
+At most what its smallest node has for each GPU, since more could not be given to all. At least what a container of the
 flavor's smallest slice needs to start.
 """
 
@@ -18,7 +18,7 @@ MIN_CPU_MILLICORES, MIN_MEMORY_MIB = 10, 16
 
 @dataclass(frozen=True)
 class FlavorFact:
-    """A flavor. ``found`` is an even part of its smallest node; ``smallest`` the part of a card of its
+    """A flavor. ``found`` is an even part of its smallest node; ``smallest`` the part of a GPU of its
     smallest slice.
     """
 
@@ -52,7 +52,7 @@ def problems(flavor: FlavorFact, decided: Mapping[str, int | None]) -> dict[str,
 
 def _problem(flavor: str, what: str, value: int, most: int, least: int, text: Callable[[int], str]) -> str:
     if not most:
-        return f"No node of {flavor} has told yet how much {what} it has. Decide it once its nodes are seen."
+        return f"No node of {flavor} has reported yet how much {what} it has. Set it when its nodes have been observed."
     if value > most:
         return (
             f"The smallest node of {flavor} has {text(most)} of {what} for each of its GPUs, beside what the system "

@@ -1,7 +1,7 @@
 """Short names of flavors: `NVIDIA-H100-80GB-HBM3` is `h100`.
 
 The first free name of: the flavor's current name; the model without vendor, memory and form factor; that with how its
-cards are divided; with the memory; the whole product; the model with a number. Names leave room for `gpu-portal-hold-`
+GPUs are divided; with the memory; the whole product; the model with a number. Names leave room for `gpu-portal-hold-`
 in 63 characters.
 """
 
@@ -24,8 +24,8 @@ def is_name(text: str) -> bool:
 
 def short_name(product: str) -> str:
     """Return the model in a `nvidia.com/gpu.product` label: `NVIDIA-H100-NVL` is `h100-nvl`."""
-    card = product.lower().partition("-mig-")[0]
-    words = [word for word in re.split(r"[^a-z0-9]+", card) if word and not _NOISE.fullmatch(word)]
+    gpu = product.lower().partition("-mig-")[0]
+    words = [word for word in re.split(r"[^a-z0-9]+", gpu) if word and not _NOISE.fullmatch(word)]
     return "-".join(words)[:40].strip("-") or "gpu"
 
 

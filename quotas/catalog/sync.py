@@ -34,7 +34,7 @@ def sync(
 
     `foreign` is capacity used by pods and claims without an allocation: {key of a pool or of one of its offerings:
     units}, where a whole GPU or one of the device plugin's resource is a unit. `blocked` are free units by pool that
-    cannot have their share of their node (`node_room`).
+    cannot have their share of their node (`blocked_capacity`).
 
     1. Rows that differ are written, in a fixed number of queries; a second run writes nothing.
     2. What is no longer found stays, since limits, prices and allocations refer to it: pools with total 0, nodes and
@@ -63,9 +63,9 @@ def _sync_flavors(cluster: str, found: Iterable[FoundFlavor]) -> tuple[dict[str,
             "tolerations": [dict(toleration) for toleration in flavor.tolerations],
             "partitionable": flavor.partitionable,
             "geometry": published.document(flavor.geometry),
-            "node_cpu_millicores": flavor.per_card.cpu_millicores,
-            "node_memory_mib": flavor.per_card.memory_mib,
-            "node_pods": flavor.per_card.pods,
+            "node_cpu_millicores": flavor.per_gpu.cpu_millicores,
+            "node_memory_mib": flavor.per_gpu.memory_mib,
+            "node_pods": flavor.per_gpu.pods,
         }
         row = rows.get(flavor.identity)
         if row is None:
@@ -130,8 +130,8 @@ def _sync_offerings(
             "sharing": offering.sharing,
             "replicas": offering.replicas,
             "memory_mib": offering.memory_mib,
-            "card_part_numerator": offering.card_part.numerator,
-            "card_part_denominator": offering.card_part.denominator,
+            "memory_part_numerator": offering.memory_part.numerator,
+            "memory_part_denominator": offering.memory_part.denominator,
         }
         for offering in found
     }

@@ -82,8 +82,8 @@ class Supply:
     """One kind of slice on one node.
 
     `unit` is what a unit of its pool amounts to, `consumes` what one slice takes of the pool. `usable` slices are
-    healthy now; `most` is the number with all devices healthy, counting slices of this kind alone. `card_part` is the
-    part of a card's memory that one slice has, or takes turns with.
+    healthy now; `most` is the number with all devices healthy, counting slices of this kind alone. `memory_part` is the
+    part of a GPU's memory that one slice has, or takes turns with.
     """
 
     pool: str  # what follows `<flavor>/` in the pool's key
@@ -102,7 +102,7 @@ class Supply:
     sharing: str = ""
     replicas: int = 1
     memory_mib: int = 0
-    card_part: Fraction = Fraction(1)
+    memory_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -128,20 +128,20 @@ class FoundFlavor:
     tolerations: tuple[Mapping[str, str], ...]
     partitionable: bool
     geometry: Geometry | None = None
-    per_card: NodeShare = field(default_factory=NodeShare)
+    per_gpu: NodeShare = field(default_factory=NodeShare)
 
 
 @dataclass(frozen=True)
 class FoundPool:
     """A pool. `total` is in units, on nodes that are ready, schedulable and tainted, without unhealthy devices; a unit
-    is `card_part` of a card.
+    is `memory_part` of a GPU.
     """
 
     key: str
     flavor: str
     resources: Mapping[str, int]
     total: int
-    card_part: Fraction = Fraction(1)
+    memory_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -162,13 +162,13 @@ class FoundOffering:
     sharing: str = ""
     replicas: int = 1
     memory_mib: int = 0
-    card_part: Fraction = Fraction(1)
+    memory_part: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
 class FoundNode:
     """A node. `flavor` is empty if nothing of it is offered. `units` are the healthy ones of its `capacity`, `gives` is
-    what it can give pods. `blocked` cards cannot have their share of that (`node_room`).
+    what it can give pods. `blocked` GPUs cannot have their share of that (`blocked_capacity`).
     """
 
     name: str

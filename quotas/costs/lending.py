@@ -48,11 +48,11 @@ def _of_limits(window: Window, agreed: QuotaSnapshot) -> dict[str, list[Change]]
 
 
 def _of_usage(window: Window, until: datetime) -> dict[str, list[Change]]:
-    draws = _pool_and_share()
+    pool_and_share = _pool_and_share()
     rows = UsageInterval.objects.filter(Q(end=None) | Q(end__gt=window.start), start__lt=until)
     changes: dict[str, list[Change]] = defaultdict(list)
     for row in rows.order_by():
-        pool, per_slice = draws.get(row.offering, ("", None))
+        pool, per_slice = pool_and_share.get(row.offering, ("", None))
         if not pool:
             continue
         amount = row.gpus if per_slice is None else per_slice * row.count

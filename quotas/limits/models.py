@@ -14,7 +14,7 @@ from quotas.catalog.models import Flavor, Offering, Pool
 
 MAX_UNITS = 1_000_000
 FRACTION_BASE = 720_720
-"""Parts of a unit in which `used` counts: divisible by all numbers up to 16, so that shares of a card stay exact."""
+"""Parts of a unit in which `used` counts: divisible by all numbers up to 16, so that shares of a GPU stay exact."""
 
 OF_A_TEAM = Q(team__isnull=False, user=None)
 OF_A_DEPARTMENT = Q(department__isnull=False)

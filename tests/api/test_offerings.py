@@ -32,7 +32,7 @@ def api(member):
 
 
 def nodes_tell() -> None:
-    """Give every node 62 CPU, 504 GiB and 250 pods for its four cards."""
+    """Give every node 62 CPU, 504 GiB and 250 pods for its four GPUs."""
     Flavor.objects.update(node_cpu_millicores=15_190, node_memory_mib=126_443, node_pods=57)
 
 

@@ -12,6 +12,7 @@ from portal.core import clock
 from portal.core.errors import Invalid
 from portal.core.models import Heartbeat, IdempotentReply
 from portal.http import idempotency
+from portal.http.person_limits import limit_person
 from tests.support.people import person
 
 
@@ -31,7 +32,7 @@ def beat(request, started=None, go_on=None):
 def post(user, key, name="a", **options):
     request = APIRequestFactory().post("/beat", {"name": name}, format="json", headers={"Idempotency-Key": key})
     force_authenticate(request, user)
-    return beat(request, **options)
+    return limit_person(lambda request: beat(request, **options))(request)
 
 
 @pytest.mark.django_db
@@ -74,7 +75,8 @@ def test_a_key_has_1_to_255_characters(key):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_while_the_first_runs_the_second_is_in_progress():
+def test_while_the_first_runs_the_second_is_in_progress(settings):
+    settings.PERSON_REQUESTS_AT_ONCE = 2
     user = person()
     started, go_on, answers = threading.Event(), threading.Event(), []
 

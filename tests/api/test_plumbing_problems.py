@@ -6,10 +6,12 @@ import pytest
 from django.test import Client
 from rest_framework.decorators import api_view
 from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory, force_authenticate
 
 from portal.api.http.problems import as_problem
 from portal.core.errors import Retryable
+from portal.http.person_limits import limit_person
 from portal.tenants.models import ApiToken
 from tests.support.people import client, person
 
@@ -23,7 +25,9 @@ def call(error):
 
     request = APIRequestFactory().get("/api/v1/x")
     force_authenticate(request, person())
-    return view(request).render()
+    answer = limit_person(view)(request)
+    assert isinstance(answer, Response)
+    return answer.render()
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/", "/api/v2/me", "/api/v1/me/"])

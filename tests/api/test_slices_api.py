@@ -16,7 +16,7 @@ from quotas.limits import services as limits
 from quotas.metering.models import UsageInterval
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, plugin_node, slices_of
-from tests.support.mig_facts import cut_card, device
+from tests.support.mig_facts import cut_gpu, device
 from tests.support.people import client, person
 from tests.support.quotas import used
 
@@ -26,9 +26,9 @@ URL = "/api/v1/allocations"
 
 @pytest.fixture
 def api(team, project) -> APIClient:
-    """Create a team that may have all of an h100 node of four cards, a time-sliced t4 and an l4 with MPS."""
+    """Create a team that may have all of an h100 node of four GPUs, a time-sliced t4 and an l4 with MPS."""
     cluster = Cluster.objects.get(slug=LOCAL)
-    cut = slices_of("h100-0", *(part for n in range(4) for part in cut_card("h100-0", n)))
+    cut = slices_of("h100-0", *(part for n in range(4) for part in cut_gpu("h100-0", n)))
     shared = {"gpu__replicas": "4", "gpu__sharing_strategy": "time-slicing"}
     mps = {"gpu__replicas": "4", "gpu__sharing_strategy": "mps"}
     nodes = [
@@ -83,8 +83,8 @@ class TestFree:
         assert (before["h100/mig-1g.10gb"]["free"], after["h100/mig-1g.10gb"]["free"]) == (28, 26)
         assert {after[offering]["total"] for offering in ("h100/whole", "h100/mig-7g.80gb")} == {4}
 
-    def test_is_no_more_than_cards_have_of_a_profile(self, api: APIClient) -> None:
-        """By slices alone, four cards would have room for fourteen 2g."""
+    def test_is_no_more_than_gpus_have_of_a_profile(self, api: APIClient) -> None:
+        """By slices alone, four GPUs would have room for fourteen 2g."""
         assert capacity(api)["h100/mig-2g.20gb"]["total"] == 12
 
     def test_decides_whether_it_fits_now(self, api: APIClient) -> None:
@@ -218,7 +218,7 @@ def test_too_large_a_slice_has_smaller_ones_for_alternatives(api: APIClient) -> 
     assert not any("shared" in offering for offering in others)
 
 
-def test_a_mig_device_is_told_with_its_card_profile_and_place(api: APIClient) -> None:
+def test_a_mig_device_is_told_with_its_gpu_profile_and_place(api: APIClient) -> None:
     id_ = ask(api, "h100/mig-3g.40gb").json()["id"]
     row = used(clock.now(), None, allocation=Allocation.objects.get(pk=id_).pk, node="h100-0", flavor="h100")
     name = device("gpu-1", "3g.40gb", 4)

@@ -79,7 +79,7 @@ def test_a_refusal_offers_what_works_with_one_click(open_page, member):
     page.get_by_label("Slices", exact=True).fill("5")
     page.get_by_role("button", name="Request", exact=True).click()
     refusal = page.locator("#refusal")
-    expect(refusal).to_contain_text("Team vision may hold 4 slices of l40s/whole at once, and 5 were asked.")
+    expect(refusal).to_contain_text("Team vision may hold 4 slices of l40s/whole at once, and 5 were requested.")
     expect(refusal).to_be_focused()
     refusal.get_by_role("link", name="4 × l40s/whole").click()
     expect(page.get_by_label("Slices", exact=True)).to_have_value("4")

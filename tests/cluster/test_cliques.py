@@ -22,7 +22,7 @@ from tests.support.cluster.waiting import eventually
 pytestmark = pytest.mark.cluster
 CLIQUE = "nvidia.com/gpu.clique"
 COUNT = 10
-"""The cards of a node."""
+"""The GPUs of a node."""
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def test_a_later_start_is_scheduled_and_starts_then(project: Project, member: Us
 def test_a_hold_without_a_device_gives_its_reservation_back_and_asks_the_owner_after_three_tries(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """Every h100 card becomes unhealthy after the request was accepted, so the scheduler finds none."""
+    """Every h100 GPU becomes unhealthy after the request was accepted, so the scheduler finds none."""
     taint_h100(kubectl, "NoSchedule")
     try:
         row = services.request(member, AllocationRequest(project=project.slug, offering="h100/whole"))
@@ -167,7 +167,7 @@ def test_what_is_not_held_again_in_time_gives_up_waiting(project: Project, membe
 
 
 def test_what_is_never_held_gives_up_waiting(project: Project, member: User, kubectl: Kubectl) -> None:
-    """Every h100 card becomes unhealthy after the request was accepted."""
+    """Every h100 GPU becomes unhealthy after the request was accepted."""
     taint_h100(kubectl, "NoSchedule")
     try:
         row = request_slices(member, project, "h100/whole", give_up_at=clock.now() + timedelta(seconds=8))

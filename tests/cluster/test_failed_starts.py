@@ -132,7 +132,7 @@ def test_a_policy_of_ours_that_the_api_server_cannot_read_yet_is_nobodys_failed_
 def test_a_claim_that_is_given_more_than_its_lease_counts_gives_it_back(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
-    """The resources are those of a fleet whose nodes had four cards at the request; now they have eight."""
+    """The resources are those of a fleet whose nodes had four GPUs at the request; now they have eight."""
     claim = {"requests": [{"device": "gpu", "count": "all"}]}
     row = request_slices(member, project, "h100/claim", claim=claim, starts_at=clock.now() + timedelta(seconds=4))
     assert row.claim is not None

@@ -147,8 +147,8 @@ def test_a_quota_that_no_allocation_has_stays_at_zero(project: Project, member: 
 
 
 @pytest.fixture
-def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
-    """Taint one card of h100-0 by a rule and cordon h100-1: seven cards are left. Yields the function that does it,
+def one_gpu_of_the_only_node(kubectl: Kubectl) -> Any:
+    """Taint one GPU of h100-0 by a rule and cordon h100-1: seven GPUs are left. Yields the function that does it,
     since a later request would be refused at once.
     """
     rule = {
@@ -171,12 +171,12 @@ def one_card_of_the_only_node(kubectl: Kubectl) -> Any:
 
 
 def test_of_eight_spread_slices_seven_are_not_usable_while_the_eighth_cannot_start(
-    project: Project, member: User, tenant: Person, kubectl: Kubectl, one_card_of_the_only_node: Any
+    project: Project, member: User, tenant: Person, kubectl: Kubectl, one_gpu_of_the_only_node: Any
 ) -> None:
     row = request_slices(
         member, project, "h100/whole", 8, constraints={"spread": True}, starts_at=clock.now() + timedelta(seconds=12)
     )
-    one_card_of_the_only_node()
+    one_gpu_of_the_only_node()
 
     def slices() -> int:
         claims = json.loads(kubectl("get", "resourceclaims", "-n", project.namespace, "-o", "json"))["items"]

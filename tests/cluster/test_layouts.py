@@ -1,6 +1,6 @@
-"""Every layout of a card: requested largest first, it is admitted by Kueue and placed by the scheduler.
+"""Every layout of a GPU: requested largest first, it is admitted by Kueue and placed by the scheduler.
 
-The portal takes no part: plain Workloads, each in a queue of one card, and plain claims, one card each.
+The portal takes no part: plain Workloads, each in a queue of one GPU, and plain claims, one GPU each.
 """
 
 import json
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from allocations.cluster.card_selector import in_card
+from allocations.cluster.gpu_selector import of_gpu
 from quotas.catalog import layouts
 from quotas.catalog.layouts import Placement
 from quotas.catalog.mig_tables import TABLES
@@ -23,15 +23,15 @@ from tests.support.mig_layouts import is_valid
 pytestmark = pytest.mark.cluster
 H100 = TABLES["H100-80GB"]
 UNITS = {"gpu-portal.io/compute-slices": "compute", "gpu-portal.io/memory-slices": "size"}
-CARD = {"gpu-portal.io/compute-slices": H100.compute, "gpu-portal.io/memory-slices": H100.memory}
+GPU = {"gpu-portal.io/compute-slices": H100.compute, "gpu-portal.io/memory-slices": H100.memory}
 EVERY = tuple(layouts.layouts(H100))
 FULL = tuple(
     layout
     for layout in EVERY
-    if any(sum(getattr(H100.profile(p), of) * n for p, n in layout.items()) == CARD[u] for u, of in UNITS.items())
+    if any(sum(getattr(H100.profile(p), of) * n for p, n in layout.items()) == GPU[u] for u, of in UNITS.items())
 )
 AT_ONCE = 16
-"""Cards of this model in the simulated fleet."""
+"""GPUs of this model in the simulated fleet."""
 SELECT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 TOO_LARGE = ({"7g.80gb": 1}, {"4g.40gb": 1, "3g.40gb": 1}, {"3g.40gb": 2}, {"2g.20gb": 3, "1g.10gb": 1})
 Manifest = dict[str, Any]
@@ -54,13 +54,13 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("delete", "namespace", name, "--wait=false")
 
 
-def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, namespace: str) -> None:
+def test_kueue_admits_every_layout_of_a_gpu(kubectl: Kubectl, namespace: str) -> None:
     """Maximal layouts: every other layout is a part of one of them."""
     wanted = {f"layout-{n}": largest_first(layout) for n, layout in enumerate(layouts.maximal_layouts(H100))}
     manifests = [
         part
         for name, profiles in wanted.items()
-        for part in (*queue_of_one_card(namespace, name), workload(namespace, name, profiles))
+        for part in (*queue_of_one_gpu(namespace, name), workload(namespace, name, profiles))
     ]
     kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
     eventually(lambda: quota_reserved(kubectl, namespace) == dict.fromkeys(wanted, "True"), within_s=60)
@@ -69,7 +69,7 @@ def test_kueue_admits_every_layout_of_a_card(kubectl: Kubectl, namespace: str) -
 def test_kueue_admits_none_with_a_slice_more(kubectl: Kubectl, namespace: str) -> None:
     wanted = {f"more-{n}": [*largest_first(layout), "1g.10gb"] for n, layout in enumerate(FULL)}
     manifests = [
-        *queue_of_one_card(namespace, "card"),
+        *queue_of_one_gpu(namespace, "card"),
         *(workload(namespace, *item, queue="card") for item in wanted.items()),
     ]
     kubectl("create", "-f", "-", stdin=json.dumps(listed(manifests)))
@@ -86,7 +86,7 @@ def quota_reserved(kubectl: Kubectl, namespace: str) -> dict[str, str | None]:
     }
 
 
-def test_the_scheduler_places_every_layout_on_one_card(kubectl: Kubectl, namespace: str) -> None:
+def test_the_scheduler_places_every_layout_on_one_gpu(kubectl: Kubectl, namespace: str) -> None:
     for first in range(0, len(EVERY), AT_ONCE):
         some = {f"layout-{n}": layout for n, layout in enumerate(EVERY[first : first + AT_ONCE], first)}
         manifests = [part for name, layout in some.items() for part in claimed(namespace, name, largest_first(layout))]
@@ -120,9 +120,9 @@ def test_the_scheduler_places_none_with_a_slice_more(kubectl: Kubectl, namespace
 def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(
     kubectl: Kubectl, namespace: str
 ) -> None:
-    """``layouts.first_fit``, on which the portal's choice of cards is based: one card, filled and emptied."""
+    """``layouts.first_fit``, on which the portal's choice of GPUs is based: one GPU, filled and emptied."""
     dice = random.Random(20261121)
-    card = uuid_of(kubectl, "h100-0", "gpu-0")
+    gpu = uuid_of(kubectl, "h100-0", "gpu-0")
     placements: dict[str, Placement] = {}
     placed = 0
     for step in range(40):
@@ -137,7 +137,7 @@ def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(
         if predicted is None:
             continue
         name = f"step-{step}"
-        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(namespace, name, [profile], card))))
+        kubectl("create", "-f", "-", stdin=json.dumps(listed(claimed(namespace, name, [profile], gpu))))
         (result,) = allocated(kubectl, namespace, {*placements, name})[name]
         assert layouts.placement_of_device(H100, result["device"]) == ("gpu-0", predicted), placements
         placements[name] = predicted
@@ -145,10 +145,10 @@ def test_the_scheduler_takes_the_place_that_is_predicted_whatever_stands_there(
     assert placed > 10
 
 
-def uuid_of(kubectl: Kubectl, node: str, card: str) -> str:
+def uuid_of(kubectl: Kubectl, node: str, gpu: str) -> str:
     found = json.loads(kubectl("get", "resourceslices", "-o", "json"))["items"]
     devices = [d for one in found if one["spec"].get("nodeName") == node for d in one["spec"].get("devices", ())]
-    uuids = [str(d["attributes"]["uuid"]["string"]) for d in devices if d["name"] == card]
+    uuids = [str(d["attributes"]["uuid"]["string"]) for d in devices if d["name"] == gpu]
     return uuids[0]
 
 
@@ -168,10 +168,10 @@ def listed(items: Sequence[Manifest]) -> Manifest:
     return {"apiVersion": "v1", "kind": "List", "items": list(items)}
 
 
-def queue_of_one_card(namespace: str, name: str) -> list[Manifest]:
+def queue_of_one_gpu(namespace: str, name: str) -> list[Manifest]:
     kueue = "kueue.x-k8s.io/v1beta2"
-    quota = [{"name": resource, "nominalQuota": str(amount)} for resource, amount in CARD.items()]
-    group = {"coveredResources": list(CARD), "flavors": [{"name": "h100", "resources": quota}]}
+    quota = [{"name": resource, "nominalQuota": str(amount)} for resource, amount in GPU.items()]
+    group = {"coveredResources": list(GPU), "flavors": [{"name": "h100", "resources": quota}]}
     return [
         {
             "apiVersion": kueue,
@@ -210,9 +210,9 @@ def pod_set(profile: str, count: int) -> Manifest:
     return {"name": name, "count": count, "template": {"spec": {**spec, "containers": [container]}}}
 
 
-def claimed(namespace: str, name: str, profiles: Sequence[str], card: str = "") -> list[Manifest]:
-    """Return a claim of all the slices on one card, by UUID or any card, and a pod that uses it."""
-    steered = [{"cel": {"expression": in_card(card)}}] if card else []
+def claimed(namespace: str, name: str, profiles: Sequence[str], gpu: str = "") -> list[Manifest]:
+    """Return a claim of all the slices on one GPU, by UUID or any GPU, and a pod that uses it."""
+    steered = [{"cel": {"expression": of_gpu(gpu)}}] if gpu else []
     requests = [
         {
             "name": f"slice-{n}",

@@ -36,7 +36,7 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 OFFERING, POOL = "l40s/whole", "l40s/gpu"
 NOMINAL = {"lidar": 4, "radar": 2, "sonar": 2}
-"""Of the eight cards of the fleet; lidar does not lend one of its four."""
+"""Of the eight GPUs of the fleet; lidar does not lend one of its four."""
 
 
 @dataclass

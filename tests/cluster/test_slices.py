@@ -1,4 +1,4 @@
-"""MIG slices by DRA: their card, their constraints, and sharing between pods."""
+"""MIG slices by DRA: their GPU, their constraints, and sharing between pods."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def parent(row: Allocation) -> str:
     return one
 
 
-def test_a_mig_slice_is_told_with_its_card_profile_and_placement(
+def test_a_mig_slice_is_told_with_its_gpu_profile_and_placement(
     project: Project, member: User, kubectl: Kubectl
 ) -> None:
     row = held(member, project, "h100/mig-3g.40gb", 2)
@@ -55,7 +55,7 @@ def test_a_mig_slice_is_told_with_its_card_profile_and_placement(
     assert [i.gpus for i in intervals(row)] == [row.offering.gpu_share] * 2
 
 
-def test_a_slice_goes_to_the_fuller_card_though_an_empty_one_comes_first(project: Project, member: User) -> None:
+def test_a_slice_goes_to_the_fuller_gpu_though_an_empty_one_comes_first(project: Project, member: User) -> None:
     first = held(member, project, "h100/whole")
     small = held(member, project, "h100/mig-1g.10gb")
     ended(member, first)
@@ -64,18 +64,18 @@ def test_a_slice_goes_to_the_fuller_card_though_an_empty_one_comes_first(project
     assert second.device_affinity == {"cards": [parent(small)]}
 
 
-def test_slices_of_one_request_fill_one_card(project: Project, member: User) -> None:
+def test_slices_of_one_request_fill_one_gpu(project: Project, member: User) -> None:
     row = held(member, project, "h100/mig-1g.10gb", 7)
     assert len({d.parent_uuid for d in devices(row)}) == 1
     assert {d.placement for d in devices(row)} == {(start, 1) for start in range(7)}
 
 
-def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile(
+def test_a_steered_claim_is_made_again_without_when_its_gpu_was_taken_meanwhile(
     project: Project, member: User, kubectl: Kubectl, foreign: str
 ) -> None:
     starts_at = clock.now() + timedelta(seconds=2)
     row = request_slices(member, project, "h100/mig-3g.40gb", name="late", starts_at=starts_at)
-    with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken card
+    with advisory_lock("allocation", str(row.pk)):  # nobody else reconciles it until it is steered to the taken GPU
         eventually(lambda: clock.now() > starts_at)
         reconcile_allocation(str(row.pk), connect(LOCAL))
         lease = MirrorObject.objects.filter(kind="Workload", name="late-lease", namespace=project.namespace)
@@ -92,7 +92,7 @@ def test_a_steered_claim_is_made_again_without_when_its_card_was_taken_meanwhile
     assert "claim_deleted" not in claims
 
 
-def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, member: User, foreign: str) -> None:
+def test_what_somebody_else_has_of_a_gpu_is_not_offered(project: Project, member: User, foreign: str) -> None:
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     devices_of_flavor = flavor_devices.of_flavors([offering.flavor])[offering.flavor_id]
     eventually(lambda: CapacitySnapshot().capacity(offering).free == len(devices_of_flavor.gpus) - 1)
@@ -101,7 +101,7 @@ def test_what_somebody_else_has_of_a_card_is_not_offered(project: Project, membe
 
 
 def test_free_is_what_fits_where_it_stands(project: Project, member: User) -> None:
-    """With a slice on each of two cards, half a card is in use, and two whole GPUs are unavailable."""
+    """With a slice on each of two GPUs, half a GPU is in use, and two whole GPUs are unavailable."""
     offering = Offering.objects.select_related("flavor", "pool__use").get(key="h100/whole")
     before = CapacitySnapshot().capacity(offering).free
     held(member, project, "h100/mig-1g.10gb", 2, constraints={"distinct_gpus": True})
@@ -124,8 +124,7 @@ def test_slices_stand_to_each_other_as_the_request_wants(
     row = held(member, project, offering, count, constraints={constraint: True})
     got = [device.parent_uuid or device.uuid for device in devices(row)]
     roots = {
-        card.uuid: card.pcie_root
-        for card in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].gpus
+        gpu.uuid: gpu.pcie_root for gpu in flavor_devices.of_flavors([row.offering.flavor])[row.offering.flavor_id].gpus
     }
     assert {
         "same_gpu": len(set(got)) == 1,
@@ -173,7 +172,7 @@ def test_pods_share_a_claim_as_its_configuration_says(project: Project, member: 
     assert {pod["spec"]["nodeName"] for pod in pods} == {devices(row)[0].node}
 
 
-def test_a_lost_row_comes_back_with_the_cards_it_was_steered_to(project: Project, member: User) -> None:
+def test_a_lost_row_comes_back_with_the_gpus_it_was_steered_to(project: Project, member: User) -> None:
     row = held(member, project, "h100/mig-2g.20gb", 2)
     row.refresh_from_db()
     device_affinity, opened = row.device_affinity, [i.key for i in intervals(row)]
@@ -241,7 +240,7 @@ def foreign(kubectl: Kubectl, vision: Team) -> Iterator[str]:
         (device,) = eventually(allocated_devices)
         flavor = Offering.objects.select_related("flavor").get(key="h100/whole").flavor
         eventually(lambda: any(c.allocated for c in flavor_devices.of_flavors([flavor])[flavor.pk].gpus))
-        uuid_of = {card.key: card.uuid for card in flavor_devices.of_flavors([flavor])[flavor.pk].gpus}
+        uuid_of = {gpu.key: gpu.uuid for gpu in flavor_devices.of_flavors([flavor])[flavor.pk].gpus}
         yield uuid_of[device["pool"], device["device"]]
     finally:
         kubectl("delete", "namespace", name, "--wait=false")

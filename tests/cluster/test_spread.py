@@ -30,7 +30,7 @@ from tests.support.clusters import LOCAL
 pytestmark = pytest.mark.cluster
 
 COUNT = 10
-"""The cards of a node of the local fleet."""
+"""The GPUs of a node of the local fleet."""
 
 
 @pytest.fixture

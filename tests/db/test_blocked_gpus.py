@@ -36,7 +36,7 @@ TOLERATES = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 @pytest.fixture(autouse=True)
 def inventory_of_both_paths(team: Team) -> None:
-    """Create two l40s nodes of four cards, and an h100 node of eight with dynamic MIG."""
+    """Create two l40s nodes of four GPUs, and an h100 node of eight with dynamic MIG."""
     Cluster.objects.get(slug=LOCAL)
     nodes = [replace(plugin_node(f"l40s-{n}"), gives=L40S) for n in range(2)] + [replace(dra_node(), gives=H100)]
     record_observations(LOCAL, [seen(node(one)) for one in nodes])
@@ -110,7 +110,7 @@ def test_a_device_plugins_gpus_whose_share_others_ask_for_are_not_free() -> None
     assert not Node.objects.exclude(problem="").exists()
 
 
-def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> None:
+def test_gpus_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> None:
     offerings = ("h100/whole", "h100/mig-3g.40gb", "h100/mig-1g.10gb")
     assert free(*offerings) == [8, 16, 56]
     watch(pod("h100-0", 150))
@@ -120,7 +120,7 @@ def test_cards_that_are_cut_on_demand_are_free_as_far_as_their_share_is() -> Non
     assert free(*offerings) == [8, 16, 56]
 
 
-def test_by_states_as_much_fits_as_card_by_card() -> None:
+def test_by_states_as_much_fits_as_gpu_by_gpu() -> None:
     watch(pod("h100-0", 150))
     flavor = Flavor.objects.get(name="h100")
     there = flavor_devices.of_flavors([flavor])[flavor.pk]

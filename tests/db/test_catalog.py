@@ -12,7 +12,7 @@ from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.models import Device, Flavor, Node, Offering, Pool, PoolUse
 from quotas.catalog.sync import sync
 from tests.support.clusters import LOCAL, make_cluster
-from tests.support.gpu_facts import card, dra_node, slices_of
+from tests.support.gpu_facts import dra_node, gpu, slices_of
 from tests.support.quotas import cluster, found, l40s_nodes, mig_node
 
 pytestmark = pytest.mark.django_db
@@ -76,8 +76,8 @@ def test_what_vanishes_stays_with_nothing_in_it():
 
 def test_devices_come_go_and_come_back():
     local = Cluster.objects.get(slug=LOCAL)
-    both = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
-    one = discover([dra_node()], [slices_of("h100-0", card(0, taints=(("xid", "79", "NoExecute"),)))])
+    both = discover([dra_node()], [slices_of("h100-0", gpu(0), gpu(1))])
+    one = discover([dra_node()], [slices_of("h100-0", gpu(0, taints=(("xid", "79", "NoExecute"),)))])
     sync(local.slug, both, {})
     sync(local.slug, one, {})
     assert list(Device.objects.values_list("name", "healthy", "present")) == [
@@ -125,6 +125,6 @@ def test_names_of_this_and_of_other_clusters():
 
 def test_slices_that_fit_into_units():
     unit = {"compute": 7, "memory": 8}
-    assert selectors.room(2, unit, unit) == 2
-    assert selectors.room(1, unit, {"compute": 1, "memory": 1}) == 7
-    assert selectors.room(1, unit, {"other": 1}) == 0
+    assert selectors.fitting_slices(2, unit, unit) == 2
+    assert selectors.fitting_slices(1, unit, {"compute": 1, "memory": 1}) == 7
+    assert selectors.fitting_slices(1, unit, {"other": 1}) == 0

@@ -58,7 +58,7 @@ def test_one_too_many_counts_against_nothing(limit, whole, team):
     assert not LimitUse.objects.exists()
 
 
-def test_a_seventh_of_a_card_is_counted_exactly(project):
+def test_a_seventh_of_a_gpu_is_counted_exactly(project):
     cluster()
     slice_ = Offering.objects.select_related("pool", "flavor").get(key="a100/mig-1g.10gb")
     limit = services.set_limit("lead", project, None, 1)

@@ -56,7 +56,7 @@ def test_it_costs_that_price_once_asked(fleet, member, project):
     assert detail.per_hour == Fraction(32, 5)
 
 
-def test_mps_is_not_for_cards_that_are_cut_on_demand(fleet, member, project):
+def test_mps_is_not_for_gpus_that_are_cut_on_demand(fleet, member, project):
     with pytest.raises(Invalid, match="TimeSlicing") as refused:
         preview_request(member, claim_request({"count": 1}, config=[{"sharing": {"strategy": "MPS"}}]))
     assert list(refused.value.errors) == ["claim.config[0].sharing.strategy"]
@@ -95,14 +95,14 @@ def test_what_can_never_be_held_is_refused_with_what_would(fleet, member, projec
 
 
 def test_devices_that_others_have_make_it_wait(fleet, member, project):
-    hold_devices(*(f"gpu-{card}-mig-1g10gb-19-6" for card in range(7)))
+    hold_devices(*(f"gpu-{gpu}-mig-1g10gb-19-6" for gpu in range(7)))
     assert preview_request(member, claim_request({"count": 1})).fits == "now"
     assert preview_request(member, claim_request({"count": 2})).fits == "queue"
     assert preview_request(member, claim_request({"device": "mig", "profile": "3g.40gb", "count": 7})).fits == "now"
 
 
-def test_it_waits_where_others_use_the_share_that_goes_with_its_cards(fleet, member, project):
-    """Of eight cards, pods outside the portal leave the share of two and a half; one is in use."""
+def test_it_waits_where_others_use_the_share_that_goes_with_its_gpus(fleet, member, project):
+    """Of eight GPUs, pods outside the portal leave the share of two and a half; one is in use."""
     Node.objects.update(blocked_gpus=Decimal("5.5"))
     hold_devices("gpu-0")
 

@@ -1,4 +1,4 @@
-"""The choice of cards for claims: made once, in the order of requests; shown by the claims themselves; dropped on
+"""The choice of GPUs for claims: made once, in the order of requests; shown by the claims themselves; dropped on
 failure.
 """
 
@@ -72,8 +72,8 @@ def lease(row: Allocation) -> ObservedObject:
     )
 
 
-def claim(row: Allocation, cards: Sequence[str], devices: Sequence[str] = ()) -> ObservedObject:
-    facts = {"cards": list(cards), "devices": [{"pool": "h100-0", "device": d} for d in devices]}
+def claim(row: Allocation, gpus: Sequence[str], devices: Sequence[str] = ()) -> ObservedObject:
+    facts = {"cards": list(gpus), "devices": [{"pool": "h100-0", "device": d} for d in devices]}
     return ObservedObject(
         Ref("ResourceClaim", row.project.namespace, row.name), "c", 9, allocation=row.name, facts=facts
     )
@@ -89,7 +89,7 @@ def test_nothing_is_chosen_before_it_is_admitted(member, project):
     assert update_affinity(asked(member, project, "1g.10gb"), admitted=False) == {}
 
 
-def test_the_card_that_loses_least_is_chosen_once(member, project, django_assert_max_num_queries):
+def test_the_gpu_that_loses_least_is_chosen_once(member, project, django_assert_max_num_queries):
     taken("h100-1", device("gpu-1", "1g.10gb", 0))
     row = asked(member, project, "1g.10gb", 3)
     with django_assert_max_num_queries(12):
@@ -113,18 +113,18 @@ def test_where_nothing_fits_the_scheduler_decides(member, project):
     assert update_affinity(asked(member, project, "7g.80gb")) == {"given_up": True}
 
 
-def test_a_holder_that_finds_no_device_gives_the_card_up(member, project):
+def test_a_holder_that_finds_no_device_gives_the_gpu_up(member, project):
     row = asked(member, project, "1g.10gb")
-    card = update_affinity(row)["cards"]
-    assert update_affinity(row, claim(row, card), holder(row, phase="Pending")) == {"cards": card}
+    gpu = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, gpu), holder(row, phase="Pending")) == {"cards": gpu}
     waiting = holder(row, phase="Pending", unschedulable="0/2 nodes are available: cannot allocate all claims")
-    assert update_affinity(row, claim(row, card), waiting) == {"given_up": True}
+    assert update_affinity(row, claim(row, gpu), waiting) == {"given_up": True}
 
 
 def test_once_taken_back_the_next_start_chooses_anew(member, project):
     row = asked(member, project, "1g.10gb")
-    card = update_affinity(row)["cards"]
-    assert update_affinity(row, claim(row, card), admitted=False) == {"cards": card}
+    gpu = update_affinity(row)["cards"]
+    assert update_affinity(row, claim(row, gpu), admitted=False) == {"cards": gpu}
     assert update_affinity(row, admitted=False) == {}
 
 

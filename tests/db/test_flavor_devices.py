@@ -1,4 +1,4 @@
-"""How much fits is computed from the occupations of cards, without reading each card."""
+"""How much fits is computed from the occupations of GPUs, without reading each GPU."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -15,7 +15,7 @@ CUT = ("mig-3g40gb-9-0", "mig-1g10gb-19-4")
 
 @pytest.fixture
 def flavor(team: Team) -> Flavor:
-    """Create eight cards: one held whole, two divided alike, one divided differently, one unhealthy, three free."""
+    """Create eight GPUs: one held whole, two divided alike, one divided differently, one unhealthy, three free."""
     h100_node(team)
     hold_devices("gpu-0")
     hold_devices(*(f"gpu-1-{part}" for part in CUT), *(f"gpu-2-{part}" for part in reversed(CUT)))
@@ -25,7 +25,7 @@ def flavor(team: Team) -> Flavor:
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_by_states_as_much_fits_as_card_by_card(flavor: Flavor, *, empty: bool) -> None:
+def test_by_states_as_much_fits_as_gpu_by_gpu(flavor: Flavor, *, empty: bool) -> None:
     there = flavor_devices.of_flavors([flavor])[flavor.pk]
     each = FlavorDevices(there.gpus, there.geometry)
     shapes = [flavor_devices.slice_shape(offering) for offering in flavor.offerings.select_related("flavor")]

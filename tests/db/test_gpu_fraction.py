@@ -1,4 +1,4 @@
-"""The fraction of each held device: a card's parts never exceed the card, and are never held twice at once."""
+"""The fraction of each held device: a GPU's parts never exceed the GPU, and are never held twice at once."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -45,7 +45,7 @@ def held(name: str, node: str = "h100-0", **values: Any) -> Slice:
 
 
 def open_interval(name: str, share: Fraction) -> UsageInterval:
-    """Open another holder's interval on a card of h100-0."""
+    """Open another holder's interval on a GPU of h100-0."""
     row = used(NOW, None, flavor="h100", kind="mig", gpu_share=share, node="h100-0")
     UsageInterval.objects.filter(pk=row.pk).update(slot=f"local/h100-0/{name}", cluster="local")
     return row
@@ -56,7 +56,7 @@ def test_a_slice_is_worth_what_its_offering_says(member, project):
     assert gpu_fraction.gpu_fractions([(row, held(device("gpu-0", "3g.40gb", 4)))]) == [Fraction(1, 2)]
 
 
-def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):
+def test_no_layout_of_a_gpu_comes_to_more_than_the_gpu(member, project):
     row_of = {profile.name: asked(member, project, f"mig-{profile.name}") for profile in H100.profiles}
     for layout in maximal_layouts(H100):
         begins = [(row_of[one.profile], held(device("gpu-0", one.profile, one.start))) for one in placed(layout)]
@@ -66,7 +66,7 @@ def test_no_layout_of_a_card_comes_to_more_than_the_card(member, project):
         assert all(0 < part <= row.offering.gpu_share for part, (row, _) in zip(parts, begins, strict=True))
 
 
-def test_what_is_left_of_a_card_is_what_the_last_one_is_worth(member, project):
+def test_what_is_left_of_a_gpu_is_what_the_last_one_is_worth(member, project):
     open_interval(device("gpu-0", "4g.40gb", 0), Fraction(4, 7))
     row = asked(member, project, "mig-3g.40gb")
     begins = [(row, held(device("gpu-0", "3g.40gb", 4))), (row, held(device("gpu-1", "3g.40gb", 4)))]
@@ -111,7 +111,7 @@ def test_many_are_priced_by_one_query(member, project, django_assert_num_queries
 
 
 def placed(layout: Mapping[str, int]) -> Iterable[Any]:
-    """Return placements on the card at which the whole layout fits."""
+    """Return placements on the GPU at which the whole layout fits."""
 
     def place(left: tuple[str, ...], there: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if not left:

@@ -67,7 +67,7 @@ def hold(team, project, name: str, pods: int) -> Allocation:
 
 
 def spread(team, project, *, holders: int, devices: int = 1) -> Allocation:
-    """Create an allocation of two cards, a claim each, in the guard; ``holders`` of the two run."""
+    """Create an allocation of two GPUs, a claim each, in the guard; ``holders`` of the two run."""
     row = allocate(person(team), project, "h100/whole", 2, name="train", constraints={"spread": True})
     mirrored("GpuProject", row, names.GUARD, allocations=[row.name])
     for number in range(2):

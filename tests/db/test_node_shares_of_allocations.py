@@ -51,7 +51,7 @@ def test_a_claim_of_the_release_before_has_the_share_of_its_leases_units(member,
     assert node_share(row) == NodeShare(46_000, 480_000, 32)
 
 
-def test_a_claim_for_several_cards_has_the_share_of_each(member, project):
+def test_a_claim_for_several_gpus_has_the_share_of_each(member, project):
     row = requested(member, offering="h100/claim", claim={"requests": [{"count": 2}]})
     assert node_share(row) == NodeShare(46_000, 480_000, 32)
 

@@ -14,7 +14,7 @@ from quotas.catalog.models import Flavor, Pool
 from quotas.catalog.sync import sync
 from quotas.costs import seeds as prices
 from quotas.limits import services as limits
-from tests.support.gpu_facts import divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import divisible_gpu, dra_node, plugin_node, slices_of
 from tests.support.pages import HTMX, browser_of, held, requested, text
 from tests.support.people import person
 from tests.support.quotas import cluster
@@ -224,7 +224,7 @@ def test_the_form_starts_in_the_project_of_the_last_request(fleet, team, member,
 def cut_on_demand(team, fleet):
     """Create two cards that DRA divides on demand, all of them for the team."""
     made = Cluster.objects.get()
-    slices = [slices_of("h100-0", *divisible_card(0), *divisible_card(1))]
+    slices = [slices_of("h100-0", *divisible_gpu(0), *divisible_gpu(1))]
     sync(made.slug, discover([dra_node()], slices), {})
     catalog.accept_flavor("operator", made.flavors.get(name="h100"))
     limits.set_limit("operator", team, Pool.objects.get(key="h100/slices"), 2)
@@ -248,14 +248,14 @@ def test_slices_of_a_flavor_are_listed_the_largest_first(cut_on_demand, browser)
     (h100,) = [choice for choice in browser.get("/request").context["choices"] if choice.name == "h100"]
     kinds = [offer.kind for offer in h100.offers]
     assert kinds[:3] == ["Whole GPU", "MIG slice 7g.80gb", "MIG slice 1g.10gb"]
-    assert [offer.isolation for offer in h100.offers[:2]] == ["a card of its own", "isolated in hardware"]
+    assert [offer.isolation for offer in h100.offers[:2]] == ["dedicated GPU", "isolated in hardware"]
 
 
 def test_what_looks_like_training_on_a_shared_slice_is_warned_of(team, fleet, browser):
     limits.set_limit("operator", team, Pool.objects.get(key="t4/gpu.shared"), 2)
     query = {"project": "vision-train", "offering": "t4/shared", "count": "1", "length": "8", "purpose": "fine-tune it"}
     part = text(browser.get("/request/preview", query, headers=HTMX))
-    assert "Think twice" in part
+    assert "Warning" in part
     assert "For training take a slice of its own" in part
     assert "Instead, with one click" in part
 

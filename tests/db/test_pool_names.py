@@ -10,7 +10,7 @@ from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.types import ClassFact
 from tests.support.clusters import LOCAL
 from tests.support.fleet import allocate, fleet
-from tests.support.gpu_facts import card, dra_node, slices_of
+from tests.support.gpu_facts import dra_node, gpu, slices_of
 from tests.support.people import person
 from tests.support.queued import job
 
@@ -20,14 +20,14 @@ BEFORE, AFTER = {"nvidia.com/gpu": 1}, {"gpu-portal.io/gpus": 1}
 
 @pytest.fixture
 def there(team) -> Cluster:
-    """Create a fleet that was discovered while the class had an extended resource for its cards."""
+    """Create a fleet that was discovered while the class had an extended resource for its GPUs."""
     WatchState.objects.create(cluster_id=LOCAL, kind="DeviceClass", resource_version=1, synced_at=clock.now())
     return fleet(team)
 
 
 def found() -> Discovered:
     classes = [ClassFact("gpu.nvidia.com")]
-    return discover([dra_node()], [slices_of("h100-0", *(card(n) for n in range(4)))], classes=classes)
+    return discover([dra_node()], [slices_of("h100-0", *(gpu(n) for n in range(4)))], classes=classes)
 
 
 def counted(cluster: Cluster) -> tuple[list[dict], list[dict], str]:
@@ -44,7 +44,7 @@ def test_an_allocation_that_is_alive_keeps_the_name_under_which_kueue_counts_it(
     allocate(person(team), project, "h100/whole")
     pools, whole, problem = counted(there)
     assert (pools, whole) == ([BEFORE], [BEFORE])
-    assert "h100/gpu becomes gpu-portal.io/gpus once nothing stands on h100" in problem
+    assert "h100/gpu becomes gpu-portal.io/gpus once nothing is held of h100" in problem
 
 
 def test_an_admitted_job_keeps_the_name_and_one_that_waits_does_not(there, project):

@@ -80,7 +80,7 @@ def test_the_same_device_is_held_in_both_and_each_hold_is_its_own_interval(twins
     record_observations(FAR, hold(twins[FAR].row))
     assert slots() == {"far/h100-0/gpu-1"}
     assert due() == {f"far/allocation:{twins[FAR].row.pk}"}
-    UsageInterval.objects.update(gpu_share_numerator=3, gpu_share_denominator=7)  # of a card that is cut there
+    UsageInterval.objects.update(gpu_share_numerator=3, gpu_share_denominator=7)  # of a GPU that is cut there
     record_observations(LOCAL, hold(twins[LOCAL].row, revision=3))
     assert slots() == {"far/h100-0/gpu-1", "local/h100-0/gpu-1"}
     record_observations(FAR, [seen(claim(twins[FAR].row, 20, []), 30)])

@@ -1,4 +1,4 @@
-"""Two nodes of two cards each, which DRA divides on demand."""
+"""Two nodes of two GPUs each, which DRA divides on demand."""
 
 from datetime import UTC, datetime
 
@@ -11,17 +11,17 @@ from quotas.catalog.sync import sync
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
 from tests.support.gpu_facts import dra_node, slices_of
-from tests.support.mig_facts import cut_card
+from tests.support.mig_facts import cut_gpu
 from tests.support.people import person
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 
 def member_of(team: Team) -> User:
-    """Return a member of the team, which may hold all of two nodes of two cards each."""
+    """Return a member of the team, which may hold all of two nodes of two GPUs each."""
     cluster = Cluster.objects.get(slug=LOCAL)
     nodes = ("h100-0", "h100-1")
-    slices = [slices_of(node, *cut_card(node, 0), *cut_card(node, 1)) for node in nodes]
+    slices = [slices_of(node, *cut_gpu(node, 0), *cut_gpu(node, 1)) for node in nodes]
     sync(cluster.slug, discover([dra_node(node) for node in nodes], slices), {})
     for flavor in cluster.flavors.all():
         catalog.accept_flavor("test", flavor)

@@ -17,17 +17,17 @@ from quotas.catalog.sync import sync
 from quotas.costs import services as costs
 from quotas.limits import services as limits
 from tests.support.clusters import LOCAL
-from tests.support.gpu_facts import card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import dra_node, gpu, plugin_node, slices_of
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 PRICES = {"l40s": "1.10", "h100": "3.20"}
 
 
 def fleet(*teams: Team, extra_nodes: int = 0, slug: str = LOCAL) -> Cluster:
-    """Create two l40s nodes of four cards and one h100 node of four in a cluster, each team with half of it."""
+    """Create two l40s nodes of four GPUs and one h100 node of four in a cluster, each team with half of it."""
     cluster = Cluster.objects.get(slug=slug)
     nodes = [plugin_node(f"l40s-{n}") for n in range(2 + extra_nodes)] + [dra_node()]
-    slices = [slices_of("h100-0", *(card(n) for n in range(4)))]
+    slices = [slices_of("h100-0", *(gpu(n) for n in range(4)))]
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
     sync(slug, discover(nodes, slices, *selectors.known_names(slug), classes=classes), {})
     for flavor in cluster.flavors.all():

@@ -28,7 +28,7 @@ def dra_node(name="h100-0", product="NVIDIA-H100-80GB-HBM3") -> NodeFact:
     return plugin_node(name, product, {}, "81559")
 
 
-def card(index=0, product="NVIDIA H100 80GB HBM3", taints=(), counters=None) -> DeviceFact:
+def gpu(index=0, product="NVIDIA H100 80GB HBM3", taints=(), counters=None) -> DeviceFact:
     attributes = {"type": "gpu", "uuid": f"GPU-{index}", "productName": product}
     return DeviceFact(f"gpu-{index}", attributes, {"memory": "81559Mi"}, counters or {}, taints)
 
@@ -37,12 +37,12 @@ def slices_of(node: str, *devices: DeviceFact, generation=1, count=1) -> SliceFa
     return SliceFact(f"{node}-slice", "gpu.nvidia.com", node, node, generation, count, devices)
 
 
-def divisible_card(index=0) -> tuple[DeviceFact, ...]:
-    """Return the devices of a card with dynamic MIG: the card, and profiles that show how it can be divided."""
+def divisible_gpu(index=0) -> tuple[DeviceFact, ...]:
+    """Return the devices of a GPU with dynamic MIG: the GPU, and profiles that show how it can be divided."""
     memory = {f"memory-slice-{place}": "1" for place in range(8)}
     parts = [("1g.10gb", 19, ("memory-slice-0",)), ("7g.80gb", 0, tuple(memory))]
     return (
-        card(index, counters={f"gpu-{index}-counter-set": {"memory": "81152Mi", **memory}}),
+        gpu(index, counters={f"gpu-{index}-counter-set": {"memory": "81152Mi", **memory}}),
         *(
             DeviceFact(
                 f"gpu-{index}-mig-{profile.replace('.', '')}-{gi_id}-0",

@@ -1,4 +1,4 @@
-"""Sample cards that are divided on demand, as their driver publishes them."""
+"""Sample GPUs that are divided on demand, as their driver publishes them."""
 
 from quotas.catalog.discovery import DeviceFact
 from quotas.catalog.layouts import device_label
@@ -8,8 +8,8 @@ H100 = TABLES["H100-80GB"]
 PRODUCT = "NVIDIA H100 80GB HBM3"
 
 
-def cut_card(node: str, index: int = 0, geometry: Geometry = H100) -> tuple[DeviceFact, ...]:
-    """Return the devices of a card: the whole card, and every profile at every placement."""
+def cut_gpu(node: str, index: int = 0, geometry: Geometry = H100) -> tuple[DeviceFact, ...]:
+    """Return the devices of a GPU: the whole GPU, and every profile at every placement."""
     uuid, name = f"GPU-{node}-{index}", f"gpu-{index}"
     common = {"productName": PRODUCT, "resource.kubernetes.io/pcieRoot": f"pci{index // 2}"}
     whole = {"type": "gpu", "uuid": uuid, **common}
@@ -28,10 +28,10 @@ def cut_card(node: str, index: int = 0, geometry: Geometry = H100) -> tuple[Devi
     )
 
 
-def device(card: str, profile: str, start: int, geometry: Geometry = H100) -> str:
+def device(gpu: str, profile: str, start: int, geometry: Geometry = H100) -> str:
     one = geometry.profile(profile)
-    return f"{card}-mig-{device_label(one.name)}-{one.gi_id}-{start}"
+    return f"{gpu}-mig-{device_label(one.name)}-{one.gi_id}-{start}"
 
 
-def _counters(card: str, slices: range) -> dict[str, dict[str, str]]:
-    return {f"{card}-counter-set": {f"memory-slice-{index}": "1" for index in slices}}
+def _counters(gpu: str, slices: range) -> dict[str, dict[str, str]]:
+    return {f"{gpu}-counter-set": {f"memory-slice-{index}": "1" for index in slices}}

@@ -54,12 +54,12 @@ class StatementLog:
 
     def by_process(self, position: int) -> dict[str, int]:
         """Return the numbers of statements since a position: of web, worker and watcher, their sum (``all``), and of
-        those the worker's attempts to reconcile (``looks``).
+        those the worker's attempts to reconcile (``reconciles``).
         """
         found = self.since(position)
         numbers = {name: sum(n for s, n in found.items() if s.process == f"gpu-portal-{name}") for name in PROCESSES}
-        looks = sum(n for s, n in found.items() if s.text.startswith(LEASE) and s.process == "gpu-portal-worker")
-        return {**numbers, "all": sum(numbers.values()), "looks": looks}
+        reconciles = sum(n for s, n in found.items() if s.text.startswith(LEASE) and s.process == "gpu-portal-worker")
+        return {**numbers, "all": sum(numbers.values()), "reconciles": reconciles}
 
     def _set(self, *statements: str) -> None:
         with psycopg.connect(self._owner_url, autocommit=True) as connection:

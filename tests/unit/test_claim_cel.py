@@ -11,7 +11,7 @@ from celpy.celparser import CELParser
 
 from allocations.claims import cel
 from allocations.claims.model import PRODUCT, Choice, Condition
-from allocations.cluster.card_selector import in_card
+from allocations.cluster.gpu_selector import of_gpu
 from quotas.catalog.cel import text
 from quotas.catalog.dra import product_selector, profile_selector
 from tests.support.claims import wrong
@@ -79,9 +79,9 @@ def test_ten_thousand_hostile_strings_leave_the_tree_as_it_is():
         assert all(said in literals(tree) for tree in found), repr(said)
 
 
-def test_ten_thousand_hostile_products_profiles_and_cards_leave_the_selectors_of_offerings_as_they_are():
+def test_ten_thousand_hostile_products_profiles_and_gpus_leave_the_selectors_of_offerings_as_they_are():
     def selectors(value: str) -> list[str]:
-        return [product_selector(value), profile_selector(value), in_card(value)]
+        return [product_selector(value), profile_selector(value), of_gpu(value)]
 
     plain = list(map(shape, trees(selectors("plain"))))
     for hostile_text in hostile():

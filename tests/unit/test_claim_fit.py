@@ -82,20 +82,20 @@ def test_a_node_of_eight_holds_eight_and_not_nine():
 
 
 def test_what_claims_have_is_not_given_again():
-    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    first = tuple(f"h100-{node}/gpu-{gpu}" for node in range(2) for gpu in range(8))
     assert fits({"count": 1}, taken=first[:-1]) is Answer.YES
     assert fits({"count": 1}, taken=first) is Answer.NO
     assert fits({"count": 2}, taken=first[:-1]) is Answer.NO
 
 
-def test_a_card_with_a_slice_on_it_is_whole_no_more():
-    sliced = tuple(f"h100-{node}/gpu-{card}-mig-1g10gb-19-6" for node in range(2) for card in range(8))
+def test_a_gpu_with_a_slice_on_it_is_whole_no_more():
+    sliced = tuple(f"h100-{node}/gpu-{gpu}-mig-1g10gb-19-6" for node in range(2) for gpu in range(8))
     assert fits({"device": "gpu"}, taken=sliced) is Answer.NO
     assert fits({"device": "mig", "profile": "7g.80gb"}, taken=sliced) is Answer.NO
     assert fits({"device": "mig", "profile": "4g.40gb", "count": 8}, taken=sliced) is Answer.YES
 
 
-def test_slices_of_one_card_are_as_many_as_fit_on_it():
+def test_slices_of_one_gpu_are_as_many_as_fit_on_it():
     same = [{"match_attribute": "parentUUID"}]
     assert fits({"device": "mig", "profile": "1g.10gb", "count": 7}, constraints=same) is Answer.YES
     assert fits({"device": "mig", "profile": "1g.20gb", "count": 5}, constraints=same) is Answer.NO
@@ -132,7 +132,7 @@ def test_shares_are_taken_until_there_are_no_more():
 
 
 def test_admin_access_sees_what_others_have():
-    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    first = tuple(f"h100-{node}/gpu-{gpu}" for node in range(2) for gpu in range(8))
     assert fits({"count": "all", "admin_access": True}, taken=first) is Answer.YES
 
 
@@ -192,18 +192,18 @@ def test_conditions_that_no_device_meets_together_are_told():
     assert "at once" in found.detail
 
 
-def test_parts_of_the_same_cards_are_not_all_to_be_had():
-    assert "same cards" in infeasible({"device": "mig", "count": "all"}).detail
+def test_parts_of_the_same_gpus_are_not_all_to_be_had():
+    assert "same GPUs" in infeasible({"device": "mig", "count": "all"}).detail
 
 
-def test_as_many_cards_as_there_are_can_differ():
+def test_as_many_gpus_as_there_are_can_differ():
     apart = [{"distinct_attribute": "parentUUID"}]
     assert fits({"device": "mig", "profile": "1g.10gb", "count": 8}, constraints=apart) is Answer.YES
     assert fits({"device": "mig", "profile": "1g.10gb", "count": 9}, constraints=apart) is Answer.NO
 
 
-def test_a_whole_card_that_somebody_has_gives_no_slices_of_it():
+def test_a_whole_gpu_that_somebody_has_gives_no_slices_of_it():
     same = [{"match_attribute": "parentUUID"}]
-    first = tuple(f"h100-{node}/gpu-{card}" for node in range(2) for card in range(8))
+    first = tuple(f"h100-{node}/gpu-{gpu}" for node in range(2) for gpu in range(8))
     assert fits({"device": "mig", "profile": "1g.10gb"}, constraints=same, taken=first) is Answer.NO
     assert fits({"device": "mig", "profile": "1g.10gb"}, constraints=same, taken=first[1:]) is Answer.YES

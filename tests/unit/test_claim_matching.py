@@ -7,7 +7,7 @@ import pytest
 from allocations.claims.matching import holds, is_tolerated, meets
 from allocations.claims.model import Choice, Condition, Device, Toleration, Value
 
-CARD = Device(
+GPU = Device(
     node="h100-0",
     name="gpu-0",
     kind="gpu",
@@ -52,7 +52,7 @@ def test_a_condition_holds_as_its_type_compares(
     name: str, type_: str, operator: str, values: tuple[Value, ...], answer: bool
 ):
     qualified = name if "/" in name else f"gpu.nvidia.com/{name}"
-    assert holds(CARD, Condition(qualified, type_, operator, values)) is answer
+    assert holds(GPU, Condition(qualified, type_, operator, values)) is answer
 
 
 def test_pre_releases_come_in_the_order_of_semver():
@@ -63,9 +63,9 @@ def test_pre_releases_come_in_the_order_of_semver():
 
 
 def test_a_device_of_another_kind_or_for_one_claim_alone_is_none():
-    assert meets(CARD, Choice("", "", "gpu", 1))
-    assert not meets(CARD, Choice("", "", "mig", 1))
-    assert not meets(CARD, Choice("", "", "gpu", 1, capacity={"gpu.nvidia.com/shares": "1"}))
+    assert meets(GPU, Choice("", "", "gpu", 1))
+    assert not meets(GPU, Choice("", "", "mig", 1))
+    assert not meets(GPU, Choice("", "", "gpu", 1, capacity={"gpu.nvidia.com/shares": "1"}))
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_device_of_another_kind_or_for_one_claim_alone_is_none():
     ],
 )
 def test_a_taint_is_tolerated_by_key_value_and_effect(toleration: Toleration, answer: bool):
-    assert is_tolerated(CARD, Choice("", "", "gpu", 1, tolerations=(toleration,))) is answer
+    assert is_tolerated(GPU, Choice("", "", "gpu", 1, tolerations=(toleration,))) is answer
 
 
 def test_a_taint_without_effect_keeps_nobody_away():
-    assert not is_tolerated(CARD, Choice("", "", "gpu", 1))
+    assert not is_tolerated(GPU, Choice("", "", "gpu", 1))
     assert is_tolerated(Device("n", "d", "gpu", {}, taints=(("note", "", "None"),)), Choice("", "", "gpu", 1))

@@ -1,4 +1,4 @@
-"""The claim of a hold: a request per slice, its chosen card, its constraints, and its sharing between pods."""
+"""The claim of a hold: a request per slice, its chosen GPU, its constraints, and its sharing between pods."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,8 +43,8 @@ def test_an_unsteered_slice_is_any_device_of_its_offering():
     }
 
 
-def test_each_slice_is_steered_to_its_own_card():
-    requests = built(replace(MIG, cards=(UUID, "")))["requests"]
+def test_each_slice_is_steered_to_its_own_gpu():
+    requests = built(replace(MIG, gpu_uuids=(UUID, "")))["requests"]
     assert [[s["cel"]["expression"] for s in r["exactly"]["selectors"]] for r in requests] == [
         [
             "true",
@@ -56,7 +56,7 @@ def test_each_slice_is_steered_to_its_own_card():
 
 
 def test_what_a_claim_is_steered_to_can_be_read_from_it():
-    raw = {"metadata": {"name": "train"}, "spec": claim_spec.build(replace(MIG, cards=("", UUID)), range(2))}
+    raw = {"metadata": {"name": "train"}, "spec": claim_spec.build(replace(MIG, gpu_uuids=("", UUID)), range(2))}
     facts = KINDS["ResourceClaim"].projector(raw)
     assert facts is not None
     assert facts["cards"] == ["", UUID]

@@ -37,6 +37,6 @@ def test_an_end_is_a_time_once_it_is_held_and_what_is_left_before():
     assert times.end({**HELD, "ends_at": None}) == "5.25 h from held"
 
 
-def test_what_was_asked_is_hours_held_or_a_date():
-    assert times.asked(HELD) == "8 h held"
-    assert times.asked({**HELD, "hours": None}) == "until 2026-03-01 12:00:00Z"
+def test_the_requested_time_is_hours_held_or_a_date():
+    assert times.requested(HELD) == "8 h held"
+    assert times.requested({**HELD, "hours": None}) == "until 2026-03-01 12:00:00Z"

@@ -7,7 +7,7 @@ import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, Identity, discover
 from quotas.catalog.types import ClassFact, FoundDevice, FoundFlavor, FoundNode, FoundOffering, FoundPool
-from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, problems, slices_of
+from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, problems, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
@@ -20,7 +20,7 @@ def slices_in(found: Discovered) -> list[FoundOffering]:
 
 
 def test_every_flavor_by_dra_takes_claims_of_ones_own():
-    found = discover([dra_node(), plugin_node()], [slices_of("h100-0", card(0))])
+    found = discover([dra_node(), plugin_node()], [slices_of("h100-0", gpu(0))])
     (claim,) = [offering for offering in found.offerings if offering.kind == "claim"]
     assert (claim.key, claim.pool, claim.requests) == ("h100/claim", "h100/gpu", {})
     assert claim.gpu_share == Fraction(1)
@@ -65,9 +65,9 @@ def test_whole_gpus_by_device_plugin():
     assert (found.devices, problems(found)) == ((), ())
 
 
-def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
+def test_whole_gpus_by_dra_on_gpus_that_cannot_be_divided():
     classes = [ClassFact("gpu.nvidia.com", "nvidia.com/gpu")]
-    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1))], classes=classes)
+    found = discover([dra_node()], [slices_of("h100-0", gpu(0), gpu(1))], classes=classes)
     assert found.pools == (FoundPool("h100/gpu", "h100", {"nvidia.com/gpu": 1}, 2),)
     (offering,) = slices_in(found)
     assert offering == FoundOffering(
@@ -89,12 +89,12 @@ def test_whole_gpus_by_dra_on_cards_that_cannot_be_divided():
         memory_mib=81559,
     )
     assert found.flavors[0].identity == Identity("NVIDIA-H100-80GB-HBM3", "dra", "plain")
-    assert found.devices[0] == FoundDevice("h100-0", "gpu-0", "GPU-0", "h100", True, card(0).attributes)
+    assert found.devices[0] == FoundDevice("h100-0", "gpu-0", "GPU-0", "h100", True, gpu(0).attributes)
 
 
 @pytest.mark.parametrize("classes", [(), (("gpu.nvidia.com", ""),), (("other", "nvidia.com/gpu"),)])
 def test_gpus_that_no_job_can_ask_for_are_counted_in_a_resource_of_the_portals_own(classes):
-    slices = [slices_of("h100-0", card(0), card(1))]
+    slices = [slices_of("h100-0", gpu(0), gpu(1))]
     found = discover([dra_node()], slices, classes=[ClassFact(*each) for each in classes])
     assert found.pools == (FoundPool("h100/gpu", "h100", {"gpu-portal.io/gpus": 1}, 2),)
     assert slices_in(found)[0].requests == {"gpu-portal.io/gpus": 1}
@@ -116,8 +116,8 @@ def test_a_profile_that_was_cut_beforehand_is_asked_for_by_the_class_that_select
     assert [pool.resources for pool in found.pools] == [{f"{prefix}/mig-1g.10gb": 1}]
 
 
-def test_divisible_cards_are_counted_in_compute_and_memory_slices():
-    found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *divisible_card(1))])
+def test_divisible_gpus_are_counted_in_compute_and_memory_slices():
+    found = discover([dra_node()], [slices_of("h100-0", *divisible_gpu(0), *divisible_gpu(1))])
     unit = {"gpu-portal.io/compute-slices": 7, "gpu-portal.io/memory-slices": 8}
     assert found.pools == (FoundPool("h100/slices", "h100", unit, 2),)
     one = {"gpu-portal.io/compute-slices": 1, "gpu-portal.io/memory-slices": 1}
@@ -197,24 +197,24 @@ def test_other_resources_of_nvidia_are_no_gpus():
 
 
 def test_a_thousand_shares_are_read_as_kubernetes_writes_them():
-    shareable = replace(card(0), shareable=True, capacity={"memory": "81559Mi", "shares": "1k"})
+    shareable = replace(gpu(0), shareable=True, capacity={"memory": "81559Mi", "shares": "1k"})
     (found,) = slices_in(discover([dra_node()], [slices_of("h100-0", shareable)]))
     assert found.replicas == 1000
 
 
-def test_whole_cards_beside_cards_that_were_cut_beforehand_are_offered_too():
+def test_whole_gpus_beside_gpus_that_were_cut_beforehand_are_offered_too():
     part = DeviceFact(
         "gpu-0-mig-3g40gb-9-0",
         {"type": "mig", "profile": "3g.40gb", "parentUUID": "GPU-0", "productName": "NVIDIA H100 80GB HBM3"},
         {"memory": "40448Mi"},
     )
-    found = discover([dra_node()], [slices_of("h100-0", part, card(1), card(2))])
+    found = discover([dra_node()], [slices_of("h100-0", part, gpu(1), gpu(2))])
     assert {(pool.key, pool.total) for pool in found.pools} == {("h100/gpu", 2), ("h100/mig-3g.40gb", 1)}
     assert [d.name for d in found.devices] == ["gpu-1", "gpu-2", "gpu-0-mig-3g40gb-9-0"]
 
 
 def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_memory_too():
-    """1g.64gb of a card of 256 GiB is a quarter of it, although it has one of seven compute slices."""
+    """1g.64gb of a GPU of 256 GiB is a quarter of it, although it has one of seven compute slices."""
     part = DeviceFact(
         "gpu-0-mig-1g64gb-15-0",
         {"type": "mig", "profile": "1g.64gb", "parentUUID": "GPU-0", "productName": "NVIDIA X900"},
@@ -225,8 +225,8 @@ def test_a_profile_of_a_product_that_no_table_lists_is_worth_its_part_of_the_mem
     assert found.gpu_share == Fraction(1, 4)
 
 
-def test_where_the_driver_announces_parts_only_a_card_is_known_by_them():
-    parts = [*divisible_card(0)[1:], *divisible_card(1)[1:]]
+def test_where_the_driver_announces_parts_only_a_gpu_is_known_by_them():
+    parts = [*divisible_gpu(0)[1:], *divisible_gpu(1)[1:]]
     found = discover([dra_node()], [slices_of("h100-0", *parts)])
     assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 2)]
     assert "h100/whole" not in [o.key for o in slices_in(found)]

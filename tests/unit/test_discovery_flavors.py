@@ -5,7 +5,7 @@ from itertools import permutations
 
 from quotas.catalog.discovery import Discovered, discover
 from quotas.catalog.types import FoundOffering
-from tests.support.gpu_facts import card, dra_node, plugin_node, problems, slices_of
+from tests.support.gpu_facts import dra_node, gpu, plugin_node, problems, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
@@ -55,20 +55,20 @@ def test_a_selector_is_the_same_whether_a_second_flavor_is_there_or_not():
     ours = replace(ours, labels={**ours.labels, **UNSHARED})
     twin = replace(twin, labels={**twin.labels, **BY_DRA})
     (alone,) = discover([ours], []).flavors
-    both = discover([ours, twin], [slices_of("l40s-1", card(0, "NVIDIA L40S"))])
+    both = discover([ours, twin], [slices_of("l40s-1", gpu(0, "NVIDIA L40S"))])
     assert [flavor.identity.path for flavor in both.flavors] == ["device-plugin", "dra"]
     assert both.flavors[0].node_selector == alone.node_selector
 
 
 def test_flavors_that_no_label_tells_apart_are_offered_once():
     by_plugin = plugin_node("h100-1", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 8}, "81559")
-    found = discover([dra_node(), by_plugin], [slices_of("h100-0", card(0))])
+    found = discover([dra_node(), by_plugin], [slices_of("h100-0", gpu(0))])
     assert len(found.flavors) == 1
     assert "no label tells it from flavor h100" in problems(found)[0][1]
 
 
 def test_the_order_of_facts_does_not_matter():
     nodes = [plugin_node(), plugin_node("l40s-1"), dra_node()]
-    slices = [slices_of("h100-0", card(0))]
+    slices = [slices_of("h100-0", gpu(0))]
     expected = discover(nodes, slices)
     assert all(discover(order, slices) == expected for order in permutations(nodes))

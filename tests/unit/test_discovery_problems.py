@@ -6,7 +6,7 @@ import pytest
 
 from quotas.catalog.discovery import DeviceFact, Discovered, discover
 from quotas.catalog.types import FoundNode, FoundOffering
-from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, problems, slices_of
+from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, problems, slices_of
 
 UNSHARED = {"nvidia.com/device-plugin.config": "unshared", "nvidia.com/gpu.deploy.device-plugin": "true"}
 BY_DRA = {"nvidia.com/gpu.deploy.device-plugin": "false"}
@@ -43,7 +43,7 @@ def test_a_node_without_a_product_label_is_a_problem_and_not_offered():
 
 def test_both_paths_on_a_node_are_a_problem_and_offered_once():
     node = plugin_node("h100-0", "NVIDIA-H100-80GB-HBM3", {"nvidia.com/gpu": 1}, "81559")
-    found = discover([node], [slices_of("h100-0", card(0))])
+    found = discover([node], [slices_of("h100-0", gpu(0))])
     assert [(offering.key, offering.device_class) for offering in slices_in(found)] == [
         ("h100/whole", "gpu.nvidia.com")
     ]
@@ -66,16 +66,16 @@ def test_what_is_not_ready_cordoned_or_unhealthy_is_not_in_the_total_but_stays_o
 
 
 def test_a_tainted_device_is_unhealthy_and_not_in_the_total():
-    sick = card(1, taints=(("gpu.nvidia.com/xid", "79", "NoExecute"),))
-    noted = card(2, taints=(("gpu-portal.io/unhealthy", "", "None"),))
-    found = discover([dra_node()], [slices_of("h100-0", card(0), sick, noted)])
+    sick = gpu(1, taints=(("gpu.nvidia.com/xid", "79", "NoExecute"),))
+    noted = gpu(2, taints=(("gpu-portal.io/unhealthy", "", "None"),))
+    found = discover([dra_node()], [slices_of("h100-0", gpu(0), sick, noted)])
     assert [device.healthy for device in found.devices] == [True, False, True]
     assert (found.pools[0].total, slices_in(found)[0].per_node) == (2, 3)
 
 
 def test_only_the_newest_complete_generation_counts():
-    old = slices_of("h100-0", card(0), card(1), generation=1)
-    new = slices_of("h100-0", card(0), generation=2)
+    old = slices_of("h100-0", gpu(0), gpu(1), generation=1)
+    new = slices_of("h100-0", gpu(0), generation=2)
     assert discover([dra_node()], [old, new]).pools[0].total == 1
 
     partial = replace(new, slice_count=2)
@@ -85,7 +85,7 @@ def test_only_the_newest_complete_generation_counts():
 
 
 def test_slices_of_other_drivers_are_ignored():
-    other = replace(slices_of("h100-0", card(0)), driver="other.example.com")
+    other = replace(slices_of("h100-0", gpu(0)), driver="other.example.com")
     assert discover([dra_node()], [other]).nodes == ()
 
 
@@ -93,15 +93,15 @@ def test_slices_of_other_drivers_are_ignored():
     "odd",
     [
         DeviceFact("gpu-1-mig-x", {"type": "mig", "productName": "NVIDIA H100 80GB HBM3"}, {"memory": "9984Mi"}),
-        replace(card(1), capacity={"memory": "much"}),
-        replace(card(1), capacity={"memory": "81559Mi", "shares": "few"}, shareable=True),
-        replace(divisible_card(1)[1], name="part"),
+        replace(gpu(1), capacity={"memory": "much"}),
+        replace(gpu(1), capacity={"memory": "81559Mi", "shares": "few"}, shareable=True),
+        replace(divisible_gpu(1)[1], name="part"),
     ],
     ids=["no profile", "memory", "shares", "name"],
 )
 def test_devices_in_a_form_that_nobody_knows_keep_their_own_node_from_being_offered_and_no_other(odd):
     strange = [slices_of("h100-0", odd)]
-    found = discover([dra_node(), dra_node("h100-1")], [*strange, slices_of("h100-1", card(0))])
+    found = discover([dra_node(), dra_node("h100-1")], [*strange, slices_of("h100-1", gpu(0))])
     assert [(node.name, node.flavor) for node in found.nodes] == [("h100-0", ""), ("h100-1", "h100")]
     assert "not as NVIDIA's DRA driver publishes them" in dict(problems(found))["h100-0"]
 
@@ -117,15 +117,15 @@ def test_a_profile_in_the_product_label_of_a_node_by_dra_is_said():
     assert "mig.strategy to mixed" in problems(found)[0][1]
 
 
-def test_a_card_that_is_not_what_the_label_says_is_a_problem():
-    found = discover([dra_node()], [slices_of("h100-0", card(0), card(1, "NVIDIA A100-SXM4-80GB"))])
+def test_a_gpu_that_is_not_what_the_label_says_is_a_problem():
+    found = discover([dra_node()], [slices_of("h100-0", gpu(0), gpu(1, "NVIDIA A100-SXM4-80GB"))])
     assert found.pools[0].total == 1
     assert "gpu-1 is a NVIDIA A100-SXM4-80GB" in problems(found)[0][1]
 
 
-def test_a_part_of_a_sick_card_is_not_counted():
-    sick = [replace(part, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),)) for part in divisible_card(1)]
-    found = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *sick)])
+def test_a_part_of_a_sick_gpu_is_not_counted():
+    sick = [replace(part, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),)) for part in divisible_gpu(1)]
+    found = discover([dra_node()], [slices_of("h100-0", *divisible_gpu(0), *sick)])
     assert [(pool.key, pool.total) for pool in found.pools] == [("h100/slices", 1)]
 
 
@@ -137,7 +137,7 @@ def test_a_broken_mig_layout_is_said_and_not_offered():
 
 
 def test_shares_without_a_number_are_a_problem():
-    shareable = replace(card(0), shareable=True)
+    shareable = replace(gpu(0), shareable=True)
     found = discover([dra_node()], [slices_of("h100-0", shareable)])
     assert found.offerings == ()
     assert "consumableShares" in problems(found)[0][1]

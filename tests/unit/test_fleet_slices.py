@@ -47,7 +47,7 @@ def amount(value: str) -> int:
 
 
 def demand(names: tuple[str, ...]) -> Counter[str]:
-    """Return what a set of devices of one card consumes of the card's counters."""
+    """Return what a set of devices of one GPU consumes of the GPU's counters."""
     total: Counter[str] = Counter()
     for name in names:
         (consumption,) = DEVICES[name]["consumesCounters"]

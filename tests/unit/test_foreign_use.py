@@ -8,7 +8,7 @@ import pytest
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.reconcile.node_usage import foreign_use
 from quotas.catalog.discovery import discover
-from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, slices_of
 
 GPU = "nvidia.com/gpu"
 
@@ -23,15 +23,15 @@ def claim(node: str, device: str, driver: str = "gpu.nvidia.com", **more: Any) -
     return ObservedObject(Ref("ResourceClaim", "elsewhere", f"claim-{device}"), f"claim-{device}", 1, facts=facts)
 
 
-PLAIN = discover([dra_node()], [slices_of("h100-0", card(0), card(1))])
-DIVISIBLE = discover([dra_node()], [slices_of("h100-0", *divisible_card(0), *divisible_card(1))])
+PLAIN = discover([dra_node()], [slices_of("h100-0", gpu(0), gpu(1))])
+DIVISIBLE = discover([dra_node()], [slices_of("h100-0", *divisible_gpu(0), *divisible_gpu(1))])
 
 
 def test_a_claim_uses_the_device_it_was_given() -> None:
     assert foreign_use(Snapshot([claim("h100-0", "gpu-0")]), PLAIN, ()) == {"h100/gpu": 1}
 
 
-def test_a_part_uses_its_whole_card_once() -> None:
+def test_a_part_uses_its_whole_gpu_once() -> None:
     parts = [claim("h100-0", f"gpu-0-mig-1g10gb-19-{place}") for place in range(2)]
     assert foreign_use(Snapshot(parts), DIVISIBLE, ()) == {"h100/slices": 1}
 
@@ -59,7 +59,7 @@ def test_what_runs_where_nothing_is_offered_now_takes_nothing_from_what_is() -> 
 
 
 def test_a_sick_device_that_somebody_has_takes_nothing_from_the_healthy_ones() -> None:
-    sick = card(1, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),))
-    found = discover([dra_node()], [slices_of("h100-0", card(0), sick)])
+    sick = gpu(1, taints=(("gpu.nvidia.com/xid", "79", "NoSchedule"),))
+    found = discover([dra_node()], [slices_of("h100-0", gpu(0), sick)])
     assert found.pools[0].total == 1
     assert foreign_use(Snapshot([claim("h100-0", "gpu-1")]), found, ()) == {}

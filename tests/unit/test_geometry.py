@@ -7,9 +7,9 @@ import pytest
 from quotas.catalog.geometry import (
     SEVEN_SLICES,
     Slices,
-    card_slices,
     compute_slices,
     gpu_share,
+    gpu_slices,
     profile_of_resource,
     profile_slices,
 )
@@ -55,16 +55,16 @@ def test_a_listed_product_is_read_from_its_table(geometry):
 
 @pytest.mark.parametrize(("profile", "taken"), [("1g.6gb", Slices(1, 1)), ("2g.12gb", Slices(2, 2))])
 def test_a30_has_four_slices(profile, taken):
-    assert card_slices("NVIDIA-A30") == FOUR_SLICES
+    assert gpu_slices("NVIDIA-A30") == FOUR_SLICES
     assert profile_slices("NVIDIA-A30", profile, A30) == taken
 
 
 def test_a3000_is_no_a30():
-    assert card_slices("NVIDIA-RTX-A3000") == SEVEN_SLICES
-    assert card_slices("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition") == FOUR_SLICES
+    assert gpu_slices("NVIDIA-RTX-A3000") == SEVEN_SLICES
+    assert gpu_slices("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition") == FOUR_SLICES
 
 
-def test_without_the_cards_memory_a_profile_takes_memory_as_compute():
+def test_without_the_gpus_memory_a_profile_takes_memory_as_compute():
     assert profile_slices(UNLISTED, "2g.20gb") == Slices(2, 2)
 
 

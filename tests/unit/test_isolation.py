@@ -50,7 +50,7 @@ def test_a_claim_is_as_isolated_as_the_least_that_it_may_get(claim, level):
     assert of_allocation(Isolation("full"), Sharing(), CustomClaim(claim)).level == level
 
 
-def test_a_claim_on_cards_that_take_turns_is_as_they_are():
+def test_a_claim_on_gpus_that_take_turns_is_as_they_are():
     claim = {"requests": [{"name": "a", "device": "gpu"}]}
     assert of_allocation(SHARED, Sharing(), CustomClaim(claim)) == SHARED
 

@@ -1,4 +1,4 @@
-"""Layouts of MIG cards: all valid ones, equal to a brute force; what still fits, its cost, and the best card."""
+"""Layouts of MIG GPUs: all valid ones, equal to a brute force; what still fits, its cost, and the best GPU."""
 
 import itertools
 from collections import Counter
@@ -13,7 +13,7 @@ from quotas.catalog.mig_tables import TABLES, Geometry, geometry_of
 from tests.support.mig_layouts import is_valid
 
 H100 = TABLES["H100-80GB"]
-CARDS = pytest.mark.parametrize("geometry", TABLES.values(), ids=TABLES)
+GPUS = pytest.mark.parametrize("geometry", TABLES.values(), ids=TABLES)
 
 
 def at(profile: str, start: int, geometry: Geometry = H100) -> Placement:
@@ -41,15 +41,15 @@ def by_brute_force(geometry: Geometry) -> set[tuple[tuple[str, int], ...]]:
     return found - {()}
 
 
-@CARDS
+@GPUS
 def test_every_layout_is_found_and_no_other(geometry: Geometry) -> None:
     assert {tuple(sorted(layout.items())) for layout in layouts.layouts(geometry)} == by_brute_force(geometry)
 
 
-@CARDS
+@GPUS
 def test_a_profile_alone_fits_as_often_as_its_table_says(geometry: Geometry) -> None:
     """The counts of `nvidia-smi mig -lgip`: 7, 4, 3, 2 and 1 of the plain profiles."""
-    assert layouts.room(geometry, []) == {p.name: p.most for p in geometry.profiles}
+    assert layouts.remaining(geometry, []) == {p.name: p.most for p in geometry.profiles}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_layouts_of_nvidias_guide_are_valid(layout: dict[str, int]) -> None:
     [{"4g.40gb": 2}, {"4g.40gb": 1, "3g.40gb": 1, "1g.10gb": 1}, {"1g.10gb": 8}, {"7g.80gb": 1, "1g.10gb": 1}],
     ids=str,
 )
-def test_what_is_too_much_for_a_card_is_no_layout(layout: dict[str, int]) -> None:
+def test_what_is_too_much_for_a_gpu_is_no_layout(layout: dict[str, int]) -> None:
     assert layout not in layouts.layouts(H100)
 
 
@@ -86,13 +86,13 @@ def test_what_is_too_much_for_a_card_is_no_layout(layout: dict[str, int]) -> Non
         ([], ("2g.20gb", 1)),
         ([("1g.10gb+me", 0)], ("1g.10gb+me", 1)),
     ],
-    ids=["memory slice taken", "no place to begin", "more than a card has"],
+    ids=["memory slice taken", "no place to begin", "more than a GPU has"],
 )
 def test_what_cannot_be_added_does_not_fit(there: list[tuple[str, int]], more: tuple[str, int]) -> None:
     assert at(*more) not in layouts.fitting(H100, [at(*one) for one in there], more[0])
 
 
-def test_a_card_has_one_set_of_media_engines() -> None:
+def test_a_gpu_has_one_set_of_media_engines() -> None:
     a30 = TABLES["A30"]
     assert layouts.fitting(a30, [at("1g.6gb+me", 0, a30)], "2g.12gb+me") == ()
     assert layouts.fitting(a30, [at("1g.6gb", 0, a30)], "2g.12gb+me") == (at("2g.12gb+me", 2, a30),)
@@ -100,7 +100,7 @@ def test_a_card_has_one_set_of_media_engines() -> None:
 
 def test_small_slices_in_both_halves_block_every_large_one() -> None:
     """1g at 0 and at 4 leave no placement for 3g, 4g and 7g."""
-    left = layouts.room(H100, [at("1g.10gb", 0), at("1g.10gb", 4)])
+    left = layouts.remaining(H100, [at("1g.10gb", 0), at("1g.10gb", 4)])
     assert (left["3g.40gb"], left["4g.40gb"], left["7g.80gb"]) == (0, 0, 0)
 
 
@@ -115,7 +115,7 @@ def test_by_hand_a_small_slice_goes_where_nothing_large_can_begin() -> None:
     assert layouts.best_placement(H100, [], "1g.10gb") == at("1g.10gb", 6)
 
 
-@CARDS
+@GPUS
 def test_by_hand_and_largest_first_every_layout_is_reached(geometry: Geometry) -> None:
     for layout in layouts.layouts(geometry):
         largest_first = sorted(layout, key=lambda p: (-geometry.profile(p).size, -geometry.profile(p).compute, p))
@@ -127,25 +127,25 @@ def test_by_hand_and_largest_first_every_layout_is_reached(geometry: Geometry) -
         assert is_valid(geometry, placed)
 
 
-def test_a_small_slice_joins_the_card_that_is_broken_already() -> None:
-    cards = {"a": [], "b": [at("1g.10gb", 0)], "c": [at("3g.40gb", 0), at("1g.10gb", 4)]}
-    assert layouts.best_card(H100, cards, "1g.10gb") == "c"
+def test_a_small_slice_joins_the_gpu_that_is_broken_already() -> None:
+    gpus = {"a": [], "b": [at("1g.10gb", 0)], "c": [at("3g.40gb", 0), at("1g.10gb", 4)]}
+    assert layouts.best_gpu(H100, gpus, "1g.10gb") == "c"
 
 
-def test_a_slice_that_fits_nowhere_has_no_card() -> None:
-    assert layouts.best_card(H100, {"a": [at("7g.80gb", 0)]}, "1g.10gb") is None
+def test_a_slice_that_fits_nowhere_has_no_gpu() -> None:
+    assert layouts.best_gpu(H100, {"a": [at("7g.80gb", 0)]}, "1g.10gb") is None
 
 
 @pytest.mark.parametrize(
-    ("device", "card", "placement"),
+    ("device", "gpu", "placement"),
     [
         ("gpu-3", "gpu-3", None),
         ("gpu-0-mig-1g20gb-15-6", "gpu-0", at("1g.20gb", 6)),
         ("gpu-0-mig-1g10gb-me-20-3", "gpu-0", at("1g.10gb+me", 3)),
     ],
 )
-def test_a_devices_name_tells_its_placement(device: str, card: str, placement: Placement | None) -> None:
-    assert layouts.placement_of_device(H100, device) == (card, placement)
+def test_a_devices_name_tells_its_placement(device: str, gpu: str, placement: Placement | None) -> None:
+    assert layouts.placement_of_device(H100, device) == (gpu, placement)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_product_is_known_by_its_name(product: str, memory_mib: int, table: st
 
 @st.composite
 def occupations(draw: st.DrawFn, geometry: Geometry = H100) -> list[Placement]:
-    """Return possible occupations of a card after requests and releases: subsets of a random filling."""
+    """Return possible occupations of a GPU after requests and releases: subsets of a random filling."""
     order = draw(
         st.permutations(list(itertools.chain(*(layouts.placements(geometry, p.name) for p in geometry.profiles))))
     )
@@ -192,15 +192,15 @@ def test_the_scheduler_reaches_all_the_room_there_is(occupied: list[Placement], 
     placed = list(occupied)
     while (place := layouts.first_fit(H100, placed, profile)) is not None:
         placed.append(place)
-    assert len(placed) - len(occupied) == layouts.room(H100, occupied)[profile]
+    assert len(placed) - len(occupied) == layouts.remaining(H100, occupied)[profile]
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=2), occupations(), min_size=1, max_size=4), PROFILES)
-def test_no_card_would_have_cost_less(cards: dict[str, list[Placement]], profile: str) -> None:
-    chosen = layouts.best_card(H100, cards, profile)
+def test_no_gpu_would_have_cost_less(gpus: dict[str, list[Placement]], profile: str) -> None:
+    chosen = layouts.best_gpu(H100, gpus, profile)
     costs = {
         key: layouts.loss(H100, occupied, place)
-        for key, occupied in cards.items()
+        for key, occupied in gpus.items()
         if (place := layouts.first_fit(H100, occupied, profile))
     }
     assert (chosen is None) == (not costs)
@@ -220,7 +220,7 @@ def test_no_placement_would_have_cost_less(occupied: list[Placement], profile: s
 @given(occupations(), PROFILES)
 def test_what_a_placement_blocks_is_what_fits_no_more(occupied: list[Placement], profile: str) -> None:
     for place in layouts.fitting(H100, occupied, profile):
-        before, after = layouts.room(H100, occupied), layouts.room(H100, [*occupied, place])
+        before, after = layouts.remaining(H100, occupied), layouts.remaining(H100, [*occupied, place])
         fewer = layouts.blocks(H100, occupied, place)
         assert {name: after[name] + fewer[name] for name in before} == before
         assert fewer[profile] >= 1

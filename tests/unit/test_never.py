@@ -27,7 +27,7 @@ QUOTAS = st.fixed_dictionaries(
 
 @dataclass(frozen=True)
 class World:
-    """All limits of a request of team vision by DRA; slices are whole cards, one unit of the pool each."""
+    """All limits of a request of team vision by DRA; slices are whole GPUs, one unit of the pool each."""
 
     quotas: dict[str, Quota]
     total: int

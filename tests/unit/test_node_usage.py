@@ -6,15 +6,15 @@ from typing import Any
 
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from allocations.reconcile import node_usage
+from quotas.catalog.blocked_capacity import BlockedCapacity
 from quotas.catalog.discovery import Discovered, discover
-from quotas.catalog.node_room import Room
 from quotas.catalog.node_shares import NodeShare
-from tests.support.gpu_facts import card, divisible_card, dra_node, plugin_node, slices_of
+from tests.support.gpu_facts import divisible_gpu, dra_node, gpu, plugin_node, slices_of
 
 GPU = "nvidia.com/gpu"
 GIVES = NodeShare(64_000, 512 * 1024, 250)
 L40S = discover([replace(plugin_node(), gives=GIVES)], [])
-H100 = discover([replace(dra_node(), gives=GIVES)], [slices_of("h100-0", *(card(n) for n in range(4)))])
+H100 = discover([replace(dra_node(), gives=GIVES)], [slices_of("h100-0", *(gpu(n) for n in range(4)))])
 
 
 def pod(name: str, node: str, cpu: int, gpus: int = 0, **more: Any) -> ObservedObject:
@@ -32,17 +32,17 @@ def claim(name: str, *devices: str, allocation: str = "", **more: Any) -> Observ
     )
 
 
-def rooms(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> Room:
-    shares = {flavor.name: flavor.per_card for flavor in found.flavors}
-    (room,) = node_usage.rooms(Snapshot(seen), found, metered, shares).values()
+def blocked_capacities(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> BlockedCapacity:
+    shares = {flavor.name: flavor.per_gpu for flavor in found.flavors}
+    (room,) = node_usage.blocked_capacities(Snapshot(seen), found, metered, shares).values()
     return room
 
 
 def blocked(found: Discovered, *seen: ObservedObject, metered: tuple[str, ...] = ()) -> int:
-    return sum(rooms(found, *seen, metered=metered).blocked_units.values())
+    return sum(blocked_capacities(found, *seen, metered=metered).blocked_units.values())
 
 
-def test_a_foreign_pod_that_asks_for_half_the_node_blocks_half_of_its_cards() -> None:
+def test_a_foreign_pod_that_asks_for_half_the_node_blocks_half_of_its_gpus() -> None:
     assert blocked(L40S, pod("big", "l40s-0", 32)) == 2
     assert blocked(L40S, pod("big", "l40s-0", 32, phase="Succeeded")) == 0
     assert blocked(L40S, pod("big", "elsewhere", 32)) == 0
@@ -73,30 +73,30 @@ def test_a_claim_of_an_allocation_gives_its_pods_their_share() -> None:
 def test_a_claim_that_was_made_for_a_metered_pod_gives_it_its_share() -> None:
     seen = (claim("made", "gpu-0", pod="job"), pod("job", "h100-0", 15))
     assert blocked(H100, *seen, metered=("made",)) == 0
-    assert rooms(H100, *seen).problem == ""  # the GPU that it has beside the portal needs no share
+    assert blocked_capacities(H100, *seen).problem == ""  # the GPU that it has beside the portal needs no share
     assert blocked(H100, *seen, pod("more", "h100-0", 15)) == 1
 
 
 def test_holders_have_the_pod_slot_of_their_slice_and_ask_of_the_systems_room() -> None:
     held = claim("train", "gpu-0", allocation="train")
     holder = pod("holder", "h100-0", 0, allocation="train", holder=True, cpu_millicores=1, memory_mib=8)
-    share = H100.flavors[0].per_card.cpu_millicores
+    share = H100.flavors[0].per_gpu.cpu_millicores
     whole_share = pod("train", "h100-0", 0, allocation="train", cpu_millicores=share)
     assert blocked(H100, held, holder, whole_share) == 0
 
 
-def test_parts_of_cards_that_are_cut_on_demand_have_a_part_of_the_share() -> None:
-    found = discover([replace(dra_node(), gives=GIVES)], [slices_of("h100-0", *divisible_card(0))])
+def test_parts_of_gpus_that_are_cut_on_demand_have_a_part_of_the_share() -> None:
+    found = discover([replace(dra_node(), gives=GIVES)], [slices_of("h100-0", *divisible_gpu(0))])
     held = claim("train", "gpu-0-mig-1g10gb-19-0", allocation="train")
-    eighth = found.flavors[0].per_card.cpu_millicores // 8
+    eighth = found.flavors[0].per_gpu.cpu_millicores // 8
     within = pod("train", "h100-0", 0, allocation="train", cpu_millicores=eighth)
-    assert rooms(found, held, within) == Room()
+    assert blocked_capacities(found, held, within) == BlockedCapacity()
     beyond = pod("train", "h100-0", 0, allocation="train", cpu_millicores=2 * eighth)
-    assert rooms(found, held, beyond).blocked == Fraction(eighth, 8 * eighth)
+    assert blocked_capacities(found, held, beyond).blocked == Fraction(eighth, 8 * eighth)
 
 
 def test_the_node_is_told_its_problem_and_stays_offered() -> None:
-    room = rooms(L40S, pod("big", "l40s-0", 32))
-    (node,) = node_usage.with_rooms(L40S, {"l40s-0": room}).nodes
+    room = blocked_capacities(L40S, pod("big", "l40s-0", 32))
+    (node,) = node_usage.with_blocked_capacity(L40S, {"l40s-0": room}).nodes
     assert (node.flavor, node.blocked) == ("l40s", room.blocked)
     assert "ask for 32 of 64 CPU here, so 2 of 4 GPUs have their share of CPU" in node.problem

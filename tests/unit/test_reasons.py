@@ -107,6 +107,6 @@ def test_what_is_passed_over_for_another_like_it_is_not_said_to_be_unseen():
     bypassed = condition("PendingEvaluation", "Bypassed scheduling evaluation since a like workload failed", "False")
     found = reasons.explain({"QuotaReserved": bypassed}, reserved=False)
     assert found.reason == "Bypassed"
-    assert "has not looked" not in found.message
+    assert "has not evaluated" not in found.message
     assert "another one like it" in found.message
     assert "whether it can ever start" in found.hint

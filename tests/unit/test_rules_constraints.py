@@ -38,7 +38,7 @@ def test_what_can_hold_later_queues():
 def test_what_never_holds_is_refused_with_what_would():
     (found,) = violations(replace(SEVEN, count=8))
     assert (found.reason, found.dimension, found.limit) == ("never_fits", "node:h100/mig-1g.10gb", 7)
-    assert found.detail == "7 slices of h100/mig-1g.10gb can be on one GPU at most, and 8 were asked."
+    assert found.detail == "7 slices of h100/mig-1g.10gb can be on one GPU at most, and 8 were requested."
     assert found.hint == "Ask for at most 7, or leave out constraints.same_gpu."
 
 

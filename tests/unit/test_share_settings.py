@@ -38,7 +38,7 @@ def test_less_than_the_smallest_slice_can_use_is_refused_with_the_least_that_wor
 
 def test_nothing_can_be_decided_before_a_node_has_told_what_it_has():
     unknown = FlavorFact("h100", NodeShare(), Fraction(1))
-    assert "No node of h100 has told yet how much memory it has." in problems(unknown, {MEMORY: 1024})[MEMORY][0]
+    assert "No node of h100 has reported yet how much memory it has." in problems(unknown, {MEMORY: 1024})[MEMORY][0]
     assert problems(unknown, {CPU: None, MEMORY: None}) == {}
 
 

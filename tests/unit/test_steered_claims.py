@@ -13,14 +13,14 @@ from allocations.reconcile.engine.plan import DELETED, plan
 from tests.support import request_specs
 from tests.support.held import CLAIM, DEADLINES, HOLDER, LEASE, at, lease
 
-CARD, OTHER = "GPU-1", "GPU-2"
-STEERED = replace(request_specs.WHOLE, kind="mig", device_class="mig.nvidia.com", cards=(CARD,))
-GIVEN_UP = replace(STEERED, cards=())
+GPU, OTHER = "GPU-1", "GPU-2"
+STEERED = replace(request_specs.WHOLE, kind="mig", device_class="mig.nvidia.com", gpu_uuids=(GPU,))
+GIVEN_UP = replace(STEERED, gpu_uuids=())
 
 
-def claim(cards: tuple[str, ...], *, devices: int = 0, deleting: bool = False) -> ObservedObject:
+def claim(gpus: tuple[str, ...], *, devices: int = 0, deleting: bool = False) -> ObservedObject:
     found = [{"pool": "h100-0", "device": f"gpu-{n}-mig-1g10gb-19-0"} for n in range(devices)]
-    facts = {"devices": found, "allocated_at": "", "cards": list(cards)}
+    facts = {"devices": found, "allocated_at": "", "cards": list(gpus)}
     return ObservedObject(CLAIM, "u-claim", 11, allocation="train", deleting=deleting, facts=facts)
 
 
@@ -39,13 +39,13 @@ def kinds(found: DesiredState) -> list[str]:
 
 
 def test_a_claim_that_is_steered_as_wanted_stays():
-    _, found = wanted(STEERED, claim((CARD,)), holder())
+    _, found = wanted(STEERED, claim((GPU,)), holder())
     assert kinds(found) == ["Workload", "ResourceClaim", "Pod"]
     assert found.unwanted == []
 
 
 def test_one_that_is_given_up_goes_holder_first_and_nothing_is_made_meanwhile():
-    for old in (claim((CARD,)), claim((CARD,), deleting=True)):
+    for old in (claim((GPU,)), claim((GPU,), deleting=True)):
         situation, found = wanted(GIVEN_UP, old, holder())
         assert kinds(found) == ["Workload"]
         assert found.unwanted == [[HOLDER], [CLAIM]]
@@ -57,22 +57,22 @@ def test_it_is_made_again_once_it_is_seen_gone():
 
 
 def test_what_is_held_stays_whatever_it_was_steered_to():
-    _, found = wanted(replace(STEERED, cards=(OTHER,)), claim((CARD,), devices=1), holder(phase="Running"))
+    _, found = wanted(replace(STEERED, gpu_uuids=(OTHER,)), claim((GPU,), devices=1), holder(phase="Running"))
     assert found.unwanted == []
     assert "ResourceClaim" in kinds(found)
 
 
 def test_claims_of_slices_that_are_spread_are_told_apart():
-    spread = replace(STEERED, constraints=Constraints(spread=True), count=2, cards=("", OTHER))
+    spread = replace(STEERED, constraints=Constraints(spread=True), count=2, gpu_uuids=("", OTHER))
     first = Ref("ResourceClaim", "vision-train", "train.0")
-    view = Snapshot([ObservedObject(first, "u", 1, allocation="train", facts={"devices": [], "cards": [CARD]})])
+    view = Snapshot([ObservedObject(first, "u", 1, allocation="train", facts={"devices": [], "cards": [GPU]})])
     assert dra.outdated(spread, view) == [[Ref("Pod", "vision-train", "train.0-holder")], [first]]
     assert [m["metadata"]["name"] for m in dra.objects(spread, view)] == ["train.1", "train.1-holder"]
 
 
 def test_the_plan_needs_to_know_nothing_of_it():
     """Holder, then claim, then the new claim: three passes of the same generic difference."""
-    old, at_first = claim((CARD,)), holder()
+    old, at_first = claim((GPU,)), holder()
     made = {Ref.of_manifest(m): m for m in dra.objects(STEERED, Snapshot())}
     done = {ref: Applied(ref, uid, 1, digest(made[ref]), "") for ref, uid in ((CLAIM, "u-claim"), (HOLDER, "u-holder"))}
     done[LEASE] = Applied(LEASE, "u-lease", 1, "lease", "")

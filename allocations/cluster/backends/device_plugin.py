@@ -40,7 +40,7 @@ def claims(request: ResolvedSpec) -> list[Ref]:
     return []
 
 
-def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+def requested_gpus(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     """Return no GPUs: a count of a resource selects none."""
     return ()
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from allocations.cluster import names
-from allocations.cluster.manifests import claim_spec, lease, own_claim
+from allocations.cluster.manifests import claim_spec, custom_claim, lease
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Slice, Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
@@ -142,11 +142,11 @@ def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -
     observed = snapshot.get(part.claim)
     if observed is None or request.kind != "mig" or observed.facts.get("devices"):
         return False
-    cards = cards_requested(observed)
-    return any(cards) and cards != tuple(request.cards[n] if request.cards else "" for n in part.slices)
+    uuids = gpus_requested(observed)
+    return any(uuids) and uuids != tuple(request.gpu_uuids[n] if request.gpu_uuids else "" for n in part.slices)
 
 
-def cards_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
+def gpus_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
     """Return the UUID of the GPU that each request of the claim selects; "" if it selects none."""
     return tuple(observed_claim.facts.get("cards", ()))
 
@@ -156,14 +156,14 @@ def claims(request: ResolvedSpec) -> list[Ref]:
     return [part.claim for part in parts(request)]
 
 
-def requested_cards(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
+def requested_gpus(request: ResolvedSpec, snapshot: Snapshot) -> tuple[str, ...]:
     """Return the UUID of the GPU that each slice's request selects; "" if it selects none or the claim is absent."""
-    return tuple(card for part in parts(request) for card in _requested_cards(part, snapshot))
+    return tuple(gpu for part in parts(request) for gpu in _requested_gpus(part, snapshot))
 
 
-def _requested_cards(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
+def _requested_gpus(part: Part, snapshot: Snapshot) -> tuple[str, ...]:
     observed = snapshot.get(part.claim)
-    return cards_requested(observed) if observed else ("",) * len(part.slices)
+    return gpus_requested(observed) if observed else ("",) * len(part.slices)
 
 
 def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
@@ -261,7 +261,7 @@ def _request_names(request: ResolvedSpec) -> dict[str, object]:
     """Return what a pod can select by number in its annotation: slices, or the requests of a custom claim."""
     if request.claim_spec is None:
         return {"count": request.slices}
-    requests = own_claim.requests(request.claim_spec)
+    requests = custom_claim.requests(request.claim_spec)
     return {"count": len(requests), "requests": requests}
 
 

@@ -6,7 +6,7 @@ change needs a new claim.
 
 from collections.abc import Sequence
 
-from allocations.cluster import card_selector, names
+from allocations.cluster import gpu_selector, names
 from allocations.cluster.manifests import gpu_config
 from allocations.domain.objects import Manifest, ResolvedSpec
 from quotas.catalog.nvidia import DRA_DRIVER
@@ -33,7 +33,7 @@ def _exactly(request: ResolvedSpec, index: int) -> Manifest:
         "allocationMode": "ExactCount",
         "count": 1,
     }
-    gpu_selectors = [card_selector.in_card(card) for card in request.cards[index : index + 1] if card]
+    gpu_selectors = [gpu_selector.of_gpu(uuid) for uuid in request.gpu_uuids[index : index + 1] if uuid]
     if expressions := [*request.selectors, *gpu_selectors]:
         exactly["selectors"] = [{"cel": {"expression": expression}} for expression in expressions]
     if request.capacity:

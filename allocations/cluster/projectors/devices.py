@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from allocations.cluster import card_selector
+from allocations.cluster import gpu_selector
 from allocations.cluster.projectors.fields import Raw, controller, iso_time, whole
 from quotas.catalog.nvidia import DRA_DRIVER
 
@@ -46,7 +46,7 @@ def _device(result: Raw) -> dict[str, Any]:
 
 def _selected_gpu(selectors: Iterable[Raw]) -> str:
     """Return the UUID of the parent GPU that one of the selectors names, as ``backends.dra`` writes it; "" if none."""
-    matches = (card_selector.IN_CARD.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
+    matches = (gpu_selector.OF_GPU.fullmatch(selector.get("cel", {}).get("expression", "")) for selector in selectors)
     return next((match[1] for match in matches if match), "")
 
 

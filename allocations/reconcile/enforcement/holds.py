@@ -25,8 +25,8 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
     """
     reserving = lease_excess.reserving(snapshot)
     live = Allocation.objects.filter(project__cluster=cluster, ended_at=None, **filters).order_by()
-    rows = live.annotate(own_claim=Q(claim__isnull=False)).values_list(
-        *("pk", "name", "number", "count", "held_at", "own_claim", "constraints__spread"),
+    rows = live.annotate(is_custom_claim=Q(claim__isnull=False)).values_list(
+        *("pk", "name", "number", "count", "held_at", "is_custom_claim", "constraints__spread"),
         *("project__namespace", "offering__resource", "offering__flavor__path"),
     )
     found = [
@@ -35,11 +35,11 @@ def holds(cluster: str, snapshot: Snapshot, now: datetime, **filters: str) -> li
             name=name,
             namespace=namespace,
             number=number,
-            amounts={DEVICES if path in NAMING_PATHS else resource: None if own_claim else count},
+            amounts={DEVICES if path in NAMING_PATHS else resource: None if is_custom_claim else count},
             claims=names.claims(name, count, bool(spread)),
             may_hold_without_lease=held_at is not None and (namespace, name) not in reserving and _is_granted(pk, now),
         )
-        for pk, name, number, count, held_at, own_claim, spread, namespace, resource, path in rows
+        for pk, name, number, count, held_at, is_custom_claim, spread, namespace, resource, path in rows
     ]
     return [*found, *_without_row(cluster, snapshot, found)]
 

@@ -69,7 +69,7 @@ SCHEMA = {
         config=_list(_object(requests=_TEXTS, sharing=_SHARING)),
     ),
     "required": ["requests"],
-    "description": "An own DRA request, for an offering `<flavor>/claim`.",
+    "description": "A custom DRA request, for an offering `<flavor>/claim`.",
 }
 
 

@@ -48,7 +48,7 @@ class PreviewOut(serializers.Serializer):
     fits = serializers.ChoiceField(["now", "queue", "never"])
     reasons = ViolationOut(many=True)
     alternatives = AlternativeOut(many=True)
-    warnings = WarningPreviewedOut(many=True, help_text="Of what is allowed, yet hardly meant.")
+    warnings = WarningPreviewedOut(many=True, help_text="Choices that are accepted but probably unintended.")
     isolation = serializers.ChoiceField(["full", "hardware", "none"])
     isolation_note = serializers.CharField()
     node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that go with all of it.")

@@ -54,11 +54,11 @@ class FlavorOut(serializers.ModelSerializer):
 
     @extend_schema_field(NodeShareOut(allow_null=True))
     def get_node_share(self, flavor: Flavor) -> dict[str, Any] | None:
-        return node_share(flavor.per_card)
+        return node_share(flavor.per_gpu)
 
     @extend_schema_field(NodeShareOut(allow_null=True))
     def get_node_share_max(self, flavor: Flavor) -> dict[str, Any] | None:
-        return node_share(flavor.most_per_card)
+        return node_share(flavor.most_per_gpu)
 
     def get_state(self, flavor: Flavor) -> str:
         return "proposed" if not flavor.accepted else "hidden" if flavor.hidden else "offered"

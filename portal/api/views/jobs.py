@@ -84,7 +84,9 @@ def jobs(request: Request) -> Response:
     if wanted := query_values(request, "team"):
         projects = projects.filter(team__slug__in=wanted)
     newest = (f"-{name}" for name in found.ORDER)
-    return page(request, found.rows(projects), lambda seen: _many(job_refusals.told(found.read(seen))), *newest)
+    return page(
+        request, found.rows(projects), lambda seen: _many(job_refusals.with_refusals(found.read(seen))), *newest
+    )
 
 
 @extend_schema(responses=OneJobOut)
@@ -94,7 +96,7 @@ def job(request: Request, uid: UUID) -> Response:
     one = found.visible(current_user(request), uid)
     if one is None:
         raise NotVisible("The Job", hint="GET /jobs lists those of your projects.")
-    [row] = _many(job_refusals.told([one]), {uid: place} if (place := team_queue.position(one)) else {})
+    [row] = _many(job_refusals.with_refusals([one]), {uid: place} if (place := team_queue.position(one)) else {})
     return Response(row | {"refusals": job_refusals.of_job(one)})
 
 

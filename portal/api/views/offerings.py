@@ -75,8 +75,8 @@ class OfferingOut(serializers.Serializer):
     gpu_share = serializers.CharField(help_text="Part of a card's price that one slice costs, e.g. 1/7.")
     node_share = NodeShareOut(
         allow_null=True,
-        help_text="CPU, memory and pods of its node that go with one slice; null where no node has told, and of an own "
-        "claim, which has them by what it takes.",
+        help_text="CPU, memory and pods of its node that go with one slice; null where no node has told, and of a "
+        "custom claim, which has them by what it takes.",
     )
     price_per_hour = serializers.CharField(allow_null=True, help_text="Decimal, of one slice; null without a price.")
     currency = serializers.CharField()

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from tests.cluster.hostile_member.calls import SIGN_IN, UNKNOWN_ID, AttackContext, Call, Credentials, Object
 
 OFFERINGS = (("t4/shared", 6), ("l40s/whole", 2), ("a100/mig-1g.10gb", 4), ("h100/whole", 2))
-"""Offerings with the maximum count. None is a part of a card by DRA: a member who may choose cards could keep whole
-cards from others, which is a matter of packing and not of the control plane.
+"""Offerings with the maximum count. None is a part of a GPU by DRA: a member who may choose GPUs could keep whole
+GPUs from others, which is a matter of packing and not of the control plane.
 """
 FORM = "application/x-www-form-urlencoded"
 ALLOCATIONS = "/api/v1/allocations"

@@ -7,7 +7,7 @@ from typing import Any
 from allocations.claims import spec
 from allocations.cluster.backends import dra
 from allocations.cluster.kinds import KINDS
-from allocations.cluster.manifests import own_claim, project
+from allocations.cluster.manifests import custom_claim, project
 from allocations.domain.custom_claim import BuiltClaim, CustomClaim
 from allocations.domain.objects import ObservedObject, Ref, Snapshot
 from tests.support import request_specs
@@ -30,7 +30,7 @@ def raw(**result: Any) -> dict[str, Any]:
 
 def test_the_claim_is_applied_as_it_was_built():
     assert dra.claim(REQUEST, PART)["spec"] == BUILT
-    assert own_claim.requests(BUILT) == ["big", "slice-1"]
+    assert custom_claim.requests(BUILT) == ["big", "slice-1"]
 
 
 def test_pods_pick_its_requests_by_number():

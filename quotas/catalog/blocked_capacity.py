@@ -1,9 +1,9 @@
-"""How many cards of a node can have their share of its CPU, memory and pods beside other use. Pure.
+"""How many GPUs of a node can have their share of its CPU, memory and pods beside other use. Pure.
 
 1. What foreign pods request first uses the part of the node that is reserved for the system (``node_shares``). The rest
    is missing from the slices' shares.
-2. So the node has a share for so many cards, or for a part of one: the least over CPU, memory and pods.
-3. Cards in foreign use need none. Of the rest, those that are too many are blocked.
+2. So the node has a share for so many GPUs, or for a part of one: the least over CPU, memory and pods.
+3. GPUs in foreign use need none. Of the rest, those that are too many are blocked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ MIB_PER_GIB = 1024
 class NodeUse:
     """The use of a node. ``foreign`` is what pods outside the portal request, ``beyond`` what the portal's own request
     beyond the shares of what they hold; ``foreign_units`` and ``own_units`` are the units of each pool that they
-    have, where a part of a divided card is that part of a unit.
+    have, where a part of a divided GPU is that part of a unit.
     """
 
     foreign: NodeShare = field(default_factory=NodeShare)
@@ -31,20 +31,20 @@ class NodeUse:
 
 @dataclass(frozen=True)
 class Supplied:
-    """What a node gives pods, and its healthy units of each pool; ``parts`` is what a unit is of a card."""
+    """What a node gives pods, and its healthy units of each pool; ``parts`` is what a unit is of a GPU."""
 
     gives: NodeShare
     units: Mapping[str, int]
     parts: Mapping[str, Fraction]
 
-    def cards(self, units: Mapping[str, Fraction] | Mapping[str, int]) -> Fraction:
-        """Return the number of cards that so many units of each pool amount to."""
+    def gpus(self, units: Mapping[str, Fraction] | Mapping[str, int]) -> Fraction:
+        """Return the number of GPUs that so many units of each pool amount to."""
         return sum((count * self.parts[pool] for pool, count in units.items() if pool in self.parts), Fraction(0))
 
 
 @dataclass(frozen=True)
-class Room:
-    """The result for a node: ``blocked`` cards, and of each pool so many free units, cannot have their share.
+class BlockedCapacity:
+    """The result for a node: ``blocked`` GPUs, and of each pool so many free units, cannot have their share.
     ``problem`` is the sentence for operators.
     """
 
@@ -53,36 +53,36 @@ class Room:
     problem: str = ""
 
 
-def promised(card: NodeShare, parts: Iterable[Fraction], *, holders: int) -> NodeShare:
-    """Return the most that goes with a card, whichever slices it is divided into; fewer pods than an even part of the
+def promised(gpu: NodeShare, parts: Iterable[Fraction], *, holders: int) -> NodeShare:
+    """Return the most that goes with a GPU, whichever slices it is divided into; fewer pods than an even part of the
     node if its slices have as many as a slice can have.
     """
-    pods = [ceil((per_slice(card, part, holders=holders).pods + holders) / part) for part in parts]
-    return NodeShare(card.cpu_millicores, card.memory_mib, min(card.pods, max(pods, default=card.pods)))
+    pods = [ceil((per_slice(gpu, part, holders=holders).pods + holders) / part) for part in parts]
+    return NodeShare(gpu.cpu_millicores, gpu.memory_mib, min(gpu.pods, max(pods, default=gpu.pods)))
 
 
-def of_node(name: str, supplied: Supplied, use: NodeUse, card: NodeShare) -> Room:
-    """Return what of the node is blocked, if ``card`` goes with each card; nothing if the node's capacity is unknown.
+def of_node(name: str, supplied: Supplied, use: NodeUse, gpu: NodeShare) -> BlockedCapacity:
+    """Return what of the node is blocked, if ``gpu`` goes with each GPU; nothing if the node's capacity is unknown.
 
-    The number of blocked cards does not depend on whether they are in use, so it stays the same while slices come and
+    The number of blocked GPUs does not depend on whether they are in use, so it stays the same while slices come and
     go.
     """
-    if not card or not supplied.gives:
-        return Room()
-    remaining, amounts = _remaining(supplied.gives, use), _amounts(card)
+    if not gpu or not supplied.gives:
+        return BlockedCapacity()
+    remaining, amounts = _remaining(supplied.gives, use), _amounts(gpu)
     scarcest = min(amounts, key=lambda resource: remaining[resource] / amounts[resource])
     shares = max(Fraction(0), remaining[scarcest] / amounts[scarcest])
-    usable = supplied.cards(supplied.units) - supplied.cards(use.foreign_units)
+    usable = supplied.gpus(supplied.units) - supplied.gpus(use.foreign_units)
     blocked = usable - shares
     if blocked <= 0:
-        return Room()
-    room = max(Fraction(0), shares - supplied.cards(use.own_units))
+        return BlockedCapacity()
+    room = max(Fraction(0), shares - supplied.gpus(use.own_units))
     free = {
         pool: floor(count - use.foreign_units.get(pool, 0) - use.own_units.get(pool, 0))
         for pool, count in supplied.units.items()
     }
     units = {pool: count - floor(room / supplied.parts[pool]) for pool, count in free.items()}
-    return Room(
+    return BlockedCapacity(
         blocked=blocked,
         blocked_units={pool: count for pool, count in units.items() if count > 0},
         problem=_problem(name, supplied, use, scarcest, shares),
@@ -116,9 +116,9 @@ def _problem(name: str, supplied: Supplied, use: NodeUse, resource: str, shares:
         "pods": f"take {foreign:g} of {gives:g} pod slots here",
     }[resource]
     ours = f", and pods of allocations have {beyond:g} beyond their shares" if beyond else ""
-    cards = ceil(supplied.cards(supplied.units))
+    gpus = ceil(supplied.gpus(supplied.units))
     return (
-        f"pods that are not the portal's {requests}{ours}, so {min(floor(shares), cards)} of {cards} GPUs have their "
+        f"pods that are not the portal's {requests}{ours}, so {min(floor(shares), gpus)} of {gpus} GPUs have their "
         f"share of {resource}; find and move them: "
         f"kubectl get pods -A --field-selector spec.nodeName={name}"
     )

@@ -13,7 +13,7 @@ from allocations.claims.model import Choice, Claim, Device
 from allocations.claims.units import DeviceDemands
 
 
-def min_card_part(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
+def min_memory_part(claim: Claim, devices: Sequence[Device], demands: DeviceDemands) -> Fraction:
     """Return the least GPU memory of the claim in GPUs: 2 for two GPUs, 1/8 for a choice of a GPU or an eighth."""
     return sum((_of_request(request.choices, devices, demands) for request in claim.requests), Fraction(0))
 

@@ -5,10 +5,10 @@ import re
 from quotas.catalog.cel import equals
 
 PARENT = "parentUUID"
-IN_CARD = re.compile(re.escape(equals(PARENT, "").removesuffix('""')) + r'"([-A-Za-z0-9]+)"')
-"""Matches what ``in_card`` returns, to read the GPU from a claim."""
+OF_GPU = re.compile(re.escape(equals(PARENT, "").removesuffix('""')) + r'"([-A-Za-z0-9]+)"')
+"""Matches what ``of_gpu`` returns, to read the GPU from a claim."""
 
 
-def in_card(uuid: str) -> str:
+def of_gpu(uuid: str) -> str:
     """Return CEL that selects the MIG devices of the GPU with this UUID."""
     return equals(PARENT, uuid)
