@@ -200,7 +200,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.http.strict.Parser"],
     "URL_FORMAT_OVERRIDE": None,  # routes have parameters called `format`
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.api.http.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.http.problems.exception_handler",
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came

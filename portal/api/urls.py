@@ -91,5 +91,5 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="api-schema", template_name="api/docs.html"),
         name="api-docs",
     ),
-    re_path(r"^(?P<path>.*)$", problems.unknown_route),
+    re_path(r"(?s)^(?P<path>.*)$", problems.unknown_route),
 ]

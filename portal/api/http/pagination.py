@@ -22,7 +22,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
-PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
+PAGE_SIZE, MAX_PAGE_SIZE, MAX_DIGITS = 50, 200, 9
 INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
@@ -74,7 +74,7 @@ def serialized_page(request: Request, rows: QuerySet[Any], out: type[ModelSerial
 
 def _size(request: Request) -> int:
     raw = request.query_params.get("limit", str(PAGE_SIZE))
-    if not raw.isdecimal() or int(raw) < 1:
+    if not (raw.isascii() and raw.isdecimal()) or len(raw) > MAX_DIGITS or int(raw) < 1:
         raise Invalid({"limit": [f"Use a whole number from 1 to {MAX_PAGE_SIZE}."]})
     return min(int(raw), MAX_PAGE_SIZE)
 

@@ -6,11 +6,12 @@ import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import Busy, Invalid, NotVisible, Problem, Retryable, TooLarge
+from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Retryable, TooLarge
 
 log = structlog.get_logger(__name__)
 
@@ -86,14 +87,23 @@ def as_problem(error: Exception) -> Problem:
     return LibraryProblem(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
 
 
+@csrf_exempt
 def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:
-    """Return 404 for any path under /api that has no route."""
+    """Return 404 for any path under /api that has no route, whatever the method."""
     return reply(NotVisible("This address", hint="GET /api/v1/schema lists what there is."))
 
 
 def reply(problem: Problem) -> JsonResponse:
     """Return a problem as a response outside DRF's views."""
     return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return the answer for a request that Django refuses before any view. Called by Django as handler400."""
+    if request.path.startswith("/api/"):
+        hint = "Send the address and the headers of the portal as it is published."
+        return reply(Malformed("The portal cannot take this request.", hint=hint))
+    return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

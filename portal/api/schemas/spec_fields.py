@@ -12,7 +12,7 @@ from rest_framework import serializers
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
-from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, Timestamp
+from portal.api.http.strict import Amount, Body, Boolean, Integer, Table, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
 
 MAX_HOURS = MAX_DURATION.days * 24
@@ -49,7 +49,7 @@ def _input(field: SpecField) -> serializers.Field:
     if field.type is CustomClaim:
         return ClaimField(**optional)
     if get_origin(field.type) is Mapping:
-        return serializers.DictField(child=Text(), **optional)
+        return Table(child=Text(), **optional)
     if is_dataclass(field.type):
         return body_of(field.type)(**optional)
     return _scalar(field, optional if field.is_optional else described)

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,6 +16,7 @@ from allocations.requests import selectors, services
 from allocations.requests.preview import preview_request
 from portal.api.http.auth import RequestScope, current_user
 from portal.api.http.idempotency import idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_flag, query_values, read
 from portal.api.schemas import allocation_output as out

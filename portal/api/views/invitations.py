@@ -3,14 +3,16 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Text, query_value, read
+from portal.api.http.strict import Body, Choice, Text, query_value, read
 from portal.api.views.members import MemberOut
+from portal.api.views.structure import TEAM
 from portal.tenants import access
 from portal.tenants import invitations as tenants
 from portal.tenants.models import Invitation, Role
@@ -31,10 +33,10 @@ INVITATIONS = page_schema(InvitationOut)
 class NewInvitation(Body):
     team = Text(max_length=40)
     invitee = Text(max_length=254, help_text="Username or e-mail address.")
-    role = serializers.ChoiceField(Role.choices)
+    role = Choice(Role.choices)
 
 
-@extend_schema(methods=["GET"], responses=INVITATIONS)
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=INVITATIONS)
 @extend_schema(methods=["POST"], request=NewInvitation, responses={201: InvitationOut})
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])

@@ -7,7 +7,6 @@ from uuid import UUID
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,6 +16,7 @@ from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
 from allocations.queues.queue import QueuePosition
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_values
 from portal.api.schemas.allocation_output import QueuePositionOut

@@ -5,13 +5,14 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import auth
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Body, Choice, List, Text, Timestamp, read
 from portal.tenants import access, services
 from portal.tenants.models import ApiToken, Membership, Scope
 
@@ -35,10 +36,10 @@ class Me(serializers.Serializer):
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
 
 
-class TokenRequest(serializers.Serializer):
-    name = serializers.CharField(max_length=100)
-    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
-    expires_at = serializers.DateTimeField(
+class TokenRequest(Body):
+    name = Text(max_length=100)
+    scopes = List(child=Choice(Scope.choices), allow_empty=False)
+    expires_at = Timestamp(
         required=False,
         help_text="At most a year ahead, nor after the token of the request; if not given, 90 days or that.",
     )
@@ -94,9 +95,7 @@ def tokens(request: Request) -> Response:
     """
     if request.method == "GET":
         return page(request, ApiToken.objects.filter(user=current_user(request)), _render, "-created_at", "-id")
-    wanted = TokenRequest(data=request.data)
-    wanted.is_valid(raise_exception=True)
-    values: dict[str, Any] = wanted.validated_data
+    values = read(TokenRequest, request)
     row, secret = services.issue_token(
         current_user(request),
         values["name"],

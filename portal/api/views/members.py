@@ -3,15 +3,16 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import etag
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Text, query_value, read
-from portal.api.views.structure import IF_MATCH
+from portal.api.http.strict import Body, Choice, Text, query_value, read
+from portal.api.views.structure import IF_MATCH, TEAM
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants import members as tenants
@@ -29,7 +30,7 @@ class MemberOut(serializers.ModelSerializer):
 
 
 class MemberChange(Body):
-    role = serializers.ChoiceField(Role.choices)
+    role = Choice(Role.choices)
 
 
 class NewMember(MemberChange):
@@ -37,7 +38,7 @@ class NewMember(MemberChange):
     username = Text(max_length=150)
 
 
-@extend_schema(methods=["GET"], operation_id="members_list", responses=page_schema(MemberOut))
+@extend_schema(methods=["GET"], operation_id="members_list", parameters=[TEAM], responses=page_schema(MemberOut))
 @extend_schema(methods=["POST"], request=NewMember, responses={201: MemberOut})
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])

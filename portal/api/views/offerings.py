@@ -6,7 +6,6 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,6 +14,7 @@ from allocations.capacity.headroom import Availability, TeamHeadroom
 from allocations.domain.backend_capabilities import CAPABILITIES
 from allocations.requests import forecast, isolation
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.node_share_output import NodeShareOut, node_share

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,9 +16,10 @@ from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Boolean, Integer, Text, query_value, read
-from portal.api.views.structure import IF_MATCH, SLUG_HELP
+from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
+from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
 from portal.core import money
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -60,7 +61,7 @@ class ProjectOut(serializers.ModelSerializer):
         return int(settings.PROJECT_STORE_MIB)
 
 
-class ObjectLimits(serializers.DictField):
+class ObjectLimits(Table):
     """Kind → number of objects."""
 
     child = Integer(allow_null=True)
@@ -74,9 +75,9 @@ class NewProject(Body):
     adopt = Boolean(
         default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first."
     )
-    pod_security = serializers.ChoiceField(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
-    egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
-    exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
+    pod_security = Choice(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
+    egress = Choice(Egress.choices, default=Egress.NONE, help_text=EGRESS)
+    exposure = Choice(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
     admin_access = Boolean(default=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
     config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
@@ -88,9 +89,9 @@ class ProjectChange(Body):
     """
 
     name = Text(required=False, max_length=100)
-    pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)
-    egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
-    exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
+    pod_security = Choice(PodSecurity.choices, required=False, help_text=POD_SECURITY)
+    egress = Choice(Egress.choices, required=False, help_text=EGRESS)
+    exposure = Choice(Exposure.choices, required=False, help_text=EXPOSURE)
     admin_access = Boolean(required=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
     config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
@@ -106,7 +107,7 @@ class Archive(Body):
 
 
 class NewGuard(Body):
-    guard = serializers.ChoiceField(Guard.choices, help_text="audit warns, enforce refuses.")
+    guard = Choice(Guard.choices, help_text="audit warns, enforce refuses.")
 
 
 class Nothing(Body):
@@ -137,7 +138,7 @@ class GuardOut(serializers.Serializer):
     would_refuse = UngatedOut(many=True)
 
 
-@extend_schema(methods=["GET"], operation_id="projects_list", responses=page_schema(ProjectOut))
+@extend_schema(methods=["GET"], operation_id="projects_list", parameters=[TEAM], responses=page_schema(ProjectOut))
 @extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])

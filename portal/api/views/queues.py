@@ -5,7 +5,6 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -14,9 +13,10 @@ from allocations.queues import lending
 from allocations.queues import queue as team_queue
 from allocations.queues.entries import Entry
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
+from portal.api.http.strict import query_whole
 from portal.api.views.lending import document
-from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Team
 
@@ -105,8 +105,9 @@ LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 def queue(request: Request, slug: str) -> Response:
     """Return one page of the queue of a team the caller may see."""
     team = access.team_for(current_user(request), slug)
-    pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
-    size = _whole(request, "limit", *LIMIT)
+    pending_from = query_whole(request, "pending_from", *FIRST)
+    holding_from = query_whole(request, "holding_from", *FIRST)
+    size = query_whole(request, "limit", *LIMIT)
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
     load = team_queue.loads([team])[team.slug]
     pending = [
@@ -131,13 +132,6 @@ def queue(request: Request, slug: str) -> Response:
             "lending": [document(side) for side in sides],
         }
     )
-
-
-def _whole(request: Request, name: str, default: int, most: int) -> int:
-    raw = request.query_params.get(name, str(default))
-    if not (raw.isascii() and raw.isdecimal()) or len(raw) > len(str(most)) or not 1 <= int(raw) <= most:
-        raise Invalid({name: [f"Use a whole number from 1 to {most}."]})
-    return int(raw)
 
 
 def _next(request: Request, name: str, first: int, count: int) -> str | None:

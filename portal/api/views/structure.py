@@ -5,13 +5,14 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.projects import organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
 from portal.core.errors import Invalid
@@ -20,6 +21,7 @@ from portal.tenants.models import Department, Team, User
 
 SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
 PARENT_HELP = "Slug of the department above; null: none."
+TEAM = OpenApiParameter("team", OpenApiTypes.STR, description="Slug.")
 IF_MATCH = [OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)]
 
 
