@@ -219,7 +219,6 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "ENFORCE_NON_BLANK_FIELDS": True,  # minLength of texts that may not be empty
 }
 
 # --- Celery: why each differs from its default is said beside it ----------------

@@ -1,9 +1,19 @@
-"""The OpenAPI schemas of the fields of `portal.api.http.strict` that take more than one JSON type."""
+"""The OpenAPI schemas of fields of `portal.api.http.strict` of which drf-spectacular does not know what they take."""
 
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
+
+
+class TextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
+    target_class = "portal.api.http.strict.Text"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        """Return text that is not empty, unless it may be."""
+        mapped: dict[str, Any] = auto_schema._map_serializer_field(self.target, direction, bypass_extensions=True)
+        shortest = {} if self.target.allow_blank else {"minLength": 1}
+        return {**mapped, "type": "string", **shortest}  # drf-spectacular adds null, which it has added already
 
 
 class AmountSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types

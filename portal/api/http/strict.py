@@ -223,9 +223,10 @@ def query_whole(request: Request, name: str, default: int, most: int) -> int:
 
 def query_time(request: Request, name: str) -> datetime | None:
     """Return the time in a query parameter; the + of an offset (+02:00) may arrive as a space."""
-    text = query_value(request, name).replace(" ", "+")
+    if name not in request.query_params:
+        return None
     try:
-        return Timestamp().to_internal_value(text) if text else None
+        return Timestamp().to_internal_value(query_value(request, name).replace(" ", "+"))
     except serializers.ValidationError as error:
         raise Invalid({name: [str(message) for message in error.detail]}) from error
 

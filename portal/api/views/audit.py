@@ -110,9 +110,9 @@ def heads(request: Request) -> Response:
     """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
     unless `since` says otherwise. For operators and auditors.
     """
-    user, text = current_user(request), query_value(request, "since")
+    user, text = current_user(request), request.query_params.get("since")
     try:
-        since = rfc3339.day(text) if text else audit_heads.today() - HEADS_SHOWN
+        since = rfc3339.day(text) if text is not None else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
         raise Invalid({"since": ["Give a day as 2026-11-30."]}) from error
     return Response({"results": HeadOut(audit_log.heads(user, since), many=True).data})
