@@ -3,8 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
@@ -16,6 +15,7 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Integer, Quantity, Text, read
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
 from quotas.catalog import decisions, quantities
@@ -107,7 +107,7 @@ def flavors(request: Request) -> Response:
     methods=["PUT"],
     request=FlavorDecision,
     responses=FlavorOut,
-    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+    parameters=IF_MATCH,
 )
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
@@ -148,7 +148,7 @@ class OfferingDecidedOut(serializers.Serializer):
     methods=["PUT"],
     request=OfferingDecision,
     responses=OfferingDecidedOut,
-    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+    parameters=IF_MATCH,
 )
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])

@@ -22,7 +22,7 @@ from portal.tenants.models import Department, Team, User
 SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
 PARENT_HELP = "Slug of the department above; null: none."
 TEAM = OpenApiParameter("team", OpenApiTypes.STR, description="Slug.")
-IF_MATCH = [OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)]
+IF_MATCH = [OpenApiParameter("If-Match", {"type": "string", "minLength": 1}, OpenApiParameter.HEADER, required=True)]
 
 
 class DepartmentOut(serializers.ModelSerializer):
