@@ -20,6 +20,7 @@ from rest_framework.response import Response
 from portal.api.http.auth import current_user
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Timestamp, query_value, query_values
+from portal.api.schemas.json_object import JsonObject
 from portal.audit import heads as audit_heads
 from portal.core.errors import Invalid
 from portal.core.models import AuditEntry, AuditSeal
@@ -47,9 +48,9 @@ class EntryOut(serializers.Serializer):
     target = serializers.CharField()
     team = serializers.CharField(help_text="Empty: the platform's.")
     project = serializers.CharField()
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
-    source = serializers.JSONField()  # type: ignore[assignment]  # a field of that name, not the option
+    before = JsonObject(allow_null=True)
+    after = JsonObject(allow_null=True)
+    source = JsonObject()  # type: ignore[assignment]  # a field of that name, not the option
     request_id = serializers.CharField()
     position = serializers.IntegerField(allow_null=True, help_text="In the chain; null until it is sealed.")
     digest = serializers.CharField(allow_null=True)

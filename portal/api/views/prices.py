@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view, permission_classes
 from rest_framework.request import Request
@@ -11,8 +12,11 @@ from rest_framework.response import Response
 from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
+from portal.api.schemas.problem_output import refusals
 from quotas.costs import pricing, services
 from quotas.costs.models import Price
+
+FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
 
 
 class PriceOut(serializers.Serializer):
@@ -31,8 +35,13 @@ class NewPrice(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-@extend_schema(methods=["GET"], responses=page_schema(PriceOut))
-@extend_schema(methods=["POST"], request=NewPrice, responses={201: PriceOut})
+@extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(PriceOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Set a price",
+    request=NewPrice,
+    responses={201: PriceOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def prices(request: Request) -> Response:
