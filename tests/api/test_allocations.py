@@ -224,7 +224,8 @@ def test_only_one_that_asks_its_owner_can_be_tried_again(api, member, project):
 
 def test_events_are_told_oldest_first(api, member, project):
     row = allocate(member, project)
-    transitions.append(row, "phase", actor="portal", reason="submitted", evidence={"kind": "Workload", "name": "x"})
+    evidence = {"kind": "Workload", "name": "x", "resource_version": "7"}
+    transitions.append(row, "phase", actor="portal", reason="submitted", evidence=evidence)
     rows = api.get(f"{URL}/{row.pk}/events").json()["results"]
     assert [event["type"] for event in rows] == ["requested", "phase"]
     assert set(rows[0]) == {

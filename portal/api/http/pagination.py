@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, urlencode
 from django.core.exceptions import ValidationError
 from django.db import DataError
 from django.db.models import Model, Q, QuerySet
-from drf_spectacular.utils import inline_serializer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer, Serializer, URLField
@@ -36,11 +35,18 @@ class Cursor(NamedTuple):
 FIRST, LAST = Cursor(), Cursor(is_before=True)
 
 
-def page_schema(row: type[Serializer]) -> Serializer:
+class Page(Serializer):
+    """The schema of a page. `page_schema` adds the results."""
+
+    next = URLField(allow_null=True)
+    previous = URLField(allow_null=True)
+
+
+def page_schema(row: type[Serializer]) -> Page:
     """Return the schema of a page of `row`."""
     name = row.__name__.removesuffix("Out")
-    url = URLField(allow_null=True)
-    return inline_serializer(f"{name}Page", {"next": url, "previous": url, "results": row(many=True)})
+    found: type[Page] = type(f"{name}Page", (Page,), {"results": row(many=True)})
+    return found()
 
 
 def page(

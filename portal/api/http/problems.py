@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
@@ -16,6 +17,7 @@ from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Re
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
+INTERNAL, INTERNAL_TITLE = "internal", "Something went wrong"
 # DRF's exception: reason, hint. The first that fits.
 KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
     (exceptions.ParseError, "malformed", "Send a JSON body."),
@@ -44,8 +46,12 @@ class LibraryProblem(Problem):
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
-    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF."""
+    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF.
+
+    It is JSON, whatever the view renders otherwise.
+    """
     set_rollback()
+    context["request"].accepted_renderer, context["request"].accepted_media_type = JSONRenderer(), CONTENT_TYPE
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(problem, Busy):
         log.error("api.error", exc_info=error)
@@ -84,7 +90,7 @@ def as_problem(error: Exception) -> Problem:
             return Busy(error.detail, reason=error.reason, hint=error.hint)
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
-    return LibraryProblem(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
+    return LibraryProblem(500, INTERNAL_TITLE, "The portal failed. It has been logged.", INTERNAL)
 
 
 @csrf_exempt

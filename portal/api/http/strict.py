@@ -17,11 +17,11 @@ from rest_framework.request import Request
 
 from portal.api.http.problems import as_problem
 from portal.core import rfc3339
-from portal.core.errors import Invalid
+from portal.core.errors import Invalid, InvalidReason
 
 TIMES = ("hours", "starts_at", "ends_at", "give_up_at")
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-REASONS = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
+REASONS: dict[str, InvalidReason] = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
 
 
 class Parser(JSONParser):
@@ -191,7 +191,7 @@ def read(body: type[Body], request: Request) -> dict[str, Any]:
         given.is_valid(raise_exception=True)
     except serializers.ValidationError as error:
         errors = as_problem(error).errors
-        reason = next((REASONS[field] for field in errors if field in REASONS), "invalid")
+        reason: InvalidReason = next((REASONS[field] for field in errors if field in REASONS), "invalid")
         raise Invalid(errors, reason=reason) from error
     values: dict[str, Any] = given.validated_data
     return values

@@ -22,6 +22,7 @@ from portal.api.http.strict import query_flag, query_values, read
 from portal.api.schemas import allocation_output as out
 from portal.api.schemas import preview_output
 from portal.api.schemas.allocation_input import AllocationBody, ExtendRequest, Nothing, ReleaseRequest, to_request
+from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
 
 KEY = OpenApiParameter(
@@ -33,7 +34,13 @@ FILTERS = [
 ]
 
 
-@extend_schema(request=AllocationBody, responses=preview_output.PreviewOut)
+@extend_schema(
+    request=AllocationBody,
+    responses={
+        200: preview_output.PreviewOut,
+        **refusals("not_found", "time_invalid", "count_invalid", "never_fits", "wrong_phase"),
+    },
+)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
@@ -42,11 +49,19 @@ def preview(request: Request) -> Response:
     return Response(preview_output.preview(seen, planned))
 
 
-@extend_schema(methods=["POST"], parameters=[KEY], request=AllocationBody, responses={201: out.AllocationOut})
+@extend_schema(
+    methods=["POST"],
+    summary="Request slices",
+    parameters=[KEY],
+    request=AllocationBody,
+    responses={
+        201: out.AllocationOut,
+        **refusals("not_found", "time_invalid", *VIOLATIONS, "name_taken", "wrong_phase"),
+    },
+)
 @extend_schema(
     methods=["GET"],
-    operation_id="allocations_list",
-    parameters=[*FILTERS, OpenApiParameter("mine", OpenApiTypes.BOOL), OpenApiParameter("limit", OpenApiTypes.INT)],
+    parameters=[*FILTERS, OpenApiParameter("mine", OpenApiTypes.BOOL)],
     responses=page_schema(out.AllocationOut),
 )
 @api_view(["GET", "POST"])
@@ -80,7 +95,7 @@ def manifests(request: Request, id_: str) -> Response:
     return Response({"results": out.manifests(selectors.get(current_user(request), id_))})
 
 
-@extend_schema(responses=out.ConnectionOut)
+@extend_schema(responses={200: out.ConnectionOut, **refusals("wrong_phase")})
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
@@ -100,7 +115,11 @@ def release(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(parameters=[KEY], request=ExtendRequest, responses=out.AllocationOut)
+@extend_schema(
+    parameters=[KEY],
+    request=ExtendRequest,
+    responses={200: out.AllocationOut, **refusals("time_invalid", "wrong_phase")},
+)
 @api_view(["POST"])
 @idempotent
 def extend(request: Request, id_: str) -> Response:
@@ -110,7 +129,7 @@ def extend(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(request=Nothing, responses=out.AllocationOut)
+@extend_schema(request=Nothing, responses={200: out.AllocationOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""

@@ -21,6 +21,7 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_time, query_value, query_values
+from portal.api.schemas.json_object import JsonObject
 from portal.audit import heads as audit_heads
 from portal.core import rfc3339
 from portal.core.errors import Invalid
@@ -49,9 +50,9 @@ class EntryOut(serializers.Serializer):
     target = serializers.CharField()
     team = serializers.CharField(help_text="Empty: the platform's.")
     project = serializers.CharField()
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
-    source = serializers.JSONField()  # type: ignore[assignment]  # a field of that name, not the option
+    before = JsonObject(allow_null=True)
+    after = JsonObject(allow_null=True)
+    source = JsonObject()  # type: ignore[assignment]  # a field of that name, not the option
     request_id = serializers.CharField()
     position = serializers.IntegerField(allow_null=True, help_text="In the chain; null until it is sealed.")
     digest = serializers.CharField(allow_null=True)

@@ -15,6 +15,7 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Integer, Quantity, Text, read
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
@@ -95,7 +96,7 @@ class FlavorDecision(Body):
     )
 
 
-@extend_schema(operation_id="flavors_list", responses=page_schema(FlavorOut))
+@extend_schema(responses=page_schema(FlavorOut))
 @api_view(["GET"])
 def flavors(request: Request) -> Response:
     """List the flavors that were found: offered, hidden, and proposed. For operators and auditors."""
@@ -105,8 +106,9 @@ def flavors(request: Request) -> Response:
 @extend_schema(methods=["GET"], responses=FlavorOut)
 @extend_schema(
     methods=["PUT"],
+    summary="Decide about a flavor",
     request=FlavorDecision,
-    responses=FlavorOut,
+    responses={200: FlavorOut, **refusals("wrong_phase")},
     parameters=IF_MATCH,
 )
 @api_view(["GET", "PUT"])
@@ -143,9 +145,10 @@ class OfferingDecidedOut(serializers.Serializer):
     hidden = serializers.BooleanField()
 
 
-@extend_schema(methods=["GET"], operation_id="offering_decision", responses=OfferingDecidedOut)
+@extend_schema(methods=["GET"], responses=OfferingDecidedOut)
 @extend_schema(
     methods=["PUT"],
+    summary="Hide or show an offering",
     request=OfferingDecision,
     responses=OfferingDecidedOut,
     parameters=IF_MATCH,

@@ -12,6 +12,7 @@ from allocations.connect.person_access import Format
 from portal.api.http.auth import RequestScope, current_user
 from portal.api.http.operations import api_view
 from portal.api.http.strict import Body, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 
 FORMATS = [format_.value for format_ in Format]
@@ -50,7 +51,7 @@ def credentials(request: Request) -> Response:
 
 @extend_schema(
     parameters=[OpenApiParameter("format", OpenApiTypes.STR, enum=FORMATS, default=Format.EXEC.value)],
-    responses=KubeconfigOut,
+    responses={200: KubeconfigOut, **refusals("wrong_phase")},
 )
 @api_view(["GET"])
 @permission_classes([RequestScope])

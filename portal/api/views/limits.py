@@ -17,6 +17,9 @@ from portal.api.http.auth import AdminScope, LeadScope, current_user, require_sc
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Integer, Text, query_values, read
+from portal.api.schemas.allocation_output import PHASES
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants import access
@@ -75,7 +78,7 @@ class TouchedOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     project = serializers.CharField()
-    phase = serializers.CharField()
+    phase = serializers.ChoiceField(PHASES)
 
 
 class FieldOut(serializers.Serializer):
@@ -99,7 +102,6 @@ class EffectOut(serializers.Serializer):
 
 
 @extend_schema(
-    operation_id="limits_list",
     methods=["GET"],
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR)
@@ -107,7 +109,9 @@ class EffectOut(serializers.Serializer):
     ],
     responses=page_schema(LimitOut),
 )
-@extend_schema(methods=["POST"], request=LimitBody, responses={201: LimitOut})
+@extend_schema(
+    methods=["POST"], summary="Set a limit", request=LimitBody, responses={201: LimitOut, **refusals("not_found")}
+)
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def limits(request: Request) -> Response:
@@ -129,7 +133,7 @@ def limits(request: Request) -> Response:
     return page(request, rows, lambda found: [document(row) for row in found], "id")
 
 
-@extend_schema(request=LimitBody, responses=EffectOut)
+@extend_schema(request=LimitBody, responses={200: EffectOut, **refusals("not_found")})
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
@@ -158,8 +162,8 @@ def preview(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=LimitOut)
-@extend_schema(methods=["PUT"], request=TermsBody, responses=LimitOut)
-@extend_schema(methods=["DELETE"], responses={204: None})
+@extend_schema(methods=["PUT"], summary="Change a limit", parameters=IF_MATCH, request=TermsBody, responses=LimitOut)
+@extend_schema(methods=["DELETE"], summary="Remove a limit", responses={204: None})
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
@@ -196,11 +200,15 @@ class PolicyBody(Body):
 
 
 @extend_schema(methods=["GET"], responses=PolicyOut)
-@extend_schema(methods=["PUT"], request=PolicyBody, responses=PolicyOut)
+@extend_schema(
+    methods=["PUT"], summary="Set a queue policy", parameters=IF_MATCH, request=PolicyBody, responses=PolicyOut
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
-    """Return or set the queue policy of a department or team: its fair-sharing weight, and whom it may preempt."""
+    """Return the queue policy of a department or team: its fair-sharing weight, and whom it may preempt. PUT sets it
+    and needs If-Match.
+    """
     user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":

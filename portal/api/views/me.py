@@ -13,13 +13,16 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Body, Choice, List, Text, Timestamp, read
+from portal.api.schemas.problem_output import refusals
 from portal.tenants import access, services
-from portal.tenants.models import ApiToken, Membership, Scope
+from portal.tenants.models import ApiToken, Membership, PlatformRole, Role, Scope
+
+ROLES = [*Role.values, *filter(None, PlatformRole.values)]
 
 
 class TeamRole(serializers.Serializer):
     slug = serializers.CharField()
-    role = serializers.CharField(help_text="viewer, member, lead; operator or auditor without a membership.")
+    role = serializers.ChoiceField(ROLES, help_text="operator or auditor without a membership.")
 
 
 class OwnProject(serializers.Serializer):
@@ -30,7 +33,7 @@ class OwnProject(serializers.Serializer):
 
 class Me(serializers.Serializer):
     username = serializers.CharField()
-    platform_role = serializers.CharField()
+    platform_role = serializers.ChoiceField(list(filter(None, PlatformRole.values)), allow_blank=True)
     teams = TeamRole(many=True)
     projects = OwnProject(many=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
@@ -87,7 +90,12 @@ def me(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=page_schema(Token))
-@extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
+@extend_schema(
+    methods=["POST"],
+    summary="Create a token",
+    request=TokenRequest,
+    responses={201: NewToken, **refusals("outlives_token")},
+)
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
     """List the caller's tokens. POST creates one; if called with a token, it has no more scopes and ends no later than

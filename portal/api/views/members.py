@@ -12,6 +12,7 @@ from portal.api.http.auth import LeadScope, current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Choice, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, TEAM
 from portal.core.errors import NotVisible
 from portal.tenants import access
@@ -38,8 +39,13 @@ class NewMember(MemberChange):
     username = Text(max_length=150)
 
 
-@extend_schema(methods=["GET"], operation_id="members_list", parameters=[TEAM], responses=page_schema(MemberOut))
-@extend_schema(methods=["POST"], request=NewMember, responses={201: MemberOut})
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(MemberOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Add a member",
+    request=NewMember,
+    responses={201: MemberOut, **refusals("not_found", "last_lead")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
 def members(request: Request) -> Response:
@@ -58,8 +64,14 @@ def members(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=MemberOut)
-@extend_schema(methods=["PUT"], request=MemberChange, responses=MemberOut, parameters=IF_MATCH)
-@extend_schema(methods=["DELETE"], responses={204: None})
+@extend_schema(
+    methods=["PUT"],
+    summary="Change the role of a member",
+    request=MemberChange,
+    responses={200: MemberOut, **refusals("last_lead")},
+    parameters=IF_MATCH,
+)
+@extend_schema(methods=["DELETE"], summary="Remove a member", responses={204: None, **refusals("last_lead")})
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def member(request: Request, team: str, username: str) -> HttpResponse:

@@ -13,6 +13,7 @@ from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
+from portal.api.schemas.problem_output import refusals
 from quotas.costs import pricing, services
 from quotas.costs.models import Price
 
@@ -36,7 +37,12 @@ class NewPrice(Body):
 
 
 @extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(PriceOut))
-@extend_schema(methods=["POST"], request=NewPrice, responses={201: PriceOut})
+@extend_schema(
+    methods=["POST"],
+    summary="Set a price",
+    request=NewPrice,
+    responses={201: PriceOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def prices(request: Request) -> Response:

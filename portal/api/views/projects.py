@@ -19,6 +19,7 @@ from portal.api.http.auth import AdminScope, LeadScope, current_user, require_sc
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
 from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
 from portal.core import money
 from portal.core.errors import Invalid
@@ -138,8 +139,13 @@ class GuardOut(serializers.Serializer):
     would_refuse = UngatedOut(many=True)
 
 
-@extend_schema(methods=["GET"], operation_id="projects_list", parameters=[TEAM], responses=page_schema(ProjectOut))
-@extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(ProjectOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a project, or adopt a namespace",
+    request=NewProject,
+    responses={201: ProjectOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def projects(request: Request) -> Response:
@@ -157,7 +163,13 @@ def projects(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=ProjectOut)
-@extend_schema(methods=["PUT"], request=ProjectChange, responses=ProjectOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Change a project",
+    request=ProjectChange,
+    responses=ProjectOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([LeadScope])
 def project(request: Request, slug: str) -> Response:
@@ -171,7 +183,7 @@ def project(request: Request, slug: str) -> Response:
     return _out(row)
 
 
-@extend_schema(request=Move, responses=ProjectOut)
+@extend_schema(request=Move, responses={200: ProjectOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def move(request: Request, slug: str) -> Response:
@@ -199,7 +211,7 @@ def archive(request: Request, slug: str) -> Response:
     return Response(EndsOut(_ends(row, ends)).data)
 
 
-@extend_schema(request=Nothing, responses=ProjectOut)
+@extend_schema(request=Nothing, responses={200: ProjectOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
@@ -210,7 +222,12 @@ def unarchive(request: Request, slug: str) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=GuardOut)
-@extend_schema(methods=["POST"], request=NewGuard, responses=GuardOut)
+@extend_schema(
+    methods=["POST"],
+    summary="Set the guard's mode",
+    request=NewGuard,
+    responses={200: GuardOut, **refusals("wrong_phase")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def guard(request: Request, slug: str) -> Response:

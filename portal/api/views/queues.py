@@ -16,13 +16,18 @@ from portal.api.http.auth import current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
 from portal.api.http.strict import query_whole
+from portal.api.schemas.allocation_output import PHASES
+from portal.api.views.jobs import STATES as JOB_STATES
 from portal.api.views.lending import document
 from portal.tenants import access
 from portal.tenants.models import Team
 
+KINDS, ORDERS = ["allocation", "job"], ["portal", "kueue"]
+STATES = list(dict.fromkeys([*PHASES, *JOB_STATES]))
+
 
 class QueueEntryOut(serializers.Serializer):
-    kind = serializers.ChoiceField(choices=["allocation", "job"])
+    kind = serializers.ChoiceField(KINDS)
     allocation = serializers.UUIDField(allow_null=True)
     job = serializers.UUIDField(allow_null=True, help_text="Uid of a Job that a tenant submitted.")
     name = serializers.CharField()
@@ -33,7 +38,7 @@ class QueueEntryOut(serializers.Serializer):
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )
     priority = serializers.CharField(help_text="A number where the priority has no name here.")
-    state = serializers.CharField(help_text="Phase of an allocation, state of a Job.")
+    state = serializers.ChoiceField(STATES, help_text="Phase of an allocation, state of a Job.")
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
@@ -57,7 +62,7 @@ class SideOut(serializers.Serializer):
 
 class QueueOut(serializers.Serializer):
     team = serializers.CharField()
-    ordered_by = serializers.CharField(help_text="kueue, or portal: its own order while Kueue does not answer.")
+    ordered_by = serializers.ChoiceField(ORDERS, help_text="portal: its own order while Kueue does not answer.")
     waiting = serializers.IntegerField(help_text="How many wait in all.")
     pending = PendingOut(many=True, help_text="Those from place `pending_from` on, at most `limit`.")
     pending_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `pending`.")
@@ -78,7 +83,7 @@ class LoadOut(serializers.Serializer):
     admitted = serializers.IntegerField()
 
 
-@extend_schema(operation_id="queues_list", responses=page_schema(LoadOut))
+@extend_schema(responses=page_schema(LoadOut))
 @api_view(["GET"])
 def queues(request: Request) -> Response:
     """List the queues of the teams the caller may see, as counts."""

@@ -15,6 +15,7 @@ from portal.api.http.auth import AdminScope, current_user
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
+from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
@@ -67,8 +68,13 @@ class TeamChange(Body):
     department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")
 
 
-@extend_schema(methods=["GET"], operation_id="departments_list", responses=page_schema(DepartmentOut))
-@extend_schema(methods=["POST"], request=NewDepartment, responses={201: DepartmentOut})
+@extend_schema(methods=["GET"], responses=page_schema(DepartmentOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a department",
+    request=NewDepartment,
+    responses={201: DepartmentOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def departments(request: Request) -> Response:
@@ -83,7 +89,13 @@ def departments(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=DepartmentOut)
-@extend_schema(methods=["PUT"], request=DepartmentChange, responses=DepartmentOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Rename or move a department",
+    request=DepartmentChange,
+    responses=DepartmentOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
@@ -98,8 +110,13 @@ def department(request: Request, slug: str) -> Response:
     return _department_out(row)
 
 
-@extend_schema(methods=["GET"], operation_id="teams_list", responses=page_schema(TeamOut))
-@extend_schema(methods=["POST"], request=NewTeam, responses={201: TeamOut})
+@extend_schema(methods=["GET"], responses=page_schema(TeamOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a team",
+    request=NewTeam,
+    responses={201: TeamOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def teams(request: Request) -> Response:
@@ -116,7 +133,13 @@ def teams(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=TeamOut)
-@extend_schema(methods=["PUT"], request=TeamChange, responses=TeamOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Rename or move a team",
+    request=TeamChange,
+    responses=TeamOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:
