@@ -98,6 +98,8 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
     "portal.http.person_limits.limit_person",
+    "portal.http.compression.compress_for_tokens",
+    "portal.http.rate_limit_fields.rate_limit_fields",
     "portal.http.middleware.record_channel",
     "portal.http.middleware.body_limit",
     "portal.http.middleware.AnswerBusy",
