@@ -25,6 +25,8 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import selectors as costs
 
+STATES = [state.value for state in found.State]
+
 
 class JobCostOut(serializers.Serializer):
     to_date = serializers.CharField()
@@ -47,7 +49,7 @@ class JobOut(serializers.Serializer):
     project = serializers.CharField()
     team = serializers.CharField()
     namespace = serializers.CharField()
-    state = serializers.ChoiceField(choices=[state.value for state in found.State])
+    state = serializers.ChoiceField(STATES)
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
