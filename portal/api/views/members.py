@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.http import etag
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Choice, Text, query_value, read
@@ -39,9 +40,10 @@ class NewMember(MemberChange):
 
 
 @extend_schema(methods=["GET"], operation_id="members_list", parameters=[TEAM], responses=page_schema(MemberOut))
-@extend_schema(methods=["POST"], request=NewMember, responses={201: MemberOut})
+@extend_schema(methods=["POST"], parameters=[KEY], request=NewMember, responses={201: MemberOut})
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(NewMember)
 def members(request: Request) -> Response:
     """List members of the teams the caller may see; `?team=` filters by team. POST adds one without an invitation
     (operators).

@@ -16,6 +16,7 @@ from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
@@ -139,9 +140,10 @@ class GuardOut(serializers.Serializer):
 
 
 @extend_schema(methods=["GET"], operation_id="projects_list", parameters=[TEAM], responses=page_schema(ProjectOut))
-@extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
+@extend_schema(methods=["POST"], parameters=[KEY], request=NewProject, responses={201: ProjectOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewProject)
 def projects(request: Request) -> Response:
     """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
     (operators).

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from allocations.projects import organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
@@ -68,9 +69,10 @@ class TeamChange(Body):
 
 
 @extend_schema(methods=["GET"], operation_id="departments_list", responses=page_schema(DepartmentOut))
-@extend_schema(methods=["POST"], request=NewDepartment, responses={201: DepartmentOut})
+@extend_schema(methods=["POST"], parameters=[KEY], request=NewDepartment, responses={201: DepartmentOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewDepartment)
 def departments(request: Request) -> Response:
     """List the departments of the teams the caller may see, and those above them. POST creates one (operators)."""
     if request.method == "GET":
@@ -99,9 +101,10 @@ def department(request: Request, slug: str) -> Response:
 
 
 @extend_schema(methods=["GET"], operation_id="teams_list", responses=page_schema(TeamOut))
-@extend_schema(methods=["POST"], request=NewTeam, responses={201: TeamOut})
+@extend_schema(methods=["POST"], parameters=[KEY], request=NewTeam, responses={201: TeamOut})
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewTeam)
 def teams(request: Request) -> Response:
     """List the teams the caller may see. POST creates one (operators)."""
     if request.method == "GET":
