@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from portal import health
 from portal.api.http import problems
@@ -19,7 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/login/", admin_sign_in),
     path("admin/", admin.site.urls),
-    path("api", problems.unknown_route),
+    re_path(r"^api(?P<path>)$", problems.unknown_route),
     path("api/", include("portal.api.urls")),
     path("", include("frontend.urls")),
 ]

@@ -133,6 +133,11 @@ LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
 class AllocationRequest(AllocationSpec):
     """A request as a person sends it: with ``hours`` above 0, or ``ends_at``; the default is 8 hours."""
 
+    give_up_after: Annotated[
+        Decimal | None,
+        FieldInfo("Instead of give_up_at: hours after the request or its start. It ends then if it is not held."),
+    ] = None
+
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the request in the body of a REST request. Raises ValueError for an unknown field."""

@@ -39,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
     "POST /api/v1/allocations": ALLOCATION_REQUEST,
     "POST /api/v1/allocations/preview": ALLOCATION_REQUEST,
+    "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
     "POST /api/v1/limits": LIMIT,
     "POST /api/v1/limits/preview": LIMIT,

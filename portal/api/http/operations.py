@@ -9,7 +9,11 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import decorators
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.status import HTTP_200_OK
 
+from portal.api.http.openapi import page_of
+from portal.api.http.strict import query_values
 from portal.core.errors import Invalid
 
 View = Callable[..., HttpResponseBase]
@@ -26,7 +30,12 @@ def api_view(methods: list[str]) -> Callable[[View], Any]:
         def operation(request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
             with _head_as_get(request):
                 _refuse_unknown_parameters(request)
-                return view(request, *args, **kwargs)
+                fields = _sparse_fields(request)
+                response = view(request, *args, **kwargs)
+                if fields and isinstance(response, Response) and response.status_code == HTTP_200_OK:
+                    rows = response.data["results"]
+                    response.data["results"] = [{name: row[name] for name in fields} for row in rows]
+                return response
 
         return decorators.api_view(allowed)(operation)
 
@@ -53,6 +62,19 @@ def _refuse_unknown_parameters(request: Request) -> None:
     if unknown := [name for name in request.query_params if name not in known]:
         words = f"Use {', '.join(sorted(known))}." if known else "This address takes none."
         raise Invalid({name: [f"There is no such query parameter. {words}"] for name in unknown})
+
+
+def _sparse_fields(request: Request) -> list[str]:
+    """Return the fields that each row should have, or none for all; raise Invalid for one that rows do not have."""
+    if "fields" not in request.query_params:
+        return []
+    names = query_values(request, "fields")
+    page: Any = page_of(schema(request).get_response_serializers())
+    known = page.fields["results"].child.fields
+    if unknown := [name for name in names if name not in known]:
+        words = f"There is no field {', '.join(unknown)}. Fields are: {', '.join(known)}."
+        raise Invalid({"fields": [words]})
+    return names
 
 
 def query_parameters(request: Request) -> frozenset[str]:

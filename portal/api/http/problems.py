@@ -66,8 +66,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
             )
             if value
         }
-    if isinstance(problem, Busy):
-        headers["Retry-After"] = str(problem.retry_after_s)
+    if retry_after_s := getattr(problem, "retry_after_s", None):
+        headers["Retry-After"] = str(retry_after_s)
     return Response(problem.document(), status=problem.status, headers=headers, content_type=CONTENT_TYPE)
 
 

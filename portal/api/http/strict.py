@@ -19,7 +19,7 @@ from portal.api.http.problems import as_problem
 from portal.core import rfc3339
 from portal.core.errors import Invalid, InvalidReason
 
-TIMES = ("hours", "starts_at", "ends_at", "give_up_at")
+TIMES = ("hours", "starts_at", "ends_at", "give_up_at", "give_up_after")
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 REASONS: dict[str, InvalidReason] = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
 

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Choice, Text, query_value, read
@@ -41,11 +42,13 @@ class NewInvitation(Body):
 @extend_schema(
     methods=["POST"],
     summary="Invite a person to a team",
+    parameters=[KEY],
     request=NewInvitation,
     responses={201: InvitationOut, **refusals("not_found", "already_member", "too_many_invitations")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(NewInvitation)
 def invitations(request: Request) -> Response:
     """List the unanswered invitations of the teams the caller leads; `?team=` filters by team. POST invites a person.
 

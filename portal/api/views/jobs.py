@@ -25,7 +25,7 @@ from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import selectors as costs
 
-STATES = list(found.State)
+STATES = [state.value for state in found.State]
 
 
 class JobCostOut(serializers.Serializer):

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from allocations.limits import services as limit_services
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Integer, Text, query_values, read
@@ -110,10 +111,15 @@ class EffectOut(serializers.Serializer):
     responses=page_schema(LimitOut),
 )
 @extend_schema(
-    methods=["POST"], summary="Set a limit", request=LimitBody, responses={201: LimitOut, **refusals("not_found")}
+    methods=["POST"],
+    summary="Set a limit",
+    parameters=[KEY],
+    request=LimitBody,
+    responses={201: LimitOut, **refusals("not_found")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(LimitBody)
 def limits(request: Request) -> Response:
     """List the limits the caller may see. POST sets one: operators those of departments and teams, leads those of their
     projects and members.

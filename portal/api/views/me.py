@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,10 +14,13 @@ from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Body, Choice, List, Text, Timestamp, read
 from portal.api.schemas.problem_output import refusals
+from portal.core import clock
 from portal.tenants import access, services
+from portal.tenants import tokens as tenant_tokens
 from portal.tenants.models import ApiToken, Membership, PlatformRole, Role, Scope
 
 ROLES = [*Role.values, *filter(None, PlatformRole.values)]
+STATES = [state.value for state in tenant_tokens.State]
 
 
 class TeamRole(serializers.Serializer):
@@ -37,6 +40,7 @@ class Me(serializers.Serializer):
     teams = TeamRole(many=True)
     projects = OwnProject(many=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+    token_expires_at = serializers.DateTimeField(allow_null=True, help_text="Null in a browser's session.")
 
 
 class TokenRequest(Body):
@@ -49,6 +53,12 @@ class TokenRequest(Body):
 
 
 class Token(serializers.ModelSerializer):
+    state = serializers.SerializerMethodField(help_text="Whether it is accepted.")
+
+    @extend_schema_field(serializers.ChoiceField(STATES))
+    def get_state(self, row: ApiToken) -> str:
+        return tenant_tokens.state(row, clock.now()).value
+
     class Meta:
         model = ApiToken
         fields: tuple[str, ...] = (
@@ -60,6 +70,7 @@ class Token(serializers.ModelSerializer):
             "expires_at",
             "last_used_at",
             "revoked_at",
+            "state",
         )
 
 
@@ -85,6 +96,7 @@ def me(request: Request) -> Response:
         ],
         "projects": access.visible_projects(user).filter(archived_at=None),
         "scopes": auth.scopes(request),
+        "token_expires_at": request.auth.expires_at if isinstance(request.auth, ApiToken) else None,
     }
     return Response(Me(data).data)
 

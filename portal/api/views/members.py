@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.http import etag
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Choice, Text, query_value, read
@@ -43,11 +44,13 @@ class NewMember(MemberChange):
 @extend_schema(
     methods=["POST"],
     summary="Add a member",
+    parameters=[KEY],
     request=NewMember,
     responses={201: MemberOut, **refusals("not_found", "last_lead")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(NewMember)
 def members(request: Request) -> Response:
     """List members of the teams the caller may see; `?team=` filters by team. POST adds one without an invitation
     (operators).

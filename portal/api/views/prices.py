@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
@@ -40,11 +41,13 @@ class NewPrice(Body):
 @extend_schema(
     methods=["POST"],
     summary="Set a price",
+    parameters=[KEY],
     request=NewPrice,
     responses={201: PriceOut, **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewPrice)
 def prices(request: Request) -> Response:
     """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
     if request.method == "GET":

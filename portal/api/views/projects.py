@@ -16,6 +16,7 @@ from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
@@ -143,11 +144,13 @@ class GuardOut(serializers.Serializer):
 @extend_schema(
     methods=["POST"],
     summary="Create a project, or adopt a namespace",
+    parameters=[KEY],
     request=NewProject,
     responses={201: ProjectOut, **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewProject)
 def projects(request: Request) -> Response:
     """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
     (operators).

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from allocations.projects import organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
 from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
@@ -72,11 +73,13 @@ class TeamChange(Body):
 @extend_schema(
     methods=["POST"],
     summary="Create a department",
+    parameters=[KEY],
     request=NewDepartment,
     responses={201: DepartmentOut, **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewDepartment)
 def departments(request: Request) -> Response:
     """List the departments of the teams the caller may see, and those above them. POST creates one (operators)."""
     if request.method == "GET":
@@ -114,11 +117,13 @@ def department(request: Request, slug: str) -> Response:
 @extend_schema(
     methods=["POST"],
     summary="Create a team",
+    parameters=[KEY],
     request=NewTeam,
     responses={201: TeamOut, **refusals("name_taken")},
 )
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewTeam)
 def teams(request: Request) -> Response:
     """List the teams the caller may see. POST creates one (operators)."""
     if request.method == "GET":
