@@ -219,6 +219,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVERS": [{"url": "/", "description": "The portal that this schema was read from."}],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # most choices say themselves what they are
     "ENUM_NAME_OVERRIDES": {
         "Phase": "portal.api.schemas.allocation_output.PHASES",
         "Outcome": "portal.api.schemas.allocation_output.OUTCOMES",
