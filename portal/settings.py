@@ -98,6 +98,8 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.http.middleware.request_id",
     "portal.http.person_limits.limit_person",
+    "portal.http.compression.compress_for_tokens",
+    "portal.http.rate_limit_fields.rate_limit_fields",
     "portal.http.middleware.record_channel",
     "portal.http.middleware.body_limit",
     "portal.http.middleware.AnswerBusy",
@@ -200,7 +202,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.http.strict.Parser"],
     "URL_FORMAT_OVERRIDE": None,  # routes have parameters called `format`
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.api.schemas.operation_schema.OperationSchema",
     "EXCEPTION_HANDLER": "portal.api.http.problems.exception_handler",
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": False,  # a lone surrogate, which JSON can say, is told back as it came
@@ -216,6 +218,24 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVERS": [{"url": "/", "description": "The portal that this schema was read from."}],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # most choices say themselves what they are
+    "ENUM_NAME_OVERRIDES": {
+        "Phase": "portal.api.schemas.allocation_output.PHASES",
+        "Outcome": "portal.api.schemas.allocation_output.OUTCOMES",
+        "JobState": "portal.api.views.jobs.STATES",
+        "QueueEntryKind": "portal.api.views.queues.KINDS",
+        "QueueEntryState": "portal.api.views.queues.STATES",
+        "QueueOrder": "portal.api.views.queues.ORDERS",
+        "Role": "portal.tenants.models.Role",
+        "TokenState": "portal.api.views.me.STATES",
+        "OwnRole": "portal.api.views.me.ROLES",
+        "SliceKind": "quotas.catalog.models.Kind",
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.schemas.operation_schema.close_objects",
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

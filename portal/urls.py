@@ -2,12 +2,14 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from portal import health
+from portal.api.http import problems
 from portal.tenants.sign_in import admin_sign_in
 from portal.tenants.sign_in_page import SignInPage
 
+handler400 = "portal.api.http.problems.bad_request"
 handler500 = "portal.api.http.problems.server_error"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez),
@@ -17,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/login/", admin_sign_in),
     path("admin/", admin.site.urls),
+    re_path(r"^api(?P<path>)$", problems.unknown_route),
     path("api/", include("portal.api.urls")),
     path("", include("frontend.urls")),
 ]

@@ -16,6 +16,11 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-minutes", metavar="M", default="0", help="how long each role is fuzzed; 0: briefly")
+    parser.addoption("--fuzz-seed", metavar="S", default="14", help="what the requests of fuzzing are drawn from")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if UNIT in item.path.parents:

@@ -91,7 +91,7 @@ class AllocationSpec:
     project: Annotated[str, FieldInfo("Slug.")]
     offering: Annotated[str, FieldInfo("As GET /offerings lists it, e.g. h100/whole.")]
     count: Annotated[int, FieldInfo(f"Slices, 1 to {MAX_SLICES}.")] = 1
-    mode: Annotated[str, FieldInfo("hold.")] = "hold"
+    mode: Annotated[str, FieldInfo("hold.", choices=("hold",))] = "hold"
     name: Annotated[str, FieldInfo("DNS label, unique among the project's live ones; else made.")] = ""
     purpose: Annotated[str, FieldInfo(max_length=500, label="Purpose", hint="What it is for; shown to your team.")] = ""
     starts_at: Annotated[datetime | None, FieldInfo("Now, if not given.")] = None
@@ -105,7 +105,7 @@ class AllocationSpec:
         datetime | None,
         FieldInfo("It ends then if it is not held; else 7 days after the request or its start."),
     ] = None
-    priority: Annotated[str, FieldInfo(f"{', '.join(PRIORITIES)}.")] = "normal"
+    priority: Annotated[str, FieldInfo(f"{', '.join(PRIORITIES)}.", choices=tuple(PRIORITIES))] = "normal"
     requeue: Annotated[bool, FieldInfo("Queue again after an eviction.")] = True
     constraints: Constraints = Constraints()
     sharing: Annotated[Sharing, FieldInfo("How pods share its devices; whole and MIG by DRA.")] = Sharing()
@@ -132,6 +132,11 @@ LABELLED = tuple(each for each in fields_of(AllocationSpec) if each.info.label)
 @dataclass(frozen=True)
 class AllocationRequest(AllocationSpec):
     """A request as a person sends it: with ``hours`` above 0, or ``ends_at``; the default is 8 hours."""
+
+    give_up_after: Annotated[
+        Decimal | None,
+        FieldInfo("Instead of give_up_at: hours after the request or its start. It ends then if it is not held."),
+    ] = None
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from allocations.domain.allocation_spec import Sharing
 from allocations.domain.custom_claim import CustomClaim
 
-FULL, HARDWARE, NONE = "full", "hardware", "none"
+LEVELS = FULL, HARDWARE, NONE = "full", "hardware", "none"
 
 
 class Isolation(NamedTuple):

@@ -16,7 +16,7 @@ from django.db.models import Min, Q
 from allocations.cluster.manifests import lease
 from allocations.domain.held_time import Interval
 from allocations.domain.observed import ObservedAllocation
-from allocations.domain.phases import Ending, Phase, derive, failed_start, outcome
+from allocations.domain.phases import Ending, Facts, Phase, derive, failed_start, outcome
 from allocations.lifecycle import slot_numbers, spec_of_row
 from allocations.models import Allocation, Transition
 from portal.core import clock
@@ -55,7 +55,10 @@ def append(
 
 
 def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: str) -> bool:
-    """Set the intent to end the allocation; return False if it was set before, or if it was extended meanwhile."""
+    """Set the intent to end the allocation; return False if it was set before, or if it was extended meanwhile.
+
+    Its phase is then ``releasing``, unless nothing of it was on the cluster yet since it is scheduled.
+    """
     with transaction.atomic():
         held = Allocation.objects.filter(pk=row.pk, desired=Allocation.Desired.HELD)
         if ending is Ending.EXPIRED:
@@ -63,9 +66,23 @@ def end(row: Allocation, ending: Ending, reason: str, message: str, *, actor: st
         changed = held.update(desired=Allocation.Desired.RELEASED, ending=ending.value)
         if not changed:
             return False
+        row.refresh_from_db(fields=["phase", "desired", "ending"])
         append(row, "end", actor=actor, reason=reason, message=message)
-    row.desired, row.ending = Allocation.Desired.RELEASED, ending.value
+        if row.phase != Phase.SCHEDULED:
+            _record_releasing(row)
     return True
+
+
+def _record_releasing(row: Allocation) -> None:
+    """Write what the phase is as soon as the intent is set, without a look at the cluster."""
+    now = clock.now()
+    verdict = derive(Facts(now, released=True))
+    words = {"phase": verdict.phase.value, "reason": verdict.reason, "message": verdict.message}
+    append(row, "phase", actor="portal", to_phase=words["phase"], reason=verdict.reason, message=verdict.message)
+    changes = {**words, "phase_since": now, "phase_until": verdict.until}
+    Allocation.objects.filter(pk=row.pk).update(**changes)
+    for field, value in changes.items():
+        setattr(row, field, value)
 
 
 def start_failed(row: Allocation, reason: str, detail: str) -> bool:

@@ -38,10 +38,12 @@ def period(
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
     give_up_at: datetime | None = None,
+    give_up_after: Decimal | None = None,
 ) -> Period | Errors:
     """Return the time of the allocation, or the errors of its fields.
 
-    It waits for ``default_wait`` after its start if ``give_up_at`` is not given, and never beyond ``ends_at``.
+    If neither ``give_up_at`` nor ``give_up_after`` is given, it waits for ``default_wait`` after its start, and never
+    beyond ``ends_at``.
     """
     errors: Errors = {}
     if hours is not None and ends_at is not None:
@@ -55,6 +57,10 @@ def period(
     length = ends_at - begin if ends_at is not None else held_time.length(duration or Decimal(0))
     errors |= _length_errors(length, "hours" if ends_at is None else "ends_at")
     wait = begin + default_wait if ends_at is None else min(ends_at, begin + default_wait)
+    if give_up_at is not None and give_up_after is not None:
+        errors["give_up_after"] = ["Give give_up_at or give_up_after, not both."]
+    if give_up_after is not None:
+        wait = begin + held_time.length(give_up_after)
     if give_up_at is not None:
         errors |= _wait_errors(give_up_at - begin)
         wait = give_up_at

@@ -155,6 +155,7 @@ def _period(spec: AllocationRequest, now: datetime) -> Period:
         starts_at=spec.starts_at,
         ends_at=spec.ends_at,
         give_up_at=spec.give_up_at,
+        give_up_after=spec.give_up_after,
     )
     if isinstance(span, dict):
         raise Invalid(span, reason="time_invalid")

@@ -11,7 +11,7 @@ from frontend.forms import TokenForm
 from frontend.pages import PageRequest, page, show
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible, Refused
-from portal.tenants import invitations, services
+from portal.tenants import invitations, services, tokens
 from portal.tenants.models import ApiToken, Membership
 
 KEPT_IN_LIST = timedelta(days=30)
@@ -76,15 +76,9 @@ def revoke(request: PageRequest, token_id: int) -> HttpResponse:
 
 def _about(request: PageRequest) -> dict[str, object]:
     now = clock.now()
-    tokens = ApiToken.objects.filter(user=request.user, expires_at__gt=now - KEPT_IN_LIST)
+    rows = ApiToken.objects.filter(user=request.user, expires_at__gt=now - KEPT_IN_LIST)
     return {
         "invitations": invitations.received(request.user),
         "memberships": Membership.objects.filter(user=request.user).select_related("team__department"),
-        "tokens": [(token, _state(token.revoked_at is not None, token.expires_at <= now)) for token in tokens],
+        "tokens": [(row, tokens.state(row, now).value) for row in rows],
     }
-
-
-def _state(is_revoked: bool, is_expired: bool) -> str:
-    if is_revoked:
-        return "revoked"
-    return "expired" if is_expired else "works"

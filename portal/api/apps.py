@@ -6,4 +6,5 @@ class ApiConfig(AppConfig):
     label = "api"
 
     def ready(self) -> None:
-        from portal.api.http import openapi  # noqa: F401 (drf-spectacular registers extensions when they are imported)
+        # drf-spectacular registers extensions when they are imported
+        from portal.api.http import field_schemas, openapi  # noqa: F401

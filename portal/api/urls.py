@@ -56,6 +56,7 @@ v1 = [
     path("offerings/<str:flavor>/<str:slice_>/device-schema", offerings.device_schema),
     path("allocations", allocations.allocations),
     path("allocations/preview", allocations.preview),
+    path("allocations/release", allocations.release_several),
     path("allocations/<str:id_>", allocations.allocation),
     path("allocations/<str:id_>/events", allocations.events),
     path("allocations/<str:id_>/manifests", allocations.manifests),
@@ -91,5 +92,5 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="api-schema", template_name="api/docs.html"),
         name="api-docs",
     ),
-    re_path(r"^(?P<path>.*)$", problems.unknown_route),
+    re_path(r"^(?P<path>[\s\S]*)$", problems.unknown_route),
 ]

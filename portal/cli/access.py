@@ -23,7 +23,7 @@ TOKENS: Columns = {
     "SCOPES": lambda row: ",".join(row["scopes"]),
     "EXPIRES": lambda row: moment(row["expires_at"]),
     "LAST USED": lambda row: moment(row["last_used_at"]),
-    "STATE": lambda row: "revoked" if row["revoked_at"] else "valid",
+    "STATE": itemgetter("state"),
 }
 WIDE_TOKENS: Columns = {"CREATED": lambda row: moment(row["created_at"]), "PREFIX": itemgetter("prefix")}
 
@@ -64,6 +64,7 @@ def whoami(client: Client) -> None:
         ("projects", ", ".join(project["slug"] for project in me["projects"]) or "-"),
         ("default", client.config.project or "no project"),
         ("scopes", ", ".join(me["scopes"])),
+        ("token", f"valid until {moment(me['token_expires_at'])}"),
     ]
     say(client, me, lambda: "\n".join(f"{name:<9}{value}" for name, value in lines), USER)
 

@@ -1,7 +1,7 @@
 """Times of allocations: lengths as people type them, and an end in words."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -20,13 +20,9 @@ def length(text: str) -> timedelta:
     return timedelta(**{unit: int(value) for unit, value in match.groupdict(default="0").items()})
 
 
-def give_up_at(after: timedelta, starts_at: str | None) -> str:
-    """Return so long after the start, or after now, as RFC 3339. Raises click.BadParameter for a wrong start."""
-    try:
-        start = datetime.fromisoformat(starts_at) if starts_at else datetime.now(UTC)
-    except ValueError as error:
-        raise click.BadParameter(f"'{starts_at}' is no RFC 3339 time.", param_hint="--starts-at") from error
-    return (start + after).isoformat()
+def in_hours(length: timedelta) -> str:
+    """Return a length as the hours of a request."""
+    return hours(f"{length / timedelta(hours=1):.6f}")
 
 
 def hours(text: str) -> str:

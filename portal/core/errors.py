@@ -6,7 +6,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
+
+ViolationReason = Literal["offering_hidden", "never_fits", "count_invalid", "quota_exceeded", "limit_exceeded"]
+"""Which kind of limit a request exceeds."""
+ConflictReason = Literal[
+    "already_member",
+    "in_progress",
+    "invitation_void",
+    "last_lead",
+    "name_taken",
+    "too_many_invitations",
+    "wrong_phase",
+]
+"""Why a request contradicts what is there now."""
+InvalidReason = Literal["invalid", "count_invalid", "time_invalid", "outlives_token"]
+"""Why values are not valid. Each reason is a problem type of the REST API, as those above are."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +32,18 @@ class Violation:
     amounts are integers in slices.
     """
 
-    reason: str
+    reason: ViolationReason
     dimension: str
     limit: int
     used: int
     requested: int
     detail: str
     hint: str
+
+
+def type_uri(reason: str) -> str:
+    """Return the URI of the problem type with this reason (RFC 9457 §3.1.1)."""
+    return f"urn:gpu-portal:problem:{reason}"
 
 
 class Problem(Exception):
@@ -50,7 +70,7 @@ class Problem(Exception):
     def document(self) -> dict[str, Any]:
         """Return the body of the answer: the members of RFC 9457, and the portal's own."""
         return {
-            "type": f"urn:gpu-portal:problem:{self.reason}",
+            "type": type_uri(self.reason),
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
@@ -65,7 +85,9 @@ class Invalid(Problem):
 
     title = "Some values are not valid"
 
-    def __init__(self, errors: Mapping[str, Sequence[str]], *, reason: str = "invalid", hint: str = "") -> None:
+    def __init__(
+        self, errors: Mapping[str, Sequence[str]], *, reason: InvalidReason = "invalid", hint: str = ""
+    ) -> None:
         detail = " ".join(f"{field}: {' '.join(messages)}" for field, messages in errors.items())
         super().__init__(detail, reason=reason, hint=hint, errors=errors)
 
@@ -103,7 +125,7 @@ class Refused(Problem):
 
     def __init__(
         self,
-        reason: str,
+        reason: ViolationReason | ConflictReason,
         detail: str,
         hint: str = "",
         *,

@@ -87,6 +87,7 @@ class IdempotentReply(models.Model):
     body_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()
     body = models.JSONField()
+    headers = models.JSONField(default=dict, help_text="Those that are sent again, such as Location.")
     created_at = models.DateTimeField(db_index=True)
 
     class Meta:

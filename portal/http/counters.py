@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import redis
 import structlog
@@ -34,6 +34,31 @@ def count(name: str, limit: int) -> int:
     """
     key, left_s = _window(name)
     return left_s if _run(lambda store: _increment(store, key)) > limit else 0
+
+
+class Use(NamedTuple):
+    """How much of a limit is used in this window."""
+
+    limit: int
+    used: int
+    reset_s: int
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.limit - self.used)
+
+    @property
+    def wait_s(self) -> int:
+        return self.reset_s if self.used > self.limit else 0
+
+
+def use(name: str, limit: int) -> Use | None:
+    """Count one use of `name`, and return how much of the limit is used; None without Redis, which counts nothing."""
+    key, left_s = _window(name)
+    try:
+        return Use(limit, _ask(lambda store: _increment(store, key)), left_s)
+    except Unavailable:
+        return None
 
 
 def wait(name: str, limit: int, window_s: int = WINDOW_S) -> int:

@@ -6,8 +6,8 @@ nothing and may be repeated. Keys belong to one person and route and are kept fo
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -27,22 +27,33 @@ class KeyReused(Problem):
     title = "The key belongs to another request"
 
 
+class InProgress(Refused):
+    """409: the first request with the key still runs."""
+
+    retry_after_s = 1
+
+    def __init__(self) -> None:
+        super().__init__("in_progress", "The first request with this key still runs.", "Send it again in a moment.")
+
+
 @dataclass(frozen=True)
 class Reply:
     """A stored reply. ``body`` is JSON; ``is_replayed`` if the effect happened before."""
 
     status: int
     body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
     is_replayed: bool = False
 
 
 def reply_once(
-    user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, waits: bool = False
+    user: int, route: str, key: str, content: Any, effect: Callable[[], Reply], *, sent: Any = None, waits: bool = False
 ) -> Reply:
     """Return the reply of `effect`, which is called only for the first request with this key.
 
-    `content` is the body: raises KeyReused for a key that was used with another one. While the first request runs, the
-    second is Refused (in_progress), or with `waits` gets the first one's reply.
+    `content` is what the body means: raises KeyReused for a key that was used with another one. `sent` is the body as
+    it came, whose digest replies of earlier versions have. While the first request runs, the second is InProgress, or
+    with `waits` gets the first one's reply.
     """
     name = {"user_id": user, "route": route, "key": key}
     with transaction.atomic():
@@ -50,13 +61,13 @@ def reply_once(
         digest = digest_of(content)
         stored = IdempotentReply.objects.filter(**name).first()
         if stored is not None:
-            if stored.body_digest != digest:
+            if stored.body_digest not in (digest, digest_of(sent)):
                 raise KeyReused("This key was used with another body.", hint="Use a new key for a new request.")
-            return Reply(stored.status, stored.body, is_replayed=True)
+            return Reply(stored.status, stored.body, stored.headers, is_replayed=True)
         reply = effect()
         if reply.status < 400:
-            written = {"body_digest": digest, "status": reply.status, "body": reply.body, "created_at": clock.now()}
-            IdempotentReply.objects.create(**name, **written)
+            shown = {"status": reply.status, "body": reply.body, "headers": dict(reply.headers)}
+            IdempotentReply.objects.create(**name, **shown, body_digest=digest, created_at=clock.now())
         return reply
 
 
@@ -77,4 +88,4 @@ def _lock_key(*name: str, waits: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock_id("idempotency", *name)])
         if not cursor.fetchone()[0]:
-            raise Refused("in_progress", "The first request with this key still runs.", "Send it again in a moment.")
+            raise InProgress

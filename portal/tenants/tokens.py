@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from django.db.models import Q
 
@@ -17,6 +18,22 @@ FORM = re.compile(r"gpup_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAX_TTL = timedelta(days=365)
 DEFAULT_TTL = timedelta(days=90)
 USE_NOTED_EVERY = timedelta(minutes=1)  # one write a minute and token, not one per request
+
+
+class State(StrEnum):
+    """Whether a token is accepted."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class Expired(Exception):
+    """A token that is known, and has expired."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 def generate() -> tuple[str, str]:
@@ -62,19 +79,28 @@ def check_scopes(scopes: Sequence[str], parent: ApiToken | None) -> None:
             )
 
 
+def state(row: ApiToken, now: datetime) -> State:
+    """Return whether the token is accepted, and if not, why."""
+    if row.revoked_at is not None:
+        return State.REVOKED
+    return State.EXPIRED if row.expires_at <= now else State.VALID
+
+
 def find(token: str) -> ApiToken | None:
-    """Return the valid token of an active person, with that person, or None; record its use."""
+    """Return the valid token of an active person, with that person, or None; record its use.
+
+    Raises Expired for one that is known and has expired.
+    """
     match = FORM.fullmatch(token)
     if match is None:
         return None
     now = clock.now()
-    row = (
-        ApiToken.objects.select_related("user")
-        .filter(prefix=match["prefix"], revoked_at=None, expires_at__gt=now, user__is_active=True)
-        .first()
-    )
+    rows = ApiToken.objects.select_related("user").filter(revoked_at=None, user__is_active=True)
+    row = rows.filter(prefix=match["prefix"]).first()
     if row is None or not hmac.compare_digest(row.digest, digest(token)):
         return None
+    if state(row, now) is State.EXPIRED:
+        raise Expired(row.expires_at)
     if row.last_used_at is None or row.last_used_at <= now - USE_NOTED_EVERY:
         not_noted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
         ApiToken.objects.filter(not_noted, pk=row.pk).update(last_used_at=now)

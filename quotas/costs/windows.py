@@ -5,13 +5,15 @@ As in OpenCost, with two differences: weeks start on Monday (ISO 8601), and ever
 """
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
+from portal.core import rfc3339
 from portal.core.errors import Invalid
 from quotas.costs.rating import Window
 
 DAY = timedelta(days=1)
 MAX_DAYS = 3660
+DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WORKS = (
     "today, yesterday, 7d (any number of days), lastweek, month, lastmonth, "
     "or two times as 2026-11-01T00:00:00Z,2026-11-08T00:00:00Z"
@@ -70,14 +72,13 @@ def _pair(text: str) -> Window:
 def _moment(text: str) -> datetime:
     """Return an RFC 3339 time with its offset, or a date, which means its midnight in UTC."""
     try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            return datetime.combine(date.fromisoformat(text), time(), UTC)
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            raise _invalid(f"{text!r} has no offset; end it with Z for UTC.")
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise _invalid(f"{text!r} is no time.") from error
+        if DAY_ALONE.fullmatch(text):
+            return datetime.combine(rfc3339.day(text), time(), UTC)
+        return rfc3339.time(text)
+    except ValueError as error:
+        has_no_offset = re.search(r"T[0-9:.]+$", text)
+        why = "has no offset; end it with Z for UTC" if has_no_offset else "is no time"
+        raise _invalid(f"{text!r} {why}.") from error
 
 
 def _invalid(why: str) -> Invalid:

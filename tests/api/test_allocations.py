@@ -201,6 +201,23 @@ def test_releasing_is_done_once_and_answers_200_each_time(api, member, project):
     assert row.transitions.filter(type="end").count() == 1
 
 
+def test_a_release_answers_that_it_is_releasing(api, member, project):
+    row = hold(allocate(member, project))
+    body = api.post(f"{URL}/{row.pk}/release", {}, format="json").json()
+    assert (body["phase"], body["reason"], body["outcome"]) == ("releasing", "cleaning_up", None)
+    assert [found["id"] for found in api.get(f"{URL}?phase=releasing").json()["results"]] == [str(row.pk)]
+    steps = row.transitions.order_by("id").values_list("type", "from_phase", "to_phase")
+    assert list(steps)[1:] == [("end", "active", "active"), ("phase", "active", "releasing")]
+
+
+def test_what_is_scheduled_is_on_no_cluster_and_does_not_pass_releasing(api):
+    start = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    made = ask(api, starts_at=start).json()
+    body = api.post(f"{URL}/{made['id']}/release", {}, format="json").json()
+    assert body["phase"] == "scheduled"
+    assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
+
+
 def test_an_ended_allocation_may_be_released_again(api, member, project):
     row = end(allocate(member, project))
     body = api.post(f"{URL}/{row.pk}/release", {}, format="json")
@@ -224,7 +241,8 @@ def test_only_one_that_asks_its_owner_can_be_tried_again(api, member, project):
 
 def test_events_are_told_oldest_first(api, member, project):
     row = allocate(member, project)
-    transitions.append(row, "phase", actor="portal", reason="submitted", evidence={"kind": "Workload", "name": "x"})
+    evidence = {"kind": "Workload", "name": "x", "resource_version": "7"}
+    transitions.append(row, "phase", actor="portal", reason="submitted", evidence=evidence)
     rows = api.get(f"{URL}/{row.pk}/events").json()["results"]
     assert [event["type"] for event in rows] == ["requested", "phase"]
     assert set(rows[0]) == {

@@ -63,7 +63,7 @@ def test_a_request_is_made_shown_extended_and_given_back(run):
     assert (made["hours"], extended["hours"]) == ("8.000000", "10.000000")
     assert "train" in run("queue").stdout
     assert [row["name"] for row in as_json(run("list", "--mine", "-o", "json"))["results"]] == ["train"]
-    assert run("release", "train").exit_code == 0
+    assert run("release", "train").stdout.startswith("train is releasing")
     assert Allocation.objects.get().desired == Allocation.Desired.RELEASED
 
 
@@ -78,6 +78,14 @@ def test_hours_are_said_to_be_held_and_the_wait_may_be_bounded(run):
     assert "4 h from held" in run("list").stdout
     assert "4 h held; it ends" in run(*words, "--dry-run").stdout
     assert "write it as 2d, 12h" in run(*words[:-1], "soon").stderr
+
+
+def test_the_same_command_with_the_same_key_asks_once(run):
+    words = ("request", "l40s/whole", "--project", "vision-train", "--give-up-after", "2d", "--idempotency-key", "k")
+    first = as_json(run(*words, "-o", "json"))
+    again = as_json(run(*words, "-o", "json"))
+    assert (again["id"], again["give_up_at"]) == (first["id"], first["give_up_at"])
+    assert Allocation.objects.count() == 1
 
 
 def test_a_name_is_the_live_allocations_or_else_the_last_ones(run, member, project):

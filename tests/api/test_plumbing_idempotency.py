@@ -17,7 +17,7 @@ from tests.support.people import person
 
 
 @api_view(["POST"])
-@idempotent
+@idempotent()
 def beat(request, started=None, go_on=None):
     """Yield a route whose effect counts its calls."""
     if started:
@@ -91,6 +91,7 @@ def test_while_the_first_runs_the_second_is_in_progress(settings):
     go_on.set()
     thread.join(10)
     assert (second.status_code, second.data["reason"]) == (409, "in_progress")
+    assert second["Retry-After"] == "1"
     assert answers[0].status_code == 201
     assert post(user, "k")["Idempotent-Replayed"] == "true"
 

@@ -74,7 +74,7 @@ def test_invalid_fields_are_named_with_their_place(team):
 def test_a_wrong_method_lists_the_right_ones(team):
     answer = client(person(team)).put("/api/v1/me", {}, format="json")
     assert answer.status_code == 405
-    assert set(answer["Allow"].split(", ")) == {"GET", "OPTIONS"}
+    assert set(answer["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
 
 
 def test_ten_megabytes_are_refused_before_they_are_read(team):

@@ -39,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PUT /api/v1/members/<str:team>/<str:username>": {"role": "viewer"},
     "POST /api/v1/allocations": ALLOCATION_REQUEST,
     "POST /api/v1/allocations/preview": ALLOCATION_REQUEST,
+    "POST /api/v1/allocations/release": {"project": ["vision-train"], "dry_run": True},
     "POST /api/v1/allocations/<str:id_>/extend": {"hours": 1},
     "POST /api/v1/limits": LIMIT,
     "POST /api/v1/limits/preview": LIMIT,
@@ -82,6 +83,7 @@ class World:
     job: UUID
     cookies: dict[str, str] = field(default_factory=dict)
     clients: dict[str, APIClient] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     invitation: int = 0
     received: dict[str, int] = field(default_factory=dict)
@@ -141,8 +143,11 @@ def world(team: Team, other: Team, project: Project) -> World:
         browser = Client()
         browser.force_login(user)
         result.cookies[role] = browser.cookies[settings.SESSION_COOKIE_NAME].value
-        result.tokens[role], result.clients[role] = _client(user, *Scope)
-        result.tokens[f"{role} (reading)"], result.clients[f"{role} (reading)"] = _client(user, Scope.READ)
+        for name, scopes in ((role, list(Scope)), (f"{role} (reading)", [Scope.READ])):
+            row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
+            result.tokens[name], result.secrets[name] = row.pk, secret
+            result.clients[name] = APIClient()
+            result.clients[name].credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     result.tokens["anonymous"] = result.tokens["member"]
     result.invitation = invitations.invite(people["lead"], team, "somebody", "viewer").pk
     third = services.create_team(team.department, "third", "Third")
@@ -150,10 +155,3 @@ def world(team: Team, other: Team, project: Project) -> World:
         result.received[role] = invitations.invite(people["operator"], third, user.username, "viewer").pk
     result.received["anonymous"] = result.received["member"]
     return result
-
-
-def _client(user: User, *scopes: str) -> tuple[int, APIClient]:
-    row, secret = services.issue_token(user, "matrix", scopes, timedelta(days=1))
-    api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
-    return row.pk, api

@@ -23,13 +23,9 @@ def test_what_is_no_length_is_refused_with_what_is_one(text):
         times.length(text)
 
 
-def test_the_wait_counts_from_the_start_that_is_asked():
-    assert times.give_up_at(timedelta(days=2), "2026-03-01T12:00:00+00:00") == "2026-03-03T12:00:00+00:00"
-
-
-def test_what_is_no_time_to_start_is_refused():
-    with pytest.raises(click.BadParameter, match="no RFC 3339 time"):
-        times.give_up_at(timedelta(days=2), "tomorrow")
+@pytest.mark.parametrize(("minutes", "hours"), [(2880, "48"), (90, "1.5"), (600, "10"), (1, "0.016667"), (0, "0")])
+def test_a_length_is_sent_in_hours(minutes, hours):
+    assert times.in_hours(timedelta(minutes=minutes)) == hours
 
 
 def test_an_end_is_a_time_once_it_is_held_and_what_is_left_before():

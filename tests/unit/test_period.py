@@ -26,6 +26,11 @@ def test_nobody_waits_beyond_a_date():
     assert period(NOW, 8, WEEK, ends_at=end) == Period(None, None, end, end, Fraction(3))
 
 
+def test_a_length_of_waiting_counts_from_the_start():
+    found = period(NOW, 8, WEEK, starts_at=NOW + HOUR, give_up_after=Decimal("1.5"))
+    assert found == Period(NOW + HOUR, Decimal(8), None, NOW + 2.5 * HOUR, Fraction(8))
+
+
 @pytest.mark.parametrize(
     ("asked", "field"),
     [
@@ -36,6 +41,7 @@ def test_nobody_waits_beyond_a_date():
         ({"give_up_at": NOW}, "give_up_at"),
         ({"give_up_at": NOW + 367 * 24 * HOUR}, "give_up_at"),
         ({"starts_at": NOW + 2 * HOUR, "give_up_at": NOW + HOUR}, "give_up_at"),
+        ({"give_up_at": NOW + HOUR, "give_up_after": Decimal(1)}, "give_up_after"),
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(asked, field):

@@ -30,11 +30,15 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, token = get_authorization_header(request).decode("latin-1").partition(" ")
         if not scheme:
             return None
-        row = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
+        why = "The token is unknown, revoked or expired."
+        try:
+            row = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
+        except tokens.Expired as expired:
+            row, why = None, f"The token expired at {expired.at:%Y-%m-%d %H:%M:%S} UTC."
         if row is None:
             if wait_s := address_limits.count_wrong_token(request):
                 raise Throttled(wait_s, "The token is unknown, revoked or expired, as too many from your address were.")
-            raise AuthenticationFailed("The token is unknown, revoked or expired.")
+            raise AuthenticationFailed(why)
         structlog.contextvars.bind_contextvars(user=row.user.username, token=row.prefix)
         context.add(token=row.prefix)
         return row.user, row

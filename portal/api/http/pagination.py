@@ -1,11 +1,11 @@
 """Cursor pagination: `{"next", "previous", "results"}`, stable while rows are added.
 
-A cursor holds a row's values of the complete ordering. A page starts after that position, or ends before it, so an
-ordering may follow relations, and many rows may share its first value.
+A cursor holds a row's values of the complete ordering, and the name of the ordering if one was asked for. A page starts
+after that position, or ends before it, so an ordering may follow relations, and many rows may share its first value.
 """
 
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlencode
@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlencode
 from django.core.exceptions import ValidationError
 from django.db import DataError
 from django.db.models import Model, Q, QuerySet
-from drf_spectacular.utils import inline_serializer
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer, Serializer, URLField
@@ -22,7 +23,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
-PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
+PAGE_SIZE, MAX_PAGE_SIZE, MAX_DIGITS = 50, 200, 9
 INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
@@ -33,14 +34,39 @@ class Cursor(NamedTuple):
     is_before: bool = False
 
 
+Orderings = Mapping[str, tuple[str, ...]]
+"""The complete orderings that a list has, by their names, all ascending."""
 FIRST, LAST = Cursor(), Cursor(is_before=True)
 
 
-def page_schema(row: type[Serializer]) -> Serializer:
+class Page(Serializer):
+    """The schema of a page. `page_schema` adds the results."""
+
+    next = URLField(allow_null=True)
+    previous = URLField(allow_null=True)
+
+
+def page_schema(row: type[Serializer]) -> Page:
     """Return the schema of a page of `row`."""
     name = row.__name__.removesuffix("Out")
-    url = URLField(allow_null=True)
-    return inline_serializer(f"{name}Page", {"next": url, "previous": url, "results": row(many=True)})
+    found: type[Page] = type(f"{name}Page", (Page,), {"results": row(many=True)})
+    return found()
+
+
+def ordering_parameter(orderings: Orderings, default: str) -> OpenApiParameter:
+    """Return the declaration of the query parameter `ordering`."""
+    names = [name for each in orderings for name in (each, f"-{each}")]
+    return OpenApiParameter("ordering", OpenApiTypes.STR, enum=names, default=default, description="- for descending.")
+
+
+def ordering(request: Request, orderings: Orderings, default: str) -> tuple[str, ...]:
+    """Return the ordering that the request names; raise Invalid for one that the list does not have."""
+    name = request.query_params.get("ordering", default)
+    columns = orderings.get(name.removeprefix("-"))
+    if columns is None:
+        names = ", ".join(orderings)
+        raise Invalid({"ordering": [f"Use one of {names}, with a minus sign before it for descending."]})
+    return tuple(f"-{column}" for column in columns) if name.startswith("-") else columns
 
 
 def page(
@@ -74,7 +100,7 @@ def serialized_page(request: Request, rows: QuerySet[Any], out: type[ModelSerial
 
 def _size(request: Request) -> int:
     raw = request.query_params.get("limit", str(PAGE_SIZE))
-    if not raw.isdecimal() or int(raw) < 1:
+    if not (raw.isascii() and raw.isdecimal()) or len(raw) > MAX_DIGITS or int(raw) < 1:
         raise Invalid({"limit": [f"Use a whole number from 1 to {MAX_PAGE_SIZE}."]})
     return min(int(raw), MAX_PAGE_SIZE)
 
@@ -89,7 +115,8 @@ def _cursor(request: Request, length: int) -> Cursor:
     except ValueError as error:
         raise Invalid(INVALID_CURSOR) from error
     cursor = Cursor(tuple(values.get("p", ())), "r" in values)
-    if cursor == FIRST or len(cursor.position) not in (0, length):
+    is_of_ordering = values.get("o", [""])[0] == request.query_params.get("ordering", "")
+    if cursor == FIRST or len(cursor.position) not in (0, length) or not is_of_ordering:
         raise Invalid(INVALID_CURSOR)
     return cursor
 
@@ -99,7 +126,14 @@ def _url(request: Request, cursor: Cursor) -> str:
     here = request.build_absolute_uri()
     if cursor == FIRST:
         return str(remove_query_param(here, "cursor"))
-    words = urlencode([*(("p", value) for value in cursor.position), *([("r", "1")] if cursor.is_before else [])])
+    ordering = request.query_params.get("ordering")
+    words = urlencode(
+        [
+            *(("p", value) for value in cursor.position),
+            *([("r", "1")] if cursor.is_before else []),
+            *([("o", ordering)] if ordering else []),
+        ]
+    )
     return str(replace_query_param(here, "cursor", urlsafe_b64encode(words.encode()).decode()))
 
 

@@ -6,15 +6,18 @@ import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import Busy, Invalid, NotVisible, Problem, Retryable, TooLarge
+from portal.core.errors import Busy, Invalid, Malformed, NotVisible, Problem, Retryable, TooLarge
 
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
+INTERNAL, INTERNAL_TITLE = "internal", "Something went wrong"
 # DRF's exception: reason, hint. The first that fits.
 KNOWN: list[tuple[type[exceptions.APIException], str, str]] = [
     (exceptions.ParseError, "malformed", "Send a JSON body."),
@@ -43,8 +46,12 @@ class LibraryProblem(Problem):
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
-    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF."""
+    """Return the answer for an exception in a view, and roll its transaction back. Called by DRF.
+
+    It is JSON, whatever the view renders otherwise.
+    """
     set_rollback()
+    context["request"].accepted_renderer, context["request"].accepted_media_type = JSONRenderer(), CONTENT_TYPE
     problem = as_problem(error)
     if problem.status >= 500 and not isinstance(problem, Busy):
         log.error("api.error", exc_info=error)
@@ -59,8 +66,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
             )
             if value
         }
-    if isinstance(problem, Busy):
-        headers["Retry-After"] = str(problem.retry_after_s)
+    if retry_after_s := getattr(problem, "retry_after_s", None):
+        headers["Retry-After"] = str(retry_after_s)
     return Response(problem.document(), status=problem.status, headers=headers, content_type=CONTENT_TYPE)
 
 
@@ -83,17 +90,26 @@ def as_problem(error: Exception) -> Problem:
             return Busy(error.detail, reason=error.reason, hint=error.hint)
         case Retryable():
             return Busy("This is busy just now.", hint="Send the same request again in a moment.")
-    return LibraryProblem(500, "Something went wrong", "The portal failed. It has been logged.", "internal")
+    return LibraryProblem(500, INTERNAL_TITLE, "The portal failed. It has been logged.", INTERNAL)
 
 
+@csrf_exempt
 def unknown_route(request: HttpRequest, path: str = "") -> JsonResponse:
-    """Return 404 for any path under /api that has no route."""
+    """Return 404 for any path under /api that has no route, whatever the method."""
     return reply(NotVisible("This address", hint="GET /api/v1/schema lists what there is."))
 
 
 def reply(problem: Problem) -> JsonResponse:
     """Return a problem as a response outside DRF's views."""
     return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return the answer for a request that Django refuses before any view. Called by Django as handler400."""
+    if request.path.startswith("/api/"):
+        hint = "Send the address and the headers of the portal as it is published."
+        return reply(Malformed("The portal cannot take this request.", hint=hint))
+    return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

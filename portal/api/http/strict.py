@@ -3,8 +3,10 @@
 DRF's own fields are lenient: they take "2", 2.0 and true for a count. A wrong guess here would cost money.
 """
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -14,20 +16,49 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 
 from portal.api.http.problems import as_problem
-from portal.core.errors import Invalid
+from portal.core import rfc3339
+from portal.core.errors import Invalid, InvalidReason
 
-TIMES = ("hours", "starts_at", "ends_at", "give_up_at")
-REASONS = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
+TIMES = ("hours", "starts_at", "ends_at", "give_up_at", "give_up_after")
+DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+REASONS: dict[str, InvalidReason] = {"count": "count_invalid", **dict.fromkeys(TIMES, "time_invalid")}
 
 
 class Parser(JSONParser):
-    """A JSON parser that limits the depth of the document."""
+    """A JSON parser that refuses a name that an object has twice, NaN and Infinity, and what is nested too deeply."""
 
-    def parse(self, *args: Any, **kwargs: Any) -> Any:
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        encoding = (parser_context or {}).get("encoding") or "utf-8"
         try:
-            return super().parse(*args, **kwargs)
+            text = stream.read().decode(encoding)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"The body is not text in {encoding}.") from error
+        try:
+            return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
+        except json.JSONDecodeError as error:
+            raise ParseError(f"The body is not JSON: {error.msg}, line {error.lineno} column {error.colno}.") from error
         except RecursionError as error:
             raise ParseError("The body is nested too deeply.") from error
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise Invalid({name: ["The body has this field more than once. Give it once."] for name in twice})
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ParseError(f"The body is not JSON: {name} is no JSON value.")
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError as error:  # too many digits for Python
+        raise ParseError("A number in the body has too many digits.") from error
 
 
 class Text(serializers.CharField):
@@ -56,12 +87,40 @@ class Boolean(serializers.BooleanField):
         return data
 
 
+class Choice(serializers.ChoiceField):
+    """One of some JSON strings."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str) or data not in self.choices:
+            raise serializers.ValidationError(f"Use one of {', '.join(map(str, self.choices))}.")
+        return data
+
+
+class List(serializers.ListField):
+    """A JSON array."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        messages = {"not_a_list": "Give a JSON array.", "empty": "Give at least one."}
+        super().__init__(error_messages={**messages, **kwargs.pop("error_messages", {})}, **kwargs)
+
+
+class Table(serializers.DictField):
+    """A JSON object with names of the caller's choice."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(error_messages={"not_a_dict": "Give a JSON object."}, **kwargs)
+
+
 class Amount(serializers.DecimalField):
-    """A decimal number, as JSON string or number."""
+    """A decimal number, as JSON string or number; nothing else that Python would take for one."""
+
+    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
+        return serializers.Field.validate_empty_values(self, data)  # DecimalField takes "" for null
 
     def to_internal_value(self, data: Any) -> Decimal:
-        if isinstance(data, bool) or not isinstance(data, str | int | float):
-            self.fail("invalid")
+        is_number = isinstance(data, int | float) and not isinstance(data, bool)
+        if not is_number and not (isinstance(data, str) and DECIMAL.fullmatch(data)):
+            raise serializers.ValidationError("Give a decimal number, such as 8 or 0.5.")
         return super().to_internal_value(data)
 
 
@@ -88,12 +147,10 @@ class Timestamp(serializers.DateTimeField):
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is not None:
-                return moment.astimezone(UTC)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise serializers.ValidationError("Give an RFC 3339 time with its offset, as 2026-11-30T18:00:00Z.")
+            return rfc3339.time(value)
+        except (TypeError, ValueError) as error:
+            words = "Give an RFC 3339 time with its offset, as 2026-11-30T18:00:00Z."
+            raise serializers.ValidationError(words) from error
 
 
 class Body(serializers.Serializer):
@@ -134,7 +191,7 @@ def read(body: type[Body], request: Request) -> dict[str, Any]:
         given.is_valid(raise_exception=True)
     except serializers.ValidationError as error:
         errors = as_problem(error).errors
-        reason = next((REASONS[field] for field in errors if field in REASONS), "invalid")
+        reason: InvalidReason = next((REASONS[field] for field in errors if field in REASONS), "invalid")
         raise Invalid(errors, reason=reason) from error
     values: dict[str, Any] = given.validated_data
     return values
@@ -154,6 +211,24 @@ def query_value(request: Request, name: str, default: str = "") -> str:
     if "\x00" in value:
         raise Invalid({name: ["It has a character that no name has."]})
     return value
+
+
+def query_whole(request: Request, name: str, default: int, most: int) -> int:
+    """Return the value of a query parameter from 1 to ``most``."""
+    raw = request.query_params.get(name, str(default))
+    if not (raw.isascii() and raw.isdecimal()) or len(raw) > len(str(most)) or not 1 <= int(raw) <= most:
+        raise Invalid({name: [f"Use a whole number from 1 to {most}."]})
+    return int(raw)
+
+
+def query_time(request: Request, name: str) -> datetime | None:
+    """Return the time in a query parameter; the + of an offset (+02:00) may arrive as a space."""
+    if name not in request.query_params:
+        return None
+    try:
+        return Timestamp().to_internal_value(query_value(request, name).replace(" ", "+"))
+    except serializers.ValidationError as error:
+        raise Invalid({name: [str(message) for message in error.detail]}) from error
 
 
 def query_flag(request: Request, name: str, default: bool) -> bool:

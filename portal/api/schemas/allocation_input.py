@@ -1,6 +1,10 @@
 """Request bodies for allocations."""
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
+
+from django.conf import settings
 
 from allocations.domain import allocation_spec
 from portal.api.http.strict import Body, Text
@@ -27,6 +31,14 @@ class ExtendRequest(Body):
 
 class Nothing(Body):
     """An empty object."""
+
+
+def meaning(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what a checked body asks for, with the defaults of what it leaves out."""
+    asked = to_request(values)
+    if asked.hours is None and asked.ends_at is None:
+        asked = replace(asked, hours=Decimal(settings.DEFAULT_HOURS))
+    return {**asked.to_json(), "hours": None if asked.hours is None else asked.hours.normalize()}
 
 
 def to_request(values: dict[str, Any]) -> allocation_spec.AllocationRequest:

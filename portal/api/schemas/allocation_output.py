@@ -17,18 +17,21 @@ from allocations.connect.connection import Connection
 from allocations.domain import held_time
 from allocations.domain.allocation_spec import AllocationSpec, Constraints, Sharing
 from allocations.domain.documents import fields_of
-from allocations.domain.isolation import Isolation
+from allocations.domain.isolation import LEVELS, Isolation
+from allocations.domain.phases import Outcome, Phase
 from allocations.lifecycle import spec_of_row
 from allocations.models import Allocation, Transition
 from allocations.queues import queue as team_queue
 from allocations.queues.queue import QueuePosition
 from allocations.requests import selectors
 from allocations.requests.selectors import Detail, HeldDevice
+from portal.api.schemas.json_object import JsonObject
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.spec_fields import is_plain, output_fields, output_of
 from portal.core import clock
 from portal.core.money import HOURS_PLACES, text
 
+PHASES, OUTCOMES = list(Phase), list(Outcome)
 PLAIN = tuple(each.name for each in fields_of(AllocationSpec) if is_plain(each))
 
 
@@ -72,9 +75,9 @@ class WarningOut(serializers.Serializer):
 
 class AllocationOut(serializers.Serializer):
     id = serializers.UUIDField()
-    phase = serializers.CharField()
-    outcome = serializers.CharField(allow_null=True, help_text="Once ended.")
-    reason = serializers.CharField()
+    phase = serializers.ChoiceField(PHASES)
+    outcome = serializers.ChoiceField(OUTCOMES, allow_null=True, help_text="Once ended.")
+    reason = serializers.CharField(help_text="The portal's, or Kueue's as it is; Kueue may add reasons.")
     message = serializers.CharField()
     phase_until = serializers.DateTimeField(
         allow_null=True, help_text="When time alone ends the phase: leaving, starting, scheduled, or a pause."
@@ -84,8 +87,8 @@ class AllocationOut(serializers.Serializer):
     requested_by = serializers.CharField()
     constraints = output_of(Constraints)()
     sharing = output_of(Sharing)(allow_null=True, help_text="How pods share its devices, if they do.")
-    claim = serializers.JSONField(allow_null=True, help_text="Its own DRA request, as it was asked.")
-    isolation = serializers.ChoiceField(["full", "hardware", "none"], help_text="none: shared, not isolated.")
+    claim = JsonObject(allow_null=True, help_text="Its own DRA request, as it was asked.")
+    isolation = serializers.ChoiceField(LEVELS, help_text="none: shared, not isolated.")
     isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
     node_share = NodeShareOut(
         allow_null=True,
@@ -129,8 +132,8 @@ class EventOut(serializers.Serializer):
     at = serializers.DateTimeField()
     recorded_at = serializers.DateTimeField()
     type = serializers.CharField()
-    from_phase = serializers.CharField(allow_null=True)
-    to_phase = serializers.CharField(allow_null=True)
+    from_phase = serializers.ChoiceField(PHASES, allow_null=True)
+    to_phase = serializers.ChoiceField(PHASES, allow_null=True)
     reason = serializers.CharField()
     message = serializers.CharField()
     actor = serializers.CharField()

@@ -5,19 +5,14 @@ from typing import Any
 from rest_framework import serializers
 
 from allocations.capacity.node_shares import of_request
+from allocations.domain.isolation import LEVELS
 from allocations.requests.preview import Preview
 from portal.api.schemas.allocation_output import PlannedOut, WarningOut, amount, hours, isolation, manifest
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.spec_fields import output_of
+from portal.core.errors import Violation
 
-
-class ViolationOut(serializers.Serializer):
-    reason = serializers.CharField()
-    dimension = serializers.CharField()
-    limit = serializers.IntegerField()
-    used = serializers.IntegerField()
-    requested = serializers.IntegerField()
-    detail = serializers.CharField()
-    hint = serializers.CharField()
+ViolationOut = output_of(Violation)
 
 
 class AlternativeOut(serializers.Serializer):
@@ -49,7 +44,7 @@ class PreviewOut(serializers.Serializer):
     reasons = ViolationOut(many=True)
     alternatives = AlternativeOut(many=True)
     warnings = WarningPreviewedOut(many=True, help_text="Choices that are accepted but probably unintended.")
-    isolation = serializers.ChoiceField(["full", "hardware", "none"])
+    isolation = serializers.ChoiceField(LEVELS)
     isolation_note = serializers.CharField()
     node_share = NodeShareOut(allow_null=True, help_text="CPU, memory and pods of its node that go with all of it.")
     price = PriceQuotedOut()

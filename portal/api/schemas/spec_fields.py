@@ -1,18 +1,19 @@
 """Serializers derived from the fields of an AllocationSpec (``allocations.domain``)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any, get_origin
+from typing import Any, Literal, get_args, get_origin
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.documents import SpecField, fields_of
 from allocations.requests.period import MAX_DURATION
-from portal.api.http.strict import Amount, Body, Boolean, Integer, Text, Timestamp
+from portal.api.http.strict import Amount, Body, Boolean, Integer, Table, Text, Timestamp
 from portal.api.schemas.claim_input import ClaimField
 
 MAX_HOURS = MAX_DURATION.days * 24
@@ -49,7 +50,7 @@ def _input(field: SpecField) -> serializers.Field:
     if field.type is CustomClaim:
         return ClaimField(**optional)
     if get_origin(field.type) is Mapping:
-        return serializers.DictField(child=Text(), **optional)
+        return Table(child=Text(), **optional)
     if is_dataclass(field.type):
         return body_of(field.type)(**optional)
     return _scalar(field, optional if field.is_optional else described)
@@ -64,7 +65,14 @@ def _scalar(field: SpecField, options: dict[str, Any]) -> serializers.Field:
         return Boolean(**options)
     if options.get("default") == "":
         options = {**options, "allow_blank": True}
-    return Text(max_length=field.info.max_length, **options)
+    text = _one_of(field.info.choices) if field.info.choices else Text
+    return text(max_length=field.info.max_length, **options)
+
+
+def _one_of(choices: Sequence[str]) -> type[Text]:
+    """Return the class of a text field whose choices are described; the rules of the request check them."""
+    described = extend_schema_field({"type": "string", "enum": list(choices)})
+    return described(type("Choice", (Text,), {}))
 
 
 @cache
@@ -79,15 +87,16 @@ def output_fields(cls: Any, *, with_help: bool = False) -> dict[str, serializers
 
 
 def is_plain(field: SpecField) -> bool:
-    return field.type in (*SCALARS, datetime, Decimal) or get_origin(field.type) is Mapping
+    return field.type in (*SCALARS, datetime, Decimal) or get_origin(field.type) in (Literal, Mapping)
 
 
 def _output(field: SpecField, *, with_help: bool) -> serializers.Field:
     options: dict[str, Any] = {"allow_null": True} if field.is_optional else {}
     if with_help and field.info.help:
         options["help_text"] = field.info.help
-    if field.info.choices:
-        return serializers.ChoiceField(field.info.choices, **options)
+    choices = get_args(field.type) if get_origin(field.type) is Literal else field.info.choices
+    if choices:
+        return serializers.ChoiceField(choices, **options)
     if get_origin(field.type) is Mapping:
         return serializers.DictField(child=serializers.CharField(), **options)
     kinds: dict[Any, type[serializers.Field]] = {

@@ -1,38 +1,63 @@
 """Allocations: preview, request, list, show, connect, extend, retry and release."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.connect.connection import connect as connect_to
 from allocations.domain.phases import Phase
 from allocations.models import Allocation
-from allocations.requests import selectors, services
+from allocations.requests import bulk_release, selectors, services
 from allocations.requests.preview import preview_request
 from portal.api.http.auth import RequestScope, current_user
-from portal.api.http.idempotency import idempotent
-from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import query_flag, query_values, read
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
+from portal.api.http.pagination import Orderings, ordering, ordering_parameter, page, page_schema
+from portal.api.http.strict import query_flag, query_time, query_values, read
+from portal.api.schemas import allocation_input, preview_output
 from portal.api.schemas import allocation_output as out
-from portal.api.schemas import preview_output
+from portal.api.schemas import bulk_release as bulk
 from portal.api.schemas.allocation_input import AllocationBody, ExtendRequest, Nothing, ReleaseRequest, to_request
+from portal.api.schemas.bulk_release import BulkRelease
+from portal.api.schemas.problem_output import VIOLATIONS, refusals
 from portal.core.errors import Invalid
+from portal.tenants.models import User
 
-KEY = OpenApiParameter(
-    "Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The same key again asks nothing new."
-)
+NEWEST_FIRST = "-created_at"
+COLUMNS = {
+    "project": "project__slug",
+    "team": "project__team__slug",
+    "phase": "phase",
+    "offering": "offering__key",
+    "name": "name",
+}
+ORDERINGS: Orderings = {
+    "created_at": ("created_at", "id"),
+    "name": ("name", "id"),
+    "project": ("project__slug", "id"),
+    "offering": ("offering__key", "id"),
+}
 FILTERS = [
-    OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.")
-    for name in ("project", "team", "phase", "offering", "name")
+    *(OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in COLUMNS),
+    OpenApiParameter("mine", OpenApiTypes.BOOL, description="Only what the caller requested."),
+    OpenApiParameter("created_after", OpenApiTypes.DATETIME, description="Requested after then."),
+    ordering_parameter(ORDERINGS, NEWEST_FIRST),
 ]
 
 
-@extend_schema(request=AllocationBody, responses=preview_output.PreviewOut)
+@extend_schema(
+    request=AllocationBody,
+    responses={
+        200: preview_output.PreviewOut,
+        **refusals("not_found", "time_invalid", "count_invalid", "never_fits", "wrong_phase"),
+    },
+)
 @api_view(["POST"])
 def preview(request: Request) -> Response:
     """Return what a request would get and cost, decided by the same rules as the request. Writes nothing."""
@@ -41,19 +66,27 @@ def preview(request: Request) -> Response:
     return Response(preview_output.preview(seen, planned))
 
 
-@extend_schema(methods=["POST"], parameters=[KEY], request=AllocationBody, responses={201: out.AllocationOut})
+@extend_schema(
+    methods=["POST"],
+    summary="Request slices",
+    parameters=[KEY],
+    request=AllocationBody,
+    responses={
+        201: out.AllocationOut,
+        **refusals("not_found", "time_invalid", *VIOLATIONS, "name_taken", "wrong_phase"),
+    },
+)
 @extend_schema(
     methods=["GET"],
-    operation_id="allocations_list",
-    parameters=[*FILTERS, OpenApiParameter("mine", OpenApiTypes.BOOL), OpenApiParameter("limit", OpenApiTypes.INT)],
+    parameters=FILTERS,
     responses=page_schema(out.AllocationOut),
 )
 @api_view(["GET", "POST"])
-@idempotent
+@idempotent(AllocationBody, allocation_input.meaning)
 def allocations(request: Request) -> Response:
     """List the allocations that the caller may see, newest first, including ended ones. POST requests slices."""
     if request.method == "GET":
-        return page(request, _filtered(request), out.many, "-created_at", "-id")
+        return page(request, _filtered(request), out.many, *ordering(request, ORDERINGS, NEWEST_FIRST))
     row = services.request(current_user(request), to_request(read(AllocationBody, request)))
     return Response(out.many([row])[0], status=201, headers={"Location": f"{request.path}/{row.pk}"})
 
@@ -79,7 +112,7 @@ def manifests(request: Request, id_: str) -> Response:
     return Response({"results": out.manifests(selectors.get(current_user(request), id_))})
 
 
-@extend_schema(responses=out.ConnectionOut)
+@extend_schema(responses={200: out.ConnectionOut, **refusals("wrong_phase")})
 @api_view(["GET"])
 @permission_classes([RequestScope])
 def connect(request: Request, id_: str) -> Response:
@@ -99,9 +132,13 @@ def release(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(parameters=[KEY], request=ExtendRequest, responses=out.AllocationOut)
+@extend_schema(
+    parameters=[KEY],
+    request=ExtendRequest,
+    responses={200: out.AllocationOut, **refusals("time_invalid", "wrong_phase")},
+)
 @api_view(["POST"])
-@idempotent
+@idempotent(ExtendRequest)
 def extend(request: Request, id_: str) -> Response:
     """Extend the allocation by a number of hours: of time held, or of its end if a date was asked."""
     hours = read(ExtendRequest, request)["hours"]
@@ -109,7 +146,7 @@ def extend(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
-@extend_schema(request=Nothing, responses=out.AllocationOut)
+@extend_schema(request=Nothing, responses={200: out.AllocationOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 def retry(request: Request, id_: str) -> Response:
     """Queue an allocation again that needs attention, since its start failed three times."""
@@ -118,22 +155,41 @@ def retry(request: Request, id_: str) -> Response:
     return _now(request, id_)
 
 
+@extend_schema(operation_id="allocations_release_several", request=BulkRelease, responses=bulk.BulkReleaseOut)
+@api_view(["POST"])
+def release_several(request: Request) -> Response:
+    """Release allocations by id, or all that match the filters and that the caller may release; `dry_run` only says
+    which.
+
+    At most 100 at once, each in a transaction of its own: `problem` says why one was not released. Repeating the call
+    changes nothing more.
+    """
+    values, user = read(BulkRelease, request), current_user(request)
+    how: dict[str, Any] = {"reason": values["reason"], "is_dry_run": values["dry_run"]}
+    if "ids" in values:
+        found, more = bulk_release.release_named(user, values["ids"], **how), False
+    else:
+        rows = _matching(user, {name: values.get(name, []) for name in bulk.FILTERS}, is_own=values["mine"])
+        found, more = bulk_release.release_matching(user, rows, **how)
+    return Response({"dry_run": values["dry_run"], "more": more, "results": [bulk.released(one) for one in found]})
+
+
 def _now(request: Request, id_: str) -> Response:
     return Response(out.many([selectors.get(current_user(request), id_)])[0])
 
 
 def _filtered(request: Request) -> QuerySet[Allocation]:
-    phases = query_values(request, "phase")
+    wanted = {name: query_values(request, name) for name in bulk.FILTERS}
+    phases = wanted["phase"]
     if unknown := sorted(set(phases) - {phase.value for phase in Phase}):
         raise Invalid({"phase": [f"There is no phase {', '.join(unknown)}. Use {', '.join(Phase)}."]})
-    wanted: dict[str, Any] = {
-        "project__slug__in": query_values(request, "project"),
-        "project__team__slug__in": query_values(request, "team"),
-        "offering__key__in": query_values(request, "offering"),
-        "phase__in": phases,
-        "name__in": query_values(request, "name"),
-    }
-    rows = selectors.visible(current_user(request)).filter(
-        **{name: values for name, values in wanted.items() if values}
-    )
-    return rows.filter(requested_by=current_user(request)) if query_flag(request, "mine", False) else rows
+    rows = _matching(current_user(request), wanted, is_own=query_flag(request, "mine", False))
+    after = query_time(request, "created_after")
+    return rows.filter(created_at__gt=after) if after else rows
+
+
+def _matching(user: User, wanted: Mapping[str, Collection[str]], *, is_own: bool) -> QuerySet[Allocation]:
+    """Return the allocations the person may see that have one of the wanted values in each column."""
+    found = {f"{COLUMNS[name]}__in": values for name, values in wanted.items() if values}
+    rows = selectors.visible(user).filter(**found)
+    return rows.filter(requested_by=user) if is_own else rows

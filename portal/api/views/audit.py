@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, timedelta
 from io import StringIO
 from typing import Any
 
@@ -11,16 +11,19 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, content_negotiation_class
+from rest_framework.decorators import content_negotiation_class
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
-from portal.api.http.strict import Timestamp, query_value, query_values
+from portal.api.http.strict import query_time, query_value, query_values
+from portal.api.schemas.json_object import JsonObject
 from portal.audit import heads as audit_heads
+from portal.core import rfc3339
 from portal.core.errors import Invalid
 from portal.core.models import AuditEntry, AuditSeal
 from portal.tenants import audit_log
@@ -47,9 +50,9 @@ class EntryOut(serializers.Serializer):
     target = serializers.CharField()
     team = serializers.CharField(help_text="Empty: the platform's.")
     project = serializers.CharField()
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
-    source = serializers.JSONField()  # type: ignore[assignment]  # a field of that name, not the option
+    before = JsonObject(allow_null=True)
+    after = JsonObject(allow_null=True)
+    source = JsonObject()  # type: ignore[assignment]  # a field of that name, not the option
     request_id = serializers.CharField()
     position = serializers.IntegerField(allow_null=True, help_text="In the chain; null until it is sealed.")
     digest = serializers.CharField(allow_null=True)
@@ -108,9 +111,9 @@ def heads(request: Request) -> Response:
     """List the head of the chain at the end of each past day, oldest first, to be stored elsewhere. The last 31 days
     unless `since` says otherwise. For operators and auditors.
     """
-    user, text = current_user(request), query_value(request, "since")
+    user, text = current_user(request), request.query_params.get("since")
     try:
-        since = date.fromisoformat(text) if text else audit_heads.today() - HEADS_SHOWN
+        since = rfc3339.day(text) if text is not None else audit_heads.today() - HEADS_SHOWN
     except ValueError as error:
         raise Invalid({"since": ["Give a day as 2026-11-30."]}) from error
     return Response({"results": HeadOut(audit_log.heads(user, since), many=True).data})
@@ -126,17 +129,8 @@ def document(entry: AuditEntry) -> dict[str, Any]:
 
 def _search(request: Request) -> Search:
     named = {name: tuple(query_values(request, name)) for name in (*audit_log.NAMED, "action")}
-    times = {name: _moment(request, name) for name in ("since", "until")}
+    times = {name: query_time(request, name) for name in ("since", "until")}
     return Search(**named, **times, q=query_value(request, "q"))  # type: ignore[arg-type]
-
-
-def _moment(request: Request, name: str) -> datetime | None:
-    """Return the time in a query parameter; the + of an offset (+02:00) may arrive as a space."""
-    text = query_value(request, name).replace(" ", "+")
-    try:
-        return Timestamp().to_internal_value(text) if text else None
-    except serializers.ValidationError as error:
-        raise Invalid({name: [str(message) for message in error.detail]}) from error
 
 
 def _jsonl(documents: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -3,18 +3,20 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Boolean, Integer, Quantity, Text, read
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid, NotVisible
 from portal.tenants import access
 from quotas.catalog import decisions, quantities
@@ -94,7 +96,7 @@ class FlavorDecision(Body):
     )
 
 
-@extend_schema(operation_id="flavors_list", responses=page_schema(FlavorOut))
+@extend_schema(responses=page_schema(FlavorOut))
 @api_view(["GET"])
 def flavors(request: Request) -> Response:
     """List the flavors that were found: offered, hidden, and proposed. For operators and auditors."""
@@ -104,9 +106,10 @@ def flavors(request: Request) -> Response:
 @extend_schema(methods=["GET"], responses=FlavorOut)
 @extend_schema(
     methods=["PUT"],
+    summary="Decide about a flavor",
     request=FlavorDecision,
-    responses=FlavorOut,
-    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+    responses={200: FlavorOut, **refusals("wrong_phase")},
+    parameters=IF_MATCH,
 )
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
@@ -142,12 +145,13 @@ class OfferingDecidedOut(serializers.Serializer):
     hidden = serializers.BooleanField()
 
 
-@extend_schema(methods=["GET"], operation_id="offering_decision", responses=OfferingDecidedOut)
+@extend_schema(methods=["GET"], responses=OfferingDecidedOut)
 @extend_schema(
     methods=["PUT"],
+    summary="Hide or show an offering",
     request=OfferingDecision,
     responses=OfferingDecidedOut,
-    parameters=[OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)],
+    parameters=IF_MATCH,
 )
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])

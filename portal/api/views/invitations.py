@@ -3,14 +3,18 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Text, query_value, read
+from portal.api.http.strict import Body, Choice, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
 from portal.api.views.members import MemberOut
+from portal.api.views.structure import TEAM
 from portal.tenants import access
 from portal.tenants import invitations as tenants
 from portal.tenants.models import Invitation, Role
@@ -31,13 +35,20 @@ INVITATIONS = page_schema(InvitationOut)
 class NewInvitation(Body):
     team = Text(max_length=40)
     invitee = Text(max_length=254, help_text="Username or e-mail address.")
-    role = serializers.ChoiceField(Role.choices)
+    role = Choice(Role.choices)
 
 
-@extend_schema(methods=["GET"], responses=INVITATIONS)
-@extend_schema(methods=["POST"], request=NewInvitation, responses={201: InvitationOut})
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=INVITATIONS)
+@extend_schema(
+    methods=["POST"],
+    summary="Invite a person to a team",
+    parameters=[KEY],
+    request=NewInvitation,
+    responses={201: InvitationOut, **refusals("not_found", "already_member", "too_many_invitations")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(NewInvitation)
 def invitations(request: Request) -> Response:
     """List the unanswered invitations of the teams the caller leads; `?team=` filters by team. POST invites a person.
 
@@ -63,14 +74,14 @@ def invitation(request: Request, invitation_id: int) -> HttpResponse:
     return Response(status=204)
 
 
-@extend_schema(operation_id="me_invitations_list", responses=INVITATIONS)
+@extend_schema(responses=INVITATIONS)
 @api_view(["GET"])
 def received(request: Request) -> Response:
     """List the invitations of the caller, by username or e-mail address."""
     return serialized_page(request, tenants.received(current_user(request)), InvitationOut, "team__slug", "invitee")
 
 
-@extend_schema(request=None, responses=MemberOut)
+@extend_schema(request=None, responses={200: MemberOut, **refusals("invitation_void")})
 @api_view(["POST"])
 def accept(request: Request, invitation_id: int) -> Response:
     """Accept the invitation; a member of the team keeps the current role."""

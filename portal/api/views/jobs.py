@@ -7,7 +7,6 @@ from uuid import UUID
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,6 +16,7 @@ from allocations.queues import queue as team_queue
 from allocations.queues.jobs import Job
 from allocations.queues.queue import QueuePosition
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_values
 from portal.api.schemas.allocation_output import QueuePositionOut
@@ -24,6 +24,8 @@ from portal.core import clock, money
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from quotas.costs import selectors as costs
+
+STATES = [state.value for state in found.State]
 
 
 class JobCostOut(serializers.Serializer):
@@ -47,7 +49,7 @@ class JobOut(serializers.Serializer):
     project = serializers.CharField()
     team = serializers.CharField()
     namespace = serializers.CharField()
-    state = serializers.ChoiceField(choices=[state.value for state in found.State])
+    state = serializers.ChoiceField(STATES)
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
@@ -69,7 +71,6 @@ class OneJobOut(JobOut):
 
 
 @extend_schema(
-    operation_id="jobs_list",
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR, description="Several with commas.") for name in ("project", "team")
     ],

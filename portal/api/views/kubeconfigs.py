@@ -3,14 +3,16 @@
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.connect import person_access
 from allocations.connect.person_access import Format
 from portal.api.http.auth import RequestScope, current_user
+from portal.api.http.operations import api_view
 from portal.api.http.strict import Body, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 
 FORMATS = [format_.value for format_ in Format]
@@ -49,7 +51,7 @@ def credentials(request: Request) -> Response:
 
 @extend_schema(
     parameters=[OpenApiParameter("format", OpenApiTypes.STR, enum=FORMATS, default=Format.EXEC.value)],
-    responses=KubeconfigOut,
+    responses={200: KubeconfigOut, **refusals("wrong_phase")},
 )
 @api_view(["GET"])
 @permission_classes([RequestScope])

@@ -5,12 +5,12 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.queues import lending
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.strict import query_value
 from portal.core import clock, money
 from quotas.costs import windows

@@ -7,15 +7,20 @@ from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.limits import services as limit_services
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Integer, Text, query_values, read
+from portal.api.schemas.allocation_output import PHASES
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.structure import IF_MATCH
 from portal.core.errors import Invalid
 from portal.core.locks import advisory_lock
 from portal.tenants import access
@@ -74,7 +79,7 @@ class TouchedOut(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     project = serializers.CharField()
-    phase = serializers.CharField()
+    phase = serializers.ChoiceField(PHASES)
 
 
 class FieldOut(serializers.Serializer):
@@ -98,7 +103,6 @@ class EffectOut(serializers.Serializer):
 
 
 @extend_schema(
-    operation_id="limits_list",
     methods=["GET"],
     parameters=[
         OpenApiParameter(name, OpenApiTypes.STR)
@@ -106,9 +110,16 @@ class EffectOut(serializers.Serializer):
     ],
     responses=page_schema(LimitOut),
 )
-@extend_schema(methods=["POST"], request=LimitBody, responses={201: LimitOut})
+@extend_schema(
+    methods=["POST"],
+    summary="Set a limit",
+    parameters=[KEY],
+    request=LimitBody,
+    responses={201: LimitOut, **refusals("not_found")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(LimitBody)
 def limits(request: Request) -> Response:
     """List the limits the caller may see. POST sets one: operators those of departments and teams, leads those of their
     projects and members.
@@ -128,7 +139,7 @@ def limits(request: Request) -> Response:
     return page(request, rows, lambda found: [document(row) for row in found], "id")
 
 
-@extend_schema(request=LimitBody, responses=EffectOut)
+@extend_schema(request=LimitBody, responses={200: EffectOut, **refusals("not_found")})
 @api_view(["POST"])
 @permission_classes([LeadScope])
 def preview(request: Request) -> Response:
@@ -157,8 +168,8 @@ def preview(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=LimitOut)
-@extend_schema(methods=["PUT"], request=TermsBody, responses=LimitOut)
-@extend_schema(methods=["DELETE"], responses={204: None})
+@extend_schema(methods=["PUT"], summary="Change a limit", parameters=IF_MATCH, request=TermsBody, responses=LimitOut)
+@extend_schema(methods=["DELETE"], summary="Remove a limit", responses={204: None})
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def limit(request: Request, id_: int) -> Response:
@@ -195,11 +206,15 @@ class PolicyBody(Body):
 
 
 @extend_schema(methods=["GET"], responses=PolicyOut)
-@extend_schema(methods=["PUT"], request=PolicyBody, responses=PolicyOut)
+@extend_schema(
+    methods=["PUT"], summary="Set a queue policy", parameters=IF_MATCH, request=PolicyBody, responses=PolicyOut
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def policy(request: Request, slug: str, kind: str) -> Response:
-    """Return or set the queue policy of a department or team: its fair-sharing weight, and whom it may preempt."""
+    """Return the queue policy of a department or team: its fair-sharing weight, and whom it may preempt. PUT sets it
+    and needs If-Match.
+    """
     user = current_user(request)
     holder = access.department_for(user, slug) if kind == "department" else access.team_for(user, slug)
     if request.method == "PUT":

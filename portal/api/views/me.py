@@ -3,22 +3,29 @@
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import auth
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
+from portal.api.http.strict import Body, Choice, List, Text, Timestamp, read
+from portal.api.schemas.problem_output import refusals
+from portal.core import clock
 from portal.tenants import access, services
-from portal.tenants.models import ApiToken, Membership, Scope
+from portal.tenants import tokens as tenant_tokens
+from portal.tenants.models import ApiToken, Membership, PlatformRole, Role, Scope
+
+ROLES = [*Role.values, *filter(None, PlatformRole.values)]
+STATES = [state.value for state in tenant_tokens.State]
 
 
 class TeamRole(serializers.Serializer):
     slug = serializers.CharField()
-    role = serializers.CharField(help_text="viewer, member, lead; operator or auditor without a membership.")
+    role = serializers.ChoiceField(ROLES, help_text="operator or auditor without a membership.")
 
 
 class OwnProject(serializers.Serializer):
@@ -29,22 +36,29 @@ class OwnProject(serializers.Serializer):
 
 class Me(serializers.Serializer):
     username = serializers.CharField()
-    platform_role = serializers.CharField()
+    platform_role = serializers.ChoiceField(list(filter(None, PlatformRole.values)), allow_blank=True)
     teams = TeamRole(many=True)
     projects = OwnProject(many=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+    token_expires_at = serializers.DateTimeField(allow_null=True, help_text="Null in a browser's session.")
 
 
-class TokenRequest(serializers.Serializer):
-    name = serializers.CharField(max_length=100)
-    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
-    expires_at = serializers.DateTimeField(
+class TokenRequest(Body):
+    name = Text(max_length=100)
+    scopes = List(child=Choice(Scope.choices), allow_empty=False)
+    expires_at = Timestamp(
         required=False,
         help_text="At most a year ahead, nor after the token of the request; if not given, 90 days or that.",
     )
 
 
 class Token(serializers.ModelSerializer):
+    state = serializers.SerializerMethodField(help_text="Whether it is accepted.")
+
+    @extend_schema_field(serializers.ChoiceField(STATES))
+    def get_state(self, row: ApiToken) -> str:
+        return tenant_tokens.state(row, clock.now()).value
+
     class Meta:
         model = ApiToken
         fields: tuple[str, ...] = (
@@ -56,6 +70,7 @@ class Token(serializers.ModelSerializer):
             "expires_at",
             "last_used_at",
             "revoked_at",
+            "state",
         )
 
 
@@ -81,12 +96,18 @@ def me(request: Request) -> Response:
         ],
         "projects": access.visible_projects(user).filter(archived_at=None),
         "scopes": auth.scopes(request),
+        "token_expires_at": request.auth.expires_at if isinstance(request.auth, ApiToken) else None,
     }
     return Response(Me(data).data)
 
 
 @extend_schema(methods=["GET"], responses=page_schema(Token))
-@extend_schema(methods=["POST"], request=TokenRequest, responses={201: NewToken})
+@extend_schema(
+    methods=["POST"],
+    summary="Create a token",
+    request=TokenRequest,
+    responses={201: NewToken, **refusals("outlives_token")},
+)
 @api_view(["GET", "POST"])
 def tokens(request: Request) -> Response:
     """List the caller's tokens. POST creates one; if called with a token, it has no more scopes and ends no later than
@@ -94,9 +115,7 @@ def tokens(request: Request) -> Response:
     """
     if request.method == "GET":
         return page(request, ApiToken.objects.filter(user=current_user(request)), _render, "-created_at", "-id")
-    wanted = TokenRequest(data=request.data)
-    wanted.is_valid(raise_exception=True)
-    values: dict[str, Any] = wanted.validated_data
+    values = read(TokenRequest, request)
     row, secret = services.issue_token(
         current_user(request),
         values["name"],

@@ -3,15 +3,18 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http import etag
 from portal.api.http.auth import LeadScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Text, query_value, read
-from portal.api.views.structure import IF_MATCH
+from portal.api.http.strict import Body, Choice, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.structure import IF_MATCH, TEAM
 from portal.core.errors import NotVisible
 from portal.tenants import access
 from portal.tenants import members as tenants
@@ -29,7 +32,7 @@ class MemberOut(serializers.ModelSerializer):
 
 
 class MemberChange(Body):
-    role = serializers.ChoiceField(Role.choices)
+    role = Choice(Role.choices)
 
 
 class NewMember(MemberChange):
@@ -37,10 +40,17 @@ class NewMember(MemberChange):
     username = Text(max_length=150)
 
 
-@extend_schema(methods=["GET"], operation_id="members_list", responses=page_schema(MemberOut))
-@extend_schema(methods=["POST"], request=NewMember, responses={201: MemberOut})
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(MemberOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Add a member",
+    parameters=[KEY],
+    request=NewMember,
+    responses={201: MemberOut, **refusals("not_found", "last_lead")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([LeadScope])
+@idempotent(NewMember)
 def members(request: Request) -> Response:
     """List members of the teams the caller may see; `?team=` filters by team. POST adds one without an invitation
     (operators).
@@ -57,8 +67,14 @@ def members(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=MemberOut)
-@extend_schema(methods=["PUT"], request=MemberChange, responses=MemberOut, parameters=IF_MATCH)
-@extend_schema(methods=["DELETE"], responses={204: None})
+@extend_schema(
+    methods=["PUT"],
+    summary="Change the role of a member",
+    request=MemberChange,
+    responses={200: MemberOut, **refusals("last_lead")},
+    parameters=IF_MATCH,
+)
+@extend_schema(methods=["DELETE"], summary="Remove a member", responses={204: None, **refusals("last_lead")})
 @api_view(["GET", "PUT", "DELETE"])
 @permission_classes([LeadScope])
 def member(request: Request, team: str, username: str) -> HttpResponse:

@@ -6,26 +6,27 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.capacity import device_inventory
 from allocations.capacity.headroom import Availability, TeamHeadroom
-from allocations.domain.backend_capabilities import CAPABILITIES
+from allocations.domain.isolation import LEVELS
 from allocations.requests import forecast, isolation
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import query_flag, query_value, query_values
 from portal.api.schemas.node_share_output import NodeShareOut, node_share
 from portal.api.schemas.preview_output import NO_ESTIMATE, WaitOut
+from portal.api.schemas.problem_output import refusals
 from portal.core import clock
 from portal.core.errors import Invalid, NotVisible
 from portal.core.money import text
 from portal.tenants import access
 from portal.tenants.models import Team
 from quotas.catalog import selectors as catalog
-from quotas.catalog.models import Kind, Offering
+from quotas.catalog.models import Kind, Offering, Path, Sharing
 from quotas.costs import selectors as costs
 
 
@@ -35,7 +36,7 @@ class FlavorBriefOut(serializers.Serializer):
     architecture = serializers.CharField()
     memory_mib = serializers.IntegerField()
     compute_capability = serializers.CharField()
-    path = serializers.CharField(help_text=f"{' or '.join(CAPABILITIES)}.")
+    path = serializers.ChoiceField(Path.choices)
 
 
 class CapacityOut(serializers.Serializer):
@@ -64,11 +65,11 @@ class OfferingOut(serializers.Serializer):
     id = serializers.CharField()
     cluster = serializers.CharField()
     flavor = FlavorBriefOut()
-    kind = serializers.CharField()
+    kind = serializers.ChoiceField(Kind.choices)
     profile = serializers.CharField(help_text="Empty but for MIG.")
-    isolation = serializers.CharField(help_text="full, hardware, or none: shared, not isolated.")
+    isolation = serializers.ChoiceField(LEVELS, help_text="none: shared, not isolated.")
     isolation_note = serializers.CharField(help_text="Why it is none; else empty.")
-    sharing = serializers.CharField(help_text="time-slicing, mps, consumable-shares, vgpu, or empty.")
+    sharing = serializers.ChoiceField(Sharing.values, allow_blank=True, help_text="Empty where nothing is shared.")
     replicas = serializers.IntegerField(help_text="How many slices share one card or MIG instance.")
     one_at_a_time = serializers.BooleanField(help_text="A request gets one: the device plugin refuses more at once.")
     memory_mib = serializers.IntegerField(help_text="Of one slice; of a shared one what all share. 0: not known.")
@@ -91,7 +92,7 @@ class OfferingOut(serializers.Serializer):
         OpenApiParameter("kind", OpenApiTypes.STR, enum=Kind.values),
         OpenApiParameter("free", OpenApiTypes.BOOL, description="Only what can be had at once."),
     ],
-    responses=page_schema(OfferingOut),
+    responses={200: page_schema(OfferingOut), **refusals("not_found")},
 )
 @api_view(["GET"])
 def offerings(request: Request) -> Response:

@@ -5,11 +5,11 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.clusters.models import Cluster
 from portal.tenants import access

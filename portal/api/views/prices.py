@@ -2,17 +2,23 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page, page_schema
 from portal.api.http.strict import Amount, Body, Text, Timestamp, query_values, read
+from portal.api.schemas.problem_output import refusals
 from quotas.costs import pricing, services
 from quotas.costs.models import Price
+
+FLAVOR = OpenApiParameter("flavor", OpenApiTypes.STR, description="Several with commas.")
 
 
 class PriceOut(serializers.Serializer):
@@ -31,10 +37,17 @@ class NewPrice(Body):
     source = Text(default="", allow_blank=True, max_length=200)  # type: ignore[assignment]
 
 
-@extend_schema(methods=["GET"], responses=page_schema(PriceOut))
-@extend_schema(methods=["POST"], request=NewPrice, responses={201: PriceOut})
+@extend_schema(methods=["GET"], parameters=[FLAVOR], responses=page_schema(PriceOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Set a price",
+    parameters=[KEY],
+    request=NewPrice,
+    responses={201: PriceOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewPrice)
 def prices(request: Request) -> Response:
     """List all prices, latest first; `?flavor=` filters by flavor. POST sets one from now on or later (operators)."""
     if request.method == "GET":

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,9 +16,12 @@ from allocations.projects import archive as project_archive
 from allocations.projects import organization, transfer
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, LeadScope, current_user, require_scope
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
-from portal.api.http.strict import Body, Boolean, Integer, Text, query_value, read
-from portal.api.views.structure import IF_MATCH, SLUG_HELP
+from portal.api.http.strict import Body, Boolean, Choice, Integer, Table, Text, query_value, read
+from portal.api.schemas.problem_output import refusals
+from portal.api.views.structure import IF_MATCH, SLUG_HELP, TEAM
 from portal.core import money
 from portal.core.errors import Invalid
 from portal.tenants import access
@@ -60,7 +63,7 @@ class ProjectOut(serializers.ModelSerializer):
         return int(settings.PROJECT_STORE_MIB)
 
 
-class ObjectLimits(serializers.DictField):
+class ObjectLimits(Table):
     """Kind → number of objects."""
 
     child = Integer(allow_null=True)
@@ -74,9 +77,9 @@ class NewProject(Body):
     adopt = Boolean(
         default=False, help_text="Whether the namespace is there already. It is guarded by warnings at first."
     )
-    pod_security = serializers.ChoiceField(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
-    egress = serializers.ChoiceField(Egress.choices, default=Egress.NONE, help_text=EGRESS)
-    exposure = serializers.ChoiceField(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
+    pod_security = Choice(PodSecurity.choices, default=PodSecurity.RESTRICTED, help_text=POD_SECURITY)
+    egress = Choice(Egress.choices, default=Egress.NONE, help_text=EGRESS)
+    exposure = Choice(Exposure.choices, default=Exposure.CLUSTER, help_text=EXPOSURE)
     admin_access = Boolean(default=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
     config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
@@ -88,9 +91,9 @@ class ProjectChange(Body):
     """
 
     name = Text(required=False, max_length=100)
-    pod_security = serializers.ChoiceField(PodSecurity.choices, required=False, help_text=POD_SECURITY)
-    egress = serializers.ChoiceField(Egress.choices, required=False, help_text=EGRESS)
-    exposure = serializers.ChoiceField(Exposure.choices, required=False, help_text=EXPOSURE)
+    pod_security = Choice(PodSecurity.choices, required=False, help_text=POD_SECURITY)
+    egress = Choice(Egress.choices, required=False, help_text=EGRESS)
+    exposure = Choice(Exposure.choices, required=False, help_text=EXPOSURE)
     admin_access = Boolean(required=False, help_text=ADMIN_ACCESS)
     object_limits = ObjectLimits(required=False, help_text=OBJECT_LIMITS)
     config_size_kib = Integer(required=False, help_text=CONFIG_SIZE)
@@ -106,7 +109,7 @@ class Archive(Body):
 
 
 class NewGuard(Body):
-    guard = serializers.ChoiceField(Guard.choices, help_text="audit warns, enforce refuses.")
+    guard = Choice(Guard.choices, help_text="audit warns, enforce refuses.")
 
 
 class Nothing(Body):
@@ -137,10 +140,17 @@ class GuardOut(serializers.Serializer):
     would_refuse = UngatedOut(many=True)
 
 
-@extend_schema(methods=["GET"], operation_id="projects_list", responses=page_schema(ProjectOut))
-@extend_schema(methods=["POST"], request=NewProject, responses={201: ProjectOut})
+@extend_schema(methods=["GET"], parameters=[TEAM], responses=page_schema(ProjectOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a project, or adopt a namespace",
+    parameters=[KEY],
+    request=NewProject,
+    responses={201: ProjectOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewProject)
 def projects(request: Request) -> Response:
     """List the projects the caller may see; `?team=` filters by team. POST creates one, or adopts a namespace
     (operators).
@@ -156,7 +166,13 @@ def projects(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=ProjectOut)
-@extend_schema(methods=["PUT"], request=ProjectChange, responses=ProjectOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Change a project",
+    request=ProjectChange,
+    responses=ProjectOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([LeadScope])
 def project(request: Request, slug: str) -> Response:
@@ -170,7 +186,7 @@ def project(request: Request, slug: str) -> Response:
     return _out(row)
 
 
-@extend_schema(request=Move, responses=ProjectOut)
+@extend_schema(request=Move, responses={200: ProjectOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def move(request: Request, slug: str) -> Response:
@@ -198,7 +214,7 @@ def archive(request: Request, slug: str) -> Response:
     return Response(EndsOut(_ends(row, ends)).data)
 
 
-@extend_schema(request=Nothing, responses=ProjectOut)
+@extend_schema(request=Nothing, responses={200: ProjectOut, **refusals("wrong_phase")})
 @api_view(["POST"])
 @permission_classes([AdminScope])
 def unarchive(request: Request, slug: str) -> Response:
@@ -209,7 +225,12 @@ def unarchive(request: Request, slug: str) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=GuardOut)
-@extend_schema(methods=["POST"], request=NewGuard, responses=GuardOut)
+@extend_schema(
+    methods=["POST"],
+    summary="Set the guard's mode",
+    request=NewGuard,
+    responses={200: GuardOut, **refusals("wrong_phase")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
 def guard(request: Request, slug: str) -> Response:

@@ -5,7 +5,6 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -14,15 +13,21 @@ from allocations.queues import lending
 from allocations.queues import queue as team_queue
 from allocations.queues.entries import Entry
 from portal.api.http.auth import current_user
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import MAX_PAGE_SIZE, page, page_schema
+from portal.api.http.strict import query_whole
+from portal.api.schemas.allocation_output import PHASES
+from portal.api.views.jobs import STATES as JOB_STATES
 from portal.api.views.lending import document
-from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Team
 
+KINDS, ORDERS = ["allocation", "job"], ["portal", "kueue"]
+STATES = list(dict.fromkeys([*PHASES, *JOB_STATES]))
+
 
 class QueueEntryOut(serializers.Serializer):
-    kind = serializers.ChoiceField(choices=["allocation", "job"])
+    kind = serializers.ChoiceField(KINDS)
     allocation = serializers.UUIDField(allow_null=True)
     job = serializers.UUIDField(allow_null=True, help_text="Uid of a Job that a tenant submitted.")
     name = serializers.CharField()
@@ -33,7 +38,7 @@ class QueueEntryOut(serializers.Serializer):
         child=serializers.IntegerField(), help_text="Slices by offering; of a Job by resource."
     )
     priority = serializers.CharField(help_text="A number where the priority has no name here.")
-    state = serializers.CharField(help_text="Phase of an allocation, state of a Job.")
+    state = serializers.ChoiceField(STATES, help_text="Phase of an allocation, state of a Job.")
     reason = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True, help_text="What to do about it; empty where nothing is.")
@@ -57,7 +62,7 @@ class SideOut(serializers.Serializer):
 
 class QueueOut(serializers.Serializer):
     team = serializers.CharField()
-    ordered_by = serializers.CharField(help_text="kueue, or portal: its own order while Kueue does not answer.")
+    ordered_by = serializers.ChoiceField(ORDERS, help_text="portal: its own order while Kueue does not answer.")
     waiting = serializers.IntegerField(help_text="How many wait in all.")
     pending = PendingOut(many=True, help_text="Those from place `pending_from` on, at most `limit`.")
     pending_next = serializers.URLField(allow_null=True, help_text="The page with those that follow in `pending`.")
@@ -78,7 +83,7 @@ class LoadOut(serializers.Serializer):
     admitted = serializers.IntegerField()
 
 
-@extend_schema(operation_id="queues_list", responses=page_schema(LoadOut))
+@extend_schema(responses=page_schema(LoadOut))
 @api_view(["GET"])
 def queues(request: Request) -> Response:
     """List the queues of the teams the caller may see, as counts."""
@@ -105,8 +110,9 @@ LIMIT = (team_queue.PAGE_SIZE, MAX_PAGE_SIZE)
 def queue(request: Request, slug: str) -> Response:
     """Return one page of the queue of a team the caller may see."""
     team = access.team_for(current_user(request), slug)
-    pending_from, holding_from = _whole(request, "pending_from", *FIRST), _whole(request, "holding_from", *FIRST)
-    size = _whole(request, "limit", *LIMIT)
+    pending_from = query_whole(request, "pending_from", *FIRST)
+    holding_from = query_whole(request, "holding_from", *FIRST)
+    size = query_whole(request, "limit", *LIMIT)
     found = team_queue.of_team(team, pending_from=pending_from, holding_from=holding_from, size=size)
     load = team_queue.loads([team])[team.slug]
     pending = [
@@ -131,13 +137,6 @@ def queue(request: Request, slug: str) -> Response:
             "lending": [document(side) for side in sides],
         }
     )
-
-
-def _whole(request: Request, name: str, default: int, most: int) -> int:
-    raw = request.query_params.get(name, str(default))
-    if not (raw.isascii() and raw.isdecimal()) or len(raw) > len(str(most)) or not 1 <= int(raw) <= most:
-        raise Invalid({name: [f"Use a whole number from 1 to {most}."]})
-    return int(raw)
 
 
 def _next(request: Request, name: str, first: int, count: int) -> str | None:

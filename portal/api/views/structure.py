@@ -5,22 +5,26 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import api_view, permission_classes
+from rest_framework.decorators import permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from allocations.projects import organization
 from portal.api.http import etag
 from portal.api.http.auth import AdminScope, current_user
+from portal.api.http.idempotency import KEY, idempotent
+from portal.api.http.operations import api_view
 from portal.api.http.pagination import page_schema, serialized_page
 from portal.api.http.strict import Body, Text, read
+from portal.api.schemas.problem_output import refusals
 from portal.core.errors import Invalid
 from portal.tenants import access
 from portal.tenants.models import Department, Team, User
 
 SLUG_HELP = "Lower-case letters, digits and hyphens; for good."
 PARENT_HELP = "Slug of the department above; null: none."
-IF_MATCH = [OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, required=True)]
+TEAM = OpenApiParameter("team", OpenApiTypes.STR, description="Slug.")
+IF_MATCH = [OpenApiParameter("If-Match", {"type": "string", "minLength": 1}, OpenApiParameter.HEADER, required=True)]
 
 
 class DepartmentOut(serializers.ModelSerializer):
@@ -65,10 +69,17 @@ class TeamChange(Body):
     department = Text(required=False, max_length=40, help_text="With which the team lends from now on.")
 
 
-@extend_schema(methods=["GET"], operation_id="departments_list", responses=page_schema(DepartmentOut))
-@extend_schema(methods=["POST"], request=NewDepartment, responses={201: DepartmentOut})
+@extend_schema(methods=["GET"], responses=page_schema(DepartmentOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a department",
+    parameters=[KEY],
+    request=NewDepartment,
+    responses={201: DepartmentOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewDepartment)
 def departments(request: Request) -> Response:
     """List the departments of the teams the caller may see, and those above them. POST creates one (operators)."""
     if request.method == "GET":
@@ -81,7 +92,13 @@ def departments(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=DepartmentOut)
-@extend_schema(methods=["PUT"], request=DepartmentChange, responses=DepartmentOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Rename or move a department",
+    request=DepartmentChange,
+    responses=DepartmentOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def department(request: Request, slug: str) -> Response:
@@ -96,10 +113,17 @@ def department(request: Request, slug: str) -> Response:
     return _department_out(row)
 
 
-@extend_schema(methods=["GET"], operation_id="teams_list", responses=page_schema(TeamOut))
-@extend_schema(methods=["POST"], request=NewTeam, responses={201: TeamOut})
+@extend_schema(methods=["GET"], responses=page_schema(TeamOut))
+@extend_schema(
+    methods=["POST"],
+    summary="Create a team",
+    parameters=[KEY],
+    request=NewTeam,
+    responses={201: TeamOut, **refusals("name_taken")},
+)
 @api_view(["GET", "POST"])
 @permission_classes([AdminScope])
+@idempotent(NewTeam)
 def teams(request: Request) -> Response:
     """List the teams the caller may see. POST creates one (operators)."""
     if request.method == "GET":
@@ -114,7 +138,13 @@ def teams(request: Request) -> Response:
 
 
 @extend_schema(methods=["GET"], responses=TeamOut)
-@extend_schema(methods=["PUT"], request=TeamChange, responses=TeamOut, parameters=IF_MATCH)
+@extend_schema(
+    methods=["PUT"],
+    summary="Rename or move a team",
+    request=TeamChange,
+    responses=TeamOut,
+    parameters=IF_MATCH,
+)
 @api_view(["GET", "PUT"])
 @permission_classes([AdminScope])
 def team(request: Request, slug: str) -> Response:

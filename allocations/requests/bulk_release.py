@@ -1,0 +1,62 @@
+"""Releases several allocations with one call.
+
+Each is released in a transaction of its own: what one may not release, or what fails, keeps no other from being
+released, and a repeated call goes on where the first one stopped. At most MAX_AT_ONCE are released by a call.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from django.db.models import QuerySet
+
+from allocations.models import Allocation
+from allocations.requests import selectors, services
+from portal.core.errors import Problem
+from portal.tenants import access
+from portal.tenants.models import User
+
+MAX_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Release:
+    """What became of one allocation. ``is_new``: this call released it, or would; else it was ending before."""
+
+    id: str
+    row: Allocation | None
+    is_new: bool = False
+    problem: Problem | None = None
+
+
+def release_named(user: User, ids: Iterable[str], reason: str, *, is_dry_run: bool) -> list[Release]:
+    """Release the allocations with these ids. What the person cannot see has the problem of what does not exist."""
+    return [_release(user, id_, reason, is_dry_run=is_dry_run) for id_ in dict.fromkeys(ids)]
+
+
+def release_matching(
+    user: User, rows: QuerySet[Allocation], reason: str, *, is_dry_run: bool
+) -> tuple[Sequence[Release], bool]:
+    """Release those of the rows that have not been released and that the person may release, oldest first.
+
+    Returns also whether there are more than MAX_AT_ONCE.
+    """
+    may = access.permissions_of(user)
+    live = rows.filter(desired=Allocation.Desired.HELD).order_by("created_at", "id").iterator(MAX_AT_ONCE)
+    releasable = (row for row in live if may.can("allocation.release", row.project.team_id, row.requested_by_id))
+    found = list(islice(releasable, MAX_AT_ONCE + 1))
+    ids = [str(row.pk) for row in found[:MAX_AT_ONCE]]
+    return release_named(user, ids, reason, is_dry_run=is_dry_run), len(found) > MAX_AT_ONCE
+
+
+def _release(user: User, id_: str, reason: str, *, is_dry_run: bool) -> Release:
+    row = None
+    try:
+        row = selectors.get(user, id_)
+        access.require(user, "allocation.release", row.project.team, row.requested_by)
+        is_new = row.desired == Allocation.Desired.HELD
+        if not is_dry_run:
+            row = services.release(user, row, reason)
+    except Problem as problem:
+        return Release(id_, row, problem=problem)
+    return Release(str(row.pk), row, is_new)

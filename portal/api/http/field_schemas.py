@@ -1,0 +1,37 @@
+"""The OpenAPI schemas of fields of `portal.api.http.strict` of which drf-spectacular does not know what they take."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
+
+
+class TextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
+    target_class = "portal.api.http.strict.Text"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        """Return text that is not empty, unless it may be."""
+        mapped: dict[str, Any] = auto_schema._map_serializer_field(self.target, direction, bypass_extensions=True)
+        shortest = {} if self.target.allow_blank else {"minLength": 1}
+        return {**mapped, "type": "string", **shortest}  # drf-spectacular adds null, which it has added already
+
+
+class AmountSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
+    target_class = "portal.api.http.strict.Amount"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        """Return a number within the field's bounds, or the same as text, which keeps all digits."""
+        field = self.target
+        whole = field.max_digits - field.decimal_places
+        text = {"type": "string", "pattern": rf"^[0-9]{{1,{whole}}}(\.[0-9]{{1,{field.decimal_places}}})?$"}
+        bounds = {"minimum": field.min_value, "maximum": field.max_value}
+        number = {"type": "number", **{name: float(value) for name, value in bounds.items() if value is not None}}
+        return {"anyOf": [{**text, "format": "decimal"}, number]}
+
+
+class QuantitySchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the package has no types
+    target_class = "portal.api.http.strict.Quantity"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        """Return text with a unit, or an integer in the base unit."""
+        return {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}]}

@@ -1,0 +1,68 @@
+"""gpu-portal release: one allocation, several, or all of a project."""
+
+import json
+
+import pytest
+
+from allocations.models import Allocation
+from tests.support.fleet import allocate
+from tests.support.people import person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def live() -> set[str]:
+    return set(Allocation.objects.filter(desired=Allocation.Desired.HELD).values_list("name", flat=True))
+
+
+@pytest.fixture
+def three(run, member, project):
+    for name in ("a", "b", "c"):
+        allocate(member, project, name=name)
+
+
+def test_a_release_says_that_it_is_releasing(run, three):
+    result = run("release", "a")
+    assert (result.exit_code, result.stdout) == (0, "a is releasing: charged until its slices are seen free\n")
+
+
+def test_several_are_released_by_name(run, three):
+    result = run("release", "a", "b")
+    assert result.exit_code == 0
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == ["a is releasing", "b is releasing"]
+    assert live() == {"c"}
+
+
+def test_a_dry_run_says_what_would_be_released(run, three):
+    result = run("release", "--all", "--project", "vision-train", "--dry-run")
+    assert "a would be released; it is queued" in result.stdout
+    assert live() == {"a", "b", "c"}
+    assert "a would be released" in run("release", "a", "--dry-run").stdout
+    assert live() == {"a", "b", "c"}
+
+
+def test_all_of_a_project_that_one_may_release_are_released(run, three, team, project):
+    allocate(person(team), project, name="theirs")
+    result = run("release", "--all", "--project", "vision-train", "-o", "json")
+    assert [row["name"] for row in json.loads(result.stdout)["results"]] == ["a", "b", "c"]
+    assert live() == {"theirs"}
+
+
+def test_one_that_is_not_released_is_told_and_exits_1(run, three, team, project):
+    allocate(person(team), project, name="theirs")
+    result = run("release", "a", "theirs")
+    assert result.exit_code == 1
+    assert "theirs is not released:" in result.stdout
+    assert live() == {"b", "c", "theirs"}
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--all",), ("a", "--all", "--project", "vision-train"), ("a", "--project", "x")]
+)
+def test_names_or_all_of_a_project_are_needed(run, words):
+    assert run("release", *words).exit_code == 2
+
+
+def test_waiting_is_for_one(run, three):
+    assert run("release", "a", "b", "--wait").exit_code == 2
+    assert live() == {"a", "b", "c"}

@@ -1,0 +1,113 @@
+"""Every POST that creates something takes an Idempotency-Key, and compares what bodies mean."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from allocations.models import Allocation
+from portal.core.models import IdempotentReply
+from portal.http.idempotency import digest_of
+from tests.support.fleet import fleet
+from tests.support.people import client, person
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/allocations"
+SECRETS = {"/api/v1/tokens", "/api/v1/credentials"}
+MINIMAL = {"project": "vision-train", "offering": "l40s/whole"}
+
+
+@pytest.fixture
+def member(team, other_team, project):
+    fleet(team, other_team)
+    return person(team)
+
+
+@pytest.fixture
+def api(member):
+    return client(member)
+
+
+def post(api: Any, body: dict[str, Any], path: str = URL) -> Any:
+    return api.post(path, body, format="json", headers={"Idempotency-Key": "k"})
+
+
+def test_every_operation_that_creates_takes_a_key_except_those_that_answer_with_a_secret():
+    paths = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    posts = {path: found["post"] for path, found in paths.items() if "post" in found}
+    creates = {path: operation for path, operation in posts.items() if "201" in operation["responses"]}
+    assert set(creates) > SECRETS
+    for path, operation in creates.items():
+        names = [each["name"] for each in operation.get("parameters", [])]
+        assert ("Idempotency-Key" in names) is (path not in SECRETS), path
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("departments", {"slug": "physics", "name": "Physics"}),
+        ("teams", {"slug": "audio", "name": "Audio", "department": "research"}),
+        ("projects", {"slug": "vision-new", "name": "New", "team": "vision"}),
+        ("members", {"team": "vision", "username": "person-new", "role": "member"}),
+        ("invitations", {"team": "vision", "invitee": "ada", "role": "member"}),
+        ("limits", {"project": "vision-train", "nominal": 3}),
+        ("prices", {"flavor": "l40s", "per_gpu_hour": "1.5"}),
+    ],
+)
+def test_a_key_lets_an_operator_create_once(path, body, api):
+    new = person()
+    body = {**body, "username": new.username} if "username" in body else body
+    operator = client(person(platform_role="operator"))
+    first, second = (post(operator, body, f"/api/v1/{path}") for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert second.json() == first.json()
+    assert second["Idempotent-Replayed"] == "true"
+    assert second.get("ETag") == first.get("ETag")
+
+
+def test_a_secret_is_never_stored(api):
+    body = {"name": "x", "scopes": ["read"]}
+    answers = [post(api, body, "/api/v1/tokens") for _ in range(2)]
+    assert len({answer.json()["token"] for answer in answers}) == 2
+    assert not IdempotentReply.objects.exists()
+
+
+def test_a_repeated_answer_has_the_location_of_the_first(api):
+    first, second = post(api, MINIMAL), post(api, MINIMAL)
+    assert second["Location"] == first["Location"] == f"{URL}/{first.json()['id']}"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"count": 1, "mode": "hold", "priority": "normal", "requeue": True, "purpose": ""},
+        {"hours": "8"},
+        {"hours": 8.0, "ends_at": None},
+        {"constraints": {}, "claim": None},
+        {"constraints": {"spread": False}},
+    ],
+)
+def test_defaults_that_are_written_are_the_same_request_as_those_left_out(api, written):
+    first, second = post(api, MINIMAL), post(api, {**MINIMAL, **written})
+    assert (second.status_code, second.json()["id"]) == (201, first.json()["id"])
+    assert Allocation.objects.count() == 1
+
+
+def test_the_same_time_in_another_zone_is_the_same_request(api):
+    end = (datetime.now(UTC) + timedelta(days=1)).replace(microsecond=0)
+    zones = (UTC, timezone(timedelta(hours=2)))
+    first, second = (post(api, {**MINIMAL, "ends_at": end.astimezone(zone).isoformat()}) for zone in zones)
+    assert (second.status_code, second.json()["id"]) == (201, first.json()["id"])
+
+
+def test_another_value_is_another_request(api):
+    post(api, MINIMAL)
+    assert post(api, {**MINIMAL, "hours": 9}).json()["reason"] == "key_reused"
+    assert post(api, {**MINIMAL, "give_up_after": 9}).json()["reason"] == "key_reused"
+
+
+def test_an_answer_that_was_stored_by_the_body_as_sent_is_still_given(api):
+    post(api, MINIMAL)
+    IdempotentReply.objects.update(body_digest=digest_of(MINIMAL), headers={})
+    assert post(api, MINIMAL)["Idempotent-Replayed"] == "true"

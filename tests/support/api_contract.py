@@ -1,0 +1,120 @@
+"""Compares answers of the REST API with its OpenAPI schema.
+
+As the outermost middleware `watch` sees every answer below /api, whichever client asked. It changes none: what differs
+from the schema is added to `differences`, which a fixture reads.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, resolve
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+URN = "urn:gpu-portal:openapi"
+PROBLEM = "application/problem+json"
+Schema = dict[str, Any]
+differences: list[str] = []
+
+
+@cache
+def document() -> Schema:
+    """Return the schema as it is served."""
+    generated = SchemaGenerator().get_schema(request=None, public=True)
+    found: Schema = json.loads(OpenApiJsonRenderer().render(generated))
+    return found
+
+
+def watch(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if request.path_info.startswith("/api/") and request.method != "OPTIONS":
+            found = differences_of(request, response)
+            differences.extend(f"{request.method} {request.path_info} {response.status_code}: {each}" for each in found)
+        return response
+
+    return middleware
+
+
+def differences_of(request: HttpRequest, response: HttpResponseBase) -> Iterator[str]:
+    """Yield how the answer differs from what the schema declares."""
+    body = b"" if response.streaming else getattr(response, "content", b"")
+    media_type = response.headers.get("Content-Type", "").partition(";")[0]
+    described = operation(request)
+    if described is None:
+        if response.status_code >= 400:
+            yield from _undescribed_problem(media_type, body)
+        return
+    declared = described["responses"].get(str(response.status_code))
+    if declared is None:
+        yield f"the status is not declared; the body is {body.decode()[:300]}"
+        return
+    for name, header in declared.get("headers", {}).items():
+        if header.get("required") and name not in response.headers:
+            yield f"the header {name} is missing"
+    content: Mapping[str, Any] = declared.get("content", {})
+    if not content and body:
+        yield f"no body is declared, and it has {body.decode()[:300]}"
+    elif content and media_type not in content:
+        yield f"the content type {media_type} is not declared"
+    elif content and media_type.endswith("json") and request.method != "HEAD":
+        yield from errors(content[media_type]["schema"], json.loads(body))
+
+
+def operation(request: HttpRequest) -> Schema | None:
+    """Return the operation that the request asks for, or None if the schema has none."""
+    try:
+        route = resolve(request.path_info).route
+    except Resolver404:
+        return None
+    path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
+    method = "get" if request.method == "HEAD" else str(request.method).lower()
+    found: Schema | None = document()["paths"].get(path, {}).get(method)
+    return found
+
+
+def errors(schema: Schema, instance: Any) -> list[str]:
+    """Return the errors of the instance, each with its place."""
+    return [
+        f"{error.json_path}: {error.message[:500]}"
+        for found in _validator(json.dumps(schema)).iter_errors(instance)
+        for error in (_closest(found) if found.context else [found])
+    ]
+
+
+def _closest(error: Any) -> list[Any]:
+    """Return the errors of the alternative that has fewest."""
+    by_alternative: dict[Any, list[Any]] = {}
+    for each in error.context:
+        by_alternative.setdefault(each.schema_path[0], []).append(each)
+    return min(by_alternative.values(), key=len)
+
+
+def _undescribed_problem(media_type: str, body: bytes) -> Iterator[str]:
+    if media_type != PROBLEM:
+        yield f"an error is {media_type}, not {PROBLEM}"
+        return
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        yield f"the body is not JSON: {body.decode()[:300]}"
+        return
+    if problem.get("type") != f"urn:gpu-portal:problem:{problem.get('reason')}":
+        yield f"the type {problem.get('type')} is not of the reason {problem.get('reason')}"
+
+
+@cache
+def _validator(schema: str) -> Any:
+    """Return the validator of a schema whose references are of the document."""
+    registry: Any = Registry().with_resource(URN, DRAFT202012.create_resource(document()))
+    absolute = schema.replace('"#/', f'"{URN}#/')
+    checker = Draft202012Validator.FORMAT_CHECKER
+    return Draft202012Validator(json.loads(absolute), registry=registry, format_checker=checker)
