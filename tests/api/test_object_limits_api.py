@@ -56,7 +56,7 @@ def test_a_change_of_the_numbers_is_another_version(operator, project):
         ({"object_limits": {"jobs": 5001}}, "object_limits.jobs", "Give 0 to 5000"),
         ({"object_limits": {"jobs": "7"}}, "object_limits.jobs", "whole number"),
         ({"object_limits": {"jobs": 7.5}}, "object_limits.jobs", "whole number"),
-        ({"object_limits": [1]}, "object_limits", "dictionary"),
+        ({"object_limits": [1]}, "object_limits", "JSON object"),
         ({"object_limits": {"secrets": 5000}}, "object_limits", "at most 548 secrets"),
         ({"config_size_kib": 1024}, "config_size_kib", "at most a config_size_kib of 239"),
         ({"config_size_kib": 0}, "config_size_kib", "Give 1 to 1024"),

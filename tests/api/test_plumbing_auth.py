@@ -21,6 +21,7 @@ def test_me_tells_teams_projects_and_scopes(team, other_team, project):
         "teams": [{"slug": "vision", "role": "member"}],
         "projects": [{"slug": "vision-train", "team": "vision", "namespace": "vision-train"}],
         "scopes": ["read"],
+        "token_expires_at": f"{ApiToken.objects.get(user=user).expires_at:%Y-%m-%dT%H:%M:%S.%fZ}",
     }
 
 

@@ -23,7 +23,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from portal.core.errors import Invalid
 
 Row = TypeVar("Row", bound=Model)
-PAGE_SIZE, MAX_PAGE_SIZE, MAX_DIGITS = 50, 200, 9
+PAGE_SIZE, MAX_PAGE_SIZE, MAX_DIGITS = 50, 200, 100
 INVALID_CURSOR = {"cursor": ["Follow next and previous; a cursor is not made by hand."]}
 
 
