@@ -56,7 +56,7 @@ def use(name: str, limit: int) -> Use | None:
     """Count one use of `name`, and return how much of the limit is used; None without Redis, which counts nothing."""
     key, left_s = _window(name)
     try:
-        return Use(limit, _ask(lambda store: _increment(store, key)), left_s)
+        return Use(limit, _run(lambda store: _increment(store, key)), left_s)
     except Unavailable:
         return None
 

@@ -79,10 +79,10 @@ def test_an_answer_to_a_token_is_compressed(member, encoding, read):
 @pytest.mark.parametrize(("encoding", "read"), [("br", brotli.decompress), ("gzip", gzip.decompress)])
 def test_a_streamed_answer_is_compressed(encoding, read, member):
     operator = client(person(platform_role="operator"))
-    plain = b"".join(operator.get("/api/v1/audit/export?action=project").streaming_content)
+    plain = b"".join(operator.get("/api/v1/audit/export?action=project").streaming_content)  # type: ignore[attr-defined]
     answer = operator.get("/api/v1/audit/export?action=project", headers={"Accept-Encoding": encoding})
     assert answer["Content-Encoding"] == encoding
-    assert read(b"".join(answer.streaming_content)) == plain
+    assert read(b"".join(answer.streaming_content)) == plain  # type: ignore[attr-defined]
 
 
 def test_nothing_that_a_browser_asks_for_by_cookie_is_compressed(member):

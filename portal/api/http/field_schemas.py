@@ -11,7 +11,9 @@ class TextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-ca
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
         """Return text that is not empty, unless it may be."""
-        mapped: dict[str, Any] = auto_schema._map_serializer_field(self.target, direction, bypass_extensions=True)
+        mapped: dict[str, Any] = auto_schema._map_serializer_field(  # type: ignore[no-untyped-call]
+            self.target, direction, bypass_extensions=True
+        )
         shortest = {} if self.target.allow_blank else {"minLength": 1}
         return {**mapped, "type": "string", **shortest}  # drf-spectacular adds null, which it has added already
 

@@ -1,6 +1,6 @@
 """Allocations: preview, request, list, show, connect, extend, retry and release."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -166,6 +166,7 @@ def release_several(request: Request) -> Response:
     """
     values, user = read(BulkRelease, request), current_user(request)
     how: dict[str, Any] = {"reason": values["reason"], "is_dry_run": values["dry_run"]}
+    found: Sequence[bulk_release.Release]
     if "ids" in values:
         found, more = bulk_release.release_named(user, values["ids"], **how), False
     else:
