@@ -218,7 +218,14 @@ def test_the_schema_names_its_server():
 
 @pytest.fixture
 def me() -> dict[str, Any]:
-    return {"username": "ada", "platform_role": "", "teams": [], "projects": [], "scopes": ["read"]}
+    return {
+        "username": "ada",
+        "platform_role": "",
+        "teams": [],
+        "projects": [],
+        "scopes": ["read"],
+        "token_expires_at": None,
+    }
 
 
 def differences(response: HttpResponse) -> list[str]:

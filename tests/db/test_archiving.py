@@ -31,7 +31,7 @@ def test_all_that_lives_in_it_is_told_to_end_and_looked_at(rows, project, operat
     WorkItem.objects.all().delete()
     archive.archive(operator, project)
     assert set(Allocation.objects.values_list("desired", "ending")) == {("released", "person")}
-    assert {row.transitions.last().reason for row in rows} == {"project_archived"}
+    assert {row.transitions.get(type="end").reason for row in rows} == {"project_archived"}
     assert set(WorkItem.objects.values_list("target", flat=True)) == {
         "local/project:vision-train",
         *(f"local/allocation:{row.pk}" for row in rows),

@@ -42,8 +42,8 @@ def test_a_right_prefix_with_a_wrong_secret_finds_nobody():
 
 def test_a_token_ends_on_time():
     row, secret = services.issue_token(person(), "ci", ["read"], DAY)
-    with clock.frozen(row.expires_at):
-        assert tokens.find(secret) is None
+    with clock.frozen(row.expires_at), pytest.raises(tokens.Expired):
+        tokens.find(secret)
 
 
 def test_a_revoked_token_ends_at_once_and_twice_is_as_once():

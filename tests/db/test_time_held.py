@@ -112,7 +112,7 @@ def test_what_is_not_held_in_time_gives_up_waiting(row):
     row, _ = look(row, 7 * 24)
     assert ended_by(row) == ("expired", "gave_up_waiting")
     assert outcome(Ending(row.ending), was_held=False) == Outcome.EXPIRED
-    assert "Ask again to wait longer" in row.transitions.last().message
+    assert "Ask again to wait longer" in row.transitions.get(type="end").message
 
 
 def test_it_gives_up_when_it_was_told_to(member, project):
