@@ -166,5 +166,5 @@ def test_a_name_with_a_line_break_is_not_there(api, path):
 
 
 def test_a_wrong_host_is_answered_below_api_with_a_problem():
-    answer = Client().get("/api/v1/me", headers={"host": "elsewhere.example"})
+    answer = Client().get("/api/v1/nowhere", headers={"host": "elsewhere.example"})
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")

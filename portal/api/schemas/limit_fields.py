@@ -1,0 +1,76 @@
+"""The fields of limits, and of what setting one would do."""
+
+from rest_framework import serializers
+
+from portal.api.http.strict import Body, Integer, Text
+from portal.api.schemas.allocation_output import PHASES
+from quotas.limits.models import MAX_UNITS
+
+
+class LimitOut(serializers.Serializer):
+    id = serializers.IntegerField()
+    holder_kind = serializers.ChoiceField(["department", "team", "project", "member"])
+    holder = serializers.CharField(help_text="Slug; team/username of a member.")
+    scope_kind = serializers.ChoiceField(["pool", "offering", "flavor", "all"])
+    scope = serializers.CharField(help_text="Id of the pool or offering, name of the flavor, or all.")
+    unit = serializers.CharField(help_text="GPUs, slices, or units of the pool.")
+    nominal = serializers.IntegerField()
+    borrowing = serializers.IntegerField(allow_null=True, help_text="null: without a bound.")
+    lending = serializers.IntegerField(allow_null=True, help_text="null: all that is not used.")
+    used = serializers.CharField(
+        allow_null=True, help_text="Decimal; null where Kueue keeps the limit, see /queues/{team}."
+    )
+    enforced_by = serializers.ChoiceField(["kueue", "portal"])
+
+
+class TermsBody(Body):
+    nominal = Integer(min_value=0, max_value=MAX_UNITS)
+    borrowing = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=0)
+    lending = Integer(required=False, allow_null=True, min_value=0, max_value=MAX_UNITS, default=None)
+
+
+class LimitBody(TermsBody):
+    """A limit: its holder (`department`, `team`, `project`, or `team` with `member`) and its scope (`pool`, `offering`,
+    `flavor`, or none of them for all GPUs).
+    """
+
+    department = Text(required=False)
+    team = Text(required=False)
+    project = Text(required=False)
+    member = Text(required=False, help_text="Username; with team.")
+    pool = Text(required=False)
+    offering = Text(required=False)
+    flavor = Text(required=False)
+
+
+class AmountsOut(serializers.Serializer):
+    nominal = serializers.IntegerField()
+    borrowing = serializers.IntegerField(allow_null=True)
+    lending = serializers.IntegerField(allow_null=True)
+
+
+class TouchedOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    project = serializers.CharField()
+    phase = serializers.ChoiceField(PHASES)
+
+
+class FieldOut(serializers.Serializer):
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    field = serializers.CharField()
+    before = serializers.CharField(allow_null=True)
+    after = serializers.CharField(allow_null=True)
+
+
+class EffectOut(serializers.Serializer):
+    before = AmountsOut(allow_null=True)
+    after = AmountsOut()
+    unit = serializers.CharField()
+    in_use = serializers.CharField()
+    over = serializers.CharField(help_text="In use beyond all that there is for it then; nothing ends by itself.")
+    borrowed = serializers.CharField(help_text="In use and not its own then: Kueue may take it back for whose it is.")
+    allocations = TouchedOut(many=True)
+    kueue = FieldOut(many=True)
+    detail = serializers.CharField()
