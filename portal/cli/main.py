@@ -6,7 +6,18 @@ from typing import Any, NoReturn
 
 import click
 
-from portal.cli import access, allocations, browser, catalogue, cluster_access, completion, errors, events, jobs
+from portal.cli import (
+    access,
+    allocations,
+    browser,
+    catalogue,
+    cluster_access,
+    completion,
+    errors,
+    events,
+    jobs,
+    releases,
+)
 
 
 class Cli(click.Group):
@@ -52,7 +63,7 @@ for command in (
     allocations.wait,
     events.events,
     allocations.extend,
-    allocations.release,
+    releases.release,
     allocations.retry,
     browser.open_,
     catalogue.queue,
