@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from allocations.domain.observed_facts import ObservedFacts
 from allocations.domain.phases import Outcome, Phase
 from portal.clusters.models import Cluster
 from portal.tenants.models import Project
@@ -149,7 +150,7 @@ class MirrorObject(models.Model):
     """The last observed form of one object of a cluster. Written by the watcher only.
 
     ``digest`` is that of the portal's managedFields entry, so an edit by someone else is detected without a GET.
-    ``facts`` are the fields that the portal reads (``allocations.cluster.kinds``).
+    ``facts`` are the fields that the portal reads (``allocations.domain.observed_facts``).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -161,7 +162,7 @@ class MirrorObject(models.Model):
     digest = models.CharField(max_length=64, blank=True)
     allocation = models.CharField(max_length=63, blank=True)
     deleting = models.BooleanField(default=False)
-    facts = models.JSONField(default=dict)
+    facts: "models.JSONField[ObservedFacts, ObservedFacts]" = models.JSONField(default=dict)
     seen_at = models.DateTimeField()
 
     class Meta:

@@ -102,7 +102,7 @@ def _mirror(kind: str, objects: Iterator[dict[str, Any]]) -> None:
             uid=one.uid,
             resource_version=one.resource_version,
             allocation=one.allocation,
-            facts=one.facts,
+            facts=one.facts or {},
             seen_at=one.at,
         )
         for one in seen

@@ -6,6 +6,7 @@ Three more queries run if other pods use the CPU or memory that some of the devi
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 from allocations.capacity import flavor_devices
 from allocations.capacity.devices import SliceShape
@@ -15,6 +16,7 @@ from allocations.claims.fit import Fleet
 from allocations.claims.model import PRODUCT
 from allocations.claims.units import DeviceDemand, DeviceDemands
 from allocations.domain.objects import Slice
+from allocations.domain.observed_facts import ResourceClaimFacts, ResourceSliceFacts
 from allocations.models import MirrorObject
 from quotas.catalog.dra import as_label
 from quotas.catalog.models import Flavor, Kind, Node, Offering
@@ -48,7 +50,10 @@ def of_flavor(flavor: Flavor) -> DeviceInventory:
     objects = MirrorObject.objects.filter(cluster=flavor.cluster_id)
     slices = objects.filter(kind="ResourceSlice", facts__node__in=[node.name for node in nodes]).order_by("name")
     claims = objects.filter(kind="ResourceClaim").exclude(facts__devices=[])
-    fleet = published.fleet(slices.values_list("facts", flat=True), claims.values_list("facts", flat=True))
+    fleet = published.fleet(
+        cast(Iterable[ResourceSliceFacts], slices.values_list("facts", flat=True)),
+        cast(Iterable[ResourceClaimFacts], claims.values_list("facts", flat=True)),
+    )
     devices = tuple(d for d in fleet.devices if as_label(str(d.attributes.get(PRODUCT, ""))) == flavor.product)
     return DeviceInventory(
         fleet=replace(fleet, devices=devices),

@@ -5,18 +5,16 @@ ResourcePool).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from allocations.claims.fit import Fleet
 from allocations.claims.model import CLASSES, Device, qualified
+from allocations.domain.observed_facts import PublishedDevice, ResourceClaimFacts, ResourceSliceFacts
 from quotas.catalog import resource_pools
 from quotas.catalog.nvidia import DRA_DRIVER
 
-Facts = Mapping[str, Any]
 
-
-def fleet(slices: Iterable[Facts], claims: Iterable[Facts] = ()) -> Fleet:
+def fleet(slices: Iterable[ResourceSliceFacts], claims: Iterable[ResourceClaimFacts] = ()) -> Fleet:
     """Return the published devices and their use, from facts of ResourceSlices and ResourceClaims."""
     newest = resource_pools.newest(slices, lambda facts: (facts["pool"], facts["generation"])).values()
     complete = [facts for pool in newest if len(pool) >= pool[0]["slice_count"] for facts in pool]
@@ -37,7 +35,7 @@ def fleet(slices: Iterable[Facts], claims: Iterable[Facts] = ()) -> Fleet:
     )
 
 
-def _device(node: str, device: Facts) -> Device:
+def _device(node: str, device: PublishedDevice) -> Device:
     return Device(
         node=node,
         name=device["name"],
@@ -51,7 +49,7 @@ def _device(node: str, device: Facts) -> Device:
     )
 
 
-def _shares_in_use(claims: Iterable[Facts]) -> dict[tuple[str, str], int]:
+def _shares_in_use(claims: Iterable[ResourceClaimFacts]) -> dict[tuple[str, str], int]:
     shares: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claims:
         for device in claim.get("devices", ()):

@@ -15,6 +15,7 @@ from allocations.cluster import names, owned_fields
 from allocations.cluster.projectors import devices, namespaces, nodes, pods, workloads
 from allocations.domain.actions import digest
 from allocations.domain.objects import Ref
+from allocations.domain.observed_facts import ObservedFacts
 
 log = structlog.get_logger(__name__)
 Raw = Mapping[str, Any]
@@ -39,7 +40,7 @@ class Observation:
     allocation: str = ""
     project: str = ""
     deleting: bool = False
-    facts: Mapping[str, Any] | None = None
+    facts: ObservedFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Kind:
     plural: str
     namespaced: bool = True
     selector: str = OURS
-    projector: Callable[[Raw], Mapping[str, Any] | None] = lambda raw: {}
+    projector: Callable[[Raw], ObservedFacts | None] = lambda raw: {}
     """Raw object → facts; None for an object that does not concern the portal."""
-    merge: Callable[[Raw, Raw], Raw] = lambda before, after: after
+    merge: Callable[[ObservedFacts, ObservedFacts], ObservedFacts] = lambda before, after: after
     """(Recorded facts, new facts) → facts to record, for facts that depend on the former state."""
     can_wait: bool = False
     """Whether observations of the kind are recorded with others or after two seconds. Most of a ClusterQueue's only

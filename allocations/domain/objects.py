@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from allocations.domain.allocation_spec import AllocationSpec
 from allocations.domain.backend_capabilities import CAPABILITIES
+from allocations.domain.observed_facts import ObservedFacts, PodFacts
 from quotas.catalog.node_shares import NodeShare
 
 Manifest = dict[str, Any]
@@ -15,12 +16,12 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 """Phases of pods whose containers have terminated and will not restart."""
 
 
-def has_finished(pod: Mapping[str, Any]) -> bool:
+def has_finished(pod: PodFacts) -> bool:
     """Return whether a pod with these facts has released its resources."""
     return pod.get("phase") in FINISHED
 
 
-def is_on_node(pod: Mapping[str, Any]) -> bool:
+def is_on_node(pod: PodFacts) -> bool:
     """Return whether a pod with these facts uses resources of a node: it is bound and has not finished."""
     return bool(pod.get("node")) and not has_finished(pod)
 
@@ -41,7 +42,7 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True)
 class ObservedObject:
-    """An object as last observed. ``facts`` are the fields that ``allocations.cluster.projectors`` returns."""
+    """An object as last observed. ``facts`` are the fields of its kind in ``observed_facts``."""
 
     ref: Ref
     uid: str
@@ -49,7 +50,7 @@ class ObservedObject:
     digest: str = ""
     allocation: str = ""
     deleting: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: ObservedFacts = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

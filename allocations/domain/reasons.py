@@ -5,10 +5,9 @@ detailed pending reasons with the gate UnadmittedWorkloadsObservability; a suffi
 """
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
-Conditions = Mapping[str, Mapping[str, str]]
+from allocations.domain.observed_facts import Conditions
 
 
 class Cause(NamedTuple):

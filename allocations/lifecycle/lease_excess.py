@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from allocations.cluster import names
 from allocations.domain.objects import ObservedObject, Ref, Snapshot, is_on_node
+from allocations.domain.observed_facts import claim_facts, pod_facts, workload_facts
 
 DEVICES = "devices"
 """Used as the resource name for devices of claims."""
@@ -95,14 +96,15 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
         if not _uses(pod, now):
             continue
         namespace, labelled = pod.ref.namespace, by_name.get((pod.ref.namespace, pod.allocation))
-        holder = _holder(pod, labelled or by_class.get((namespace, pod.facts.get("class", ""))))
-        used[holder] += Counter(pod.facts["gpus"])
+        holder = _holder(pod, labelled or by_class.get((namespace, pod_facts(pod).get("class", ""))))
+        used[holder] += Counter(pod_facts(pod)["gpus"])
         pods[holder].append(pod)
     claims: dict[Holder, list[Ref]] = defaultdict(list)
     counted = {pod.uid for pod in snapshot.of_kind("Pod")}
     for claim in snapshot.of_kind("ResourceClaim"):
-        devices = len(claim.facts.get("devices", ()))
-        if devices and claim.facts.get("pod") not in counted:  # else it was made for a counted pod's request
+        facts = claim_facts(claim)
+        devices = len(facts.get("devices", ()))
+        if devices and facts.get("pod") not in counted:  # else it was made for a counted pod's request
             hold = by_name.get((claim.ref.namespace, claim.allocation))
             is_own = hold is not None and (hold.claims is None or claim.ref.name in hold.claims)
             holder = _holder(claim, hold if is_own else None)
@@ -114,7 +116,7 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
         for resource, amount in sorted(amounts.items()):
             amount_reserved = reserved.get(holder, {}).get(resource, 0)
             if amount_reserved is not None and amount > amount_reserved:
-                users = [pod for pod in pods[holder] if resource in pod.facts["gpus"]]
+                users = [pod for pod in pods[holder] if resource in pod_facts(pod)["gpus"]]
                 current = tuple(pod.ref for pod in users if not pod.deleting)
                 overdue = tuple(pod.ref for pod in users if pod.deleting)
                 of_claims = tuple(claims[holder]) if resource == DEVICES else ()
@@ -124,25 +126,28 @@ def find(snapshot: Snapshot, holds: Iterable[Hold], now: datetime) -> list[Exces
 
 def _uses(pod: ObservedObject, now: datetime) -> bool:
     """Return whether the pod uses GPUs: it is bound, unfinished, and not terminating within its grace period."""
-    facts = pod.facts
+    facts = pod_facts(pod)
     if not is_on_node(facts) or not facts.get("gpus"):
         return False
     return not pod.deleting or ("ends_by" in facts and datetime.fromisoformat(facts["ends_by"]) < now)
 
 
 def _holder(observed: ObservedObject, hold: Hold | None) -> Holder:
-    namespace, job = observed.ref.namespace, observed.facts.get("job")
+    namespace, facts = observed.ref.namespace, pod_facts(observed)  # the facts of a claim name no Job
+    job = facts.get("job")
     if hold is not None:
         return Holder(HolderKind.ALLOCATION, namespace, hold.id, hold.name)
     if job:
-        return Holder(HolderKind.JOB, namespace, job, observed.facts.get("job_name", job))
+        return Holder(HolderKind.JOB, namespace, job, facts.get("job_name", job))
     kind = HolderKind.CLAIM if observed.ref.kind == "ResourceClaim" else HolderKind.POD
     return Holder(kind, namespace, observed.uid, observed.ref.name)
 
 
 def reserving(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Return namespace and name of the allocations whose lease has quota reserved."""
-    leases = (one for one in snapshot.of_kind("Workload") if one.allocation and one.facts.get("cluster_queue"))
+    leases = (
+        one for one in snapshot.of_kind("Workload") if one.allocation and workload_facts(one).get("cluster_queue")
+    )
     return {(lease.ref.namespace, lease.allocation) for lease in leases}
 
 
@@ -154,8 +159,9 @@ def _reserved(snapshot: Snapshot, holds: Iterable[Hold]) -> dict[Holder, Mapping
         if hold.may_hold_without_lease or (hold.namespace, hold.name) in leases
     }
     for workload in snapshot.of_kind("Workload", ""):
-        job = workload.facts.get("job")
-        if job and workload.facts.get("cluster_queue"):
+        facts = workload_facts(workload)
+        job = facts.get("job")
+        if job and facts.get("cluster_queue"):
             holder = Holder(HolderKind.JOB, workload.ref.namespace, job["uid"], job["name"])
-            found[holder] = sum(map(Counter, workload.facts["usage"].values()), Counter())
+            found[holder] = sum(map(Counter, facts["usage"].values()), Counter())
     return found

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from allocations.cluster import namespaces
 from allocations.cluster.client import connect
+from allocations.domain.observed_facts import namespace_facts
 from allocations.domain.phases import Ending
 from allocations.lifecycle import spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
@@ -96,9 +97,9 @@ def remaining(projects: Iterable[Project]) -> dict[str, list[str]]:
     }
     terminating = MirrorObject.objects.filter(kind="Namespace", name__in={name for _, name in slugs}, deleting=True)
     return {
-        slugs[key]: row.facts["remaining"]
+        slugs[key]: namespace_facts(row)["remaining"]
         for row in terminating
-        if row.facts.get("remaining") and (key := (row.cluster_id, row.name)) in slugs
+        if namespace_facts(row).get("remaining") and (key := (row.cluster_id, row.name)) in slugs
     }
 
 

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KT
 
 from allocations.domain import reasons
+from allocations.domain.observed_facts import Conditions, PodCounts, workload_facts
 from allocations.lifecycle.lease_excess import HolderKind
 from allocations.models import LeaseExcess, MirrorObject
 from allocations.reconcile.job_events import is_partial
@@ -54,7 +55,7 @@ class Job:
     message: str
     hint: str
     requests: Mapping[str, int]
-    pods: Mapping[str, int]
+    pods: PodCounts
     offering: str
     priority: int
     created_at: datetime
@@ -91,10 +92,10 @@ def read(workloads: Collection[MirrorObject]) -> list[Job]:
         return []
     projects = Project.objects.filter(namespace__in={row.namespace for row in workloads}).select_related("team")
     project_of = {(project.cluster_id, project.namespace): project for project in projects}
-    charges = _last_charges(UUID(row.facts["job"]["uid"]) for row in workloads)
+    charges = _last_charges(UUID(workload_facts(row)["job"]["uid"]) for row in workloads)
     offerings = dict(_offerings())
     inactive = _inactive({project.team.slug for project in project_of.values()})
-    ended = _ended_over_lease([row.facts["job"]["uid"] for row in workloads])
+    ended = _ended_over_lease([workload_facts(row)["job"]["uid"] for row in workloads])
     found = [_job(row, project_of[row.cluster_id, row.namespace], charges, offerings, inactive) for row in workloads]
     return [
         _with_reason(job, ended[job.uid]) if job.uid in ended and job.state is State.FAILED else job for job in found
@@ -106,26 +107,23 @@ def unfinished(projects: QuerySet[Project]) -> list[Unfinished]:
     finished = "facts__conditions__Finished__status"
     live = rows(projects).filter(Q(**{f"{finished}__isnull": True}) | ~Q(**{finished: "True"})).order_by()
     fields = ("cluster_queue", "conditions", "gpu_requests", "priority", "created_at")
-    workloads = [
-        (UUID(uid), cluster, namespace, name, dict(zip(fields, facts, strict=True)))
-        for uid, cluster, namespace, name, *facts in live.values_list(
-            "job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields)
-        )
-    ]
+    workloads = list(
+        live.values_list("job_uid", "cluster", "namespace", "name", *(f"facts__{field}" for field in fields))
+    )
     running = UsageInterval.objects.filter(holder_id__in=[uid for uid, *_ in workloads], end=None, unused=False)
     in_use = set(running.order_by().values_list("holder_id", flat=True))
     found = [
         Unfinished(
-            uid=uid,
+            uid=UUID(uid),
             cluster=cluster,
             namespace=namespace,
             workload=name,
-            state=_state(facts, uid in in_use),
-            requests=facts["gpu_requests"],
-            priority=facts["priority"],
-            created_at=datetime.fromisoformat(facts["created_at"]),
+            state=_state(queue, conditions, UUID(uid) in in_use),
+            requests=requests,
+            priority=priority,
+            created_at=datetime.fromisoformat(created_at),
         )
-        for uid, cluster, namespace, name, facts in workloads
+        for uid, cluster, namespace, name, queue, conditions, requests, priority, created_at in workloads
     ]
     return [job for job in found if job.state not in ENDED]
 
@@ -143,12 +141,13 @@ def _job(
     offerings: Mapping[tuple[str, str, str], str],
     inactive: Mapping[tuple[str, str], str],
 ) -> Job:
-    facts, uid = row.facts, UUID(row.facts["job"]["uid"])
+    facts = workload_facts(row)
+    uid = UUID(facts["job"]["uid"])
     reserved = bool(facts["cluster_queue"])
     inactive_reason = inactive.get((project.cluster_id, project.team.slug), "")
     reason = reasons.explain(facts["conditions"], reserved=reserved, inactive=inactive_reason)
     offering, is_running = charges.get(uid, ("", False))
-    state = _state(facts, is_running)
+    state = _state(facts["cluster_queue"], facts["conditions"], is_running)
     if state is State.RUNNING and reason.reason == "admitted":
         reason = reasons.Reason("running", *reasons.ADMITTED["running"])
     message = reason.message
@@ -173,14 +172,14 @@ def _job(
     )
 
 
-def _state(facts: Mapping[str, Any], is_running: bool) -> State:
-    finished = facts["conditions"].get("Finished", {})
+def _state(cluster_queue: str, conditions: Conditions, is_running: bool) -> State:
+    finished = conditions.get("Finished", {})
     if finished.get("status") == "True":
         return State.FINISHED if finished["reason"] == "Succeeded" else State.FAILED
     if is_running:
         return State.RUNNING
-    reserved = bool(facts["cluster_queue"])
-    if reasons.is_deactivated(facts["conditions"], reserved=reserved):
+    reserved = bool(cluster_queue)
+    if reasons.is_deactivated(conditions, reserved=reserved):
         return State.FAILED
     return State.ADMITTED if reserved else State.QUEUED
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from allocations.domain.observed_facts import cluster_queue_facts
 from allocations.models import MirrorObject
 from portal.clusters.models import Cluster
 from portal.tenants import access
@@ -43,15 +43,16 @@ def objects(user: User) -> list[KueueObject]:
 
 def _compared(cluster: str) -> Iterator[KueueObject]:
     mirrored = MirrorObject.objects.filter(cluster=cluster, kind__in=KINDS)
-    rows = {(row.kind, row.name): row.facts for row in mirrored}
+    rows = {(row.kind, row.name): row for row in mirrored}
     for desired in selectors.manifests(cluster):
         kind, name = desired["kind"], desired["metadata"]["name"]
         if kind not in KINDS:
             continue
-        facts: dict[str, Any] | None = rows.get((kind, name))
-        if facts is None:
+        row = rows.get((kind, name))
+        if row is None:
             yield KueueObject(cluster, kind, name, "It is not there; the portal makes it.", None, None, None, ())
             continue
+        facts = cluster_queue_facts(row)  # a Cohort has only a spec
         observed = {**desired, "spec": facts.get("spec", {})}
         # Fields that only Kueue sets, such as its defaults, are no difference.
         found = tuple(d for d in differences.between([observed], [desired]) if d.after is not None)

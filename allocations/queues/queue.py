@@ -13,6 +13,7 @@ from uuid import UUID
 from allocations.cluster import pending_workloads
 from allocations.cluster.client import connect
 from allocations.cluster.errors import ClusterRefused, ClusterUnavailable
+from allocations.domain.observed_facts import cluster_queue_facts
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import entries as queue_entries
 from allocations.queues.entries import Entry, QueueItem
@@ -127,7 +128,10 @@ def loads(teams: Iterable[Team]) -> dict[str, Load]:
     cluster_queues = MirrorObject.objects.filter(kind="ClusterQueue", name__in=by_queue)
     found: Counter[tuple[str, str]] = Counter()
     for row in cluster_queues:
-        found.update({(by_queue[row.name], name): row.facts.get(name) or 0 for name in Load._fields})
+        facts, team = cluster_queue_facts(row), by_queue[row.name]
+        found[team, "pending"] += facts.get("pending", 0)
+        found[team, "reserving"] += facts.get("reserving", 0)
+        found[team, "admitted"] += facts.get("admitted", 0)
     return {slug: Load(*(found[slug, name] for name in Load._fields)) for slug in by_queue.values()}
 
 

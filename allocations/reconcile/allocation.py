@@ -14,6 +14,7 @@ from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.custom_claim import CustomClaim
 from allocations.domain.objects import Applied, ObservedObject, Ref, ResolvedSpec, Snapshot
 from allocations.domain.observed import Intent, ObservedAllocation
+from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.lifecycle.modes import hold
@@ -95,7 +96,7 @@ def _name_is_of_another(row: Allocation, found: ObservedObject | None) -> bool:
 
     To be asked after a recent mirror was read, since a snapshot may have the other's objects.
     """
-    if found is not None and LeaseRecord.id_in(found.facts.get("record", "")) not in ("", str(row.pk)):
+    if found is not None and LeaseRecord.id_in(workload_facts(found).get("record", "")) not in ("", str(row.pk)):
         return True
     return Allocation.objects.filter(project=row.project_id, name=row.name, ended_at=None).exists()
 

@@ -1,13 +1,13 @@
 """Finds the targets to reconcile after a change of the mirror, besides the allocations that the change concerns."""
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from typing import Any
 
 from django.db.models import QuerySet
 
 from allocations.cluster.kinds import INVENTORY, Kind
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.objects import Ref, is_on_node
+from allocations.domain.observed_facts import PodFacts, WorkloadFacts, pod_facts, workload_facts
 from allocations.models import Allocation, AppliedObject
 from allocations.reconcile.mirror_change import Change
 from portal.workqueue import targets
@@ -57,29 +57,30 @@ def inventory_targets(cluster: str, changes: Iterable[Change]) -> set[Target]:
 def is_foreign_use(change: Change) -> bool:
     """Return whether the change concerns the use of nodes or devices without an allocation."""
     new = change.new
-    facts = new.facts or (change.old.facts if change.old else {})  # an object that a list lacks has no facts
+    facts = pod_facts(new if new.facts else change.old)  # an object that a list lacks has no facts
     is_use = new.ref.kind == "ResourceClaim" or facts.get("gpus") or _requests_differ(change)
     return not new.allocation and bool(is_use)
 
 
 def _requests_differ(change: Change) -> bool:
     """Return whether a pod requests more or less of a node than before."""
-    old, new = change.old.facts if change.old else {}, {} if change.new.gone else change.new.facts or {}
+    old, new = pod_facts(change.old), pod_facts(None if change.new.gone else change.new)
     return change.new.ref.kind == "Pod" and _node_requests(old) != _node_requests(new)
 
 
-def _node_requests(pod: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(pod.get(name) for name in ("node", "cpu_millicores", "memory_mib")) if is_on_node(pod) else ()
+def _node_requests(pod: PodFacts) -> tuple[object, ...]:
+    return (pod.get("node"), pod.get("cpu_millicores"), pod.get("memory_mib")) if is_on_node(pod) else ()
 
 
 def job_targets(cluster: str, change: Change) -> set[Target]:
     """Return the target of a tenant's Job that has just got quota, whose people get an Event with its GPUs."""
-    given = _given_to_job(change.new.facts or {})
-    is_new = given is not None and given != _given_to_job(change.old.facts if change.old else {})
-    return {targets.job(cluster, change.new.facts["job"]["uid"])} if is_new and change.new.facts else set()
+    facts = workload_facts(change.new)
+    given = _given_to_job(facts)
+    is_new = given is not None and given != _given_to_job(workload_facts(change.old))
+    return {targets.job(cluster, facts["job"]["uid"])} if is_new else set()
 
 
-def _given_to_job(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _given_to_job(facts: WorkloadFacts) -> tuple[list[str], int | None] | None:
     """Return the flavors and the number of pods that a queued Job has quota for; None without any."""
     if not facts.get("job") or not facts.get("cluster_queue") or not facts.get("usage"):
         return None
@@ -94,9 +95,9 @@ def adoption_targets(cluster: str, change: Change, holders: Mapping[tuple[str, s
     row = holders.get((new.ref.namespace, new.allocation))
     is_of_ended = row is not None and row.ended_at is not None
     # A lease may be of a later allocation with the name of one that has ended.
-    has_row = row is not None and not (is_of_ended and _is_of_another(new.facts, row))
+    has_row = row is not None and not (is_of_ended and _is_of_another(workload_facts(new), row))
     return set() if has_row else {targets.adoption(cluster)}
 
 
-def _is_of_another(lease: Mapping[str, Any] | None, row: Allocation) -> bool:
-    return LeaseRecord.id_in((lease or {}).get("record", "")) not in ("", str(row.pk))
+def _is_of_another(lease: WorkloadFacts, row: Allocation) -> bool:
+    return LeaseRecord.id_in(lease.get("record", "")) not in ("", str(row.pk))

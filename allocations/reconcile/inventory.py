@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from allocations.domain.objects import ObservedObject, Snapshot
+from allocations.domain.observed_facts import PublishedDevice, device_class_facts, node_facts, slice_facts
 from allocations.reconcile import mirror, node_usage, pool_names
 from allocations.reconcile.metering import job_ledger
 from portal.core import clock
@@ -61,7 +61,7 @@ def _sync(
 
 
 def node_fact(observed: ObservedObject) -> NodeFact:
-    facts = observed.facts
+    facts = node_facts(observed)
     return NodeFact(
         name=observed.ref.name,
         labels=facts["labels"],
@@ -70,12 +70,12 @@ def node_fact(observed: ObservedObject) -> NodeFact:
         taints=tuple((key, value, effect) for key, value, effect in facts["taints"]),
         ready=facts["ready"],
         unschedulable=facts["unschedulable"],
-        gives=NodeShare(**facts.get("gives", {})),
+        gives=NodeShare(**facts["gives"]) if "gives" in facts else NodeShare(),
     )
 
 
 def slice_fact(observed: ObservedObject) -> SliceFact:
-    facts = observed.facts
+    facts = slice_facts(observed)
     return SliceFact(
         name=observed.ref.name,
         driver=facts["driver"],
@@ -89,10 +89,11 @@ def slice_fact(observed: ObservedObject) -> SliceFact:
 
 
 def class_fact(observed: ObservedObject) -> ClassFact:
-    return ClassFact(observed.ref.name, observed.facts["extended_resource"], tuple(observed.facts["selectors"]))
+    facts = device_class_facts(observed)
+    return ClassFact(observed.ref.name, facts["extended_resource"], tuple(facts["selectors"]))
 
 
-def _device(device: Mapping[str, Any]) -> DeviceFact:
+def _device(device: PublishedDevice) -> DeviceFact:
     return DeviceFact(
         name=device["name"],
         attributes=device["attributes"],

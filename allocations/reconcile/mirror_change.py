@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from allocations.cluster.kinds import KINDS, Observation
 from allocations.domain.objects import Ref
+from allocations.domain.observed_facts import quota_facts
 from allocations.models import MirrorObject
 
 
@@ -51,21 +52,17 @@ class Change:
         """
         before, after = self._slices_before, self._slices_after
         entries = {name for name in before if before[name] != after.get(name)}
-        if self._shown(self.new.facts) and (before != after or not self._shown(self.old.facts if self.old else None)):
+        if quota_facts(self.new).get("shown") and (before != after or not quota_facts(self.old).get("shown")):
             entries |= set(after)
         return entries | ({self.new.allocation, self.old.allocation if self.old else ""} - {""})
 
-    @staticmethod
-    def _shown(facts: Mapping[str, object] | None) -> bool:
-        return bool((facts or {}).get("shown"))
-
     @property
     def _slices_before(self) -> Mapping[str, object]:
-        return self.old.facts.get("slices", {}) if self.old else {}
+        return quota_facts(self.old).get("slices", {})
 
     @property
     def _slices_after(self) -> Mapping[str, object]:
-        return {} if self.new.gone else (self.new.facts or {}).get("slices", {})
+        return quota_facts(None if self.new.gone else self.new).get("slices", {})
 
 
 def with_kept_facts(

@@ -13,6 +13,7 @@ from fractions import Fraction
 from allocations.capacity.devices import parent_gpu
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import ObservedObject, Snapshot, is_on_node
+from allocations.domain.observed_facts import claim_facts, pod_facts
 from quotas.catalog import blocked_capacity, dra_resources, layouts
 from quotas.catalog.blocked_capacity import BlockedCapacity, NodeUse, Supplied
 from quotas.catalog.geometry import COMPUTE_SLICES
@@ -55,18 +56,19 @@ def units_used(snapshot: Snapshot, found: Discovered) -> Iterator[UnitsUsed]:
     flavor_of = {node.name: flavors[node.flavor] for node in found.nodes if node.flavor and node.ready}
     pools = {(pool.flavor, resource): pool.key for pool in found.pools for resource in pool.resources}
     for pod in bound(snapshot):
-        flavor = flavor_of.get(pod.facts["node"])
+        facts = pod_facts(pod)
+        flavor = flavor_of.get(facts["node"])
         if flavor is None or flavor.identity.path in NAMING_PATHS:  # counted by its claims
             continue
-        for resource, amount in pod.facts["gpus"].items():
+        for resource, amount in facts["gpus"].items():
             if key := pools.get((flavor.name, resource)):
-                yield UnitsUsed(pod, pod.facts["node"], key, Fraction(amount))
+                yield UnitsUsed(pod, facts["node"], key, Fraction(amount))
     yield from _of_claims(snapshot, found, flavor_of, pools)
 
 
 def bound(snapshot: Snapshot) -> list[ObservedObject]:
     """Return the pods that use resources of a node."""
-    return [pod for pod in snapshot.of_kind("Pod") if is_on_node(pod.facts)]
+    return [pod for pod in snapshot.of_kind("Pod") if is_on_node(pod_facts(pod))]
 
 
 def _of_claims(
@@ -76,7 +78,7 @@ def _of_claims(
     unhealthy = {(d.node, d.name) for d in found.devices if not d.healthy}
     keys = {pool.key for pool in found.pools}
     for claim in snapshot.of_kind("ResourceClaim"):
-        for device in claim.facts["devices"]:
+        for device in claim_facts(claim)["devices"]:
             node, name = device["pool"], device["device"]
             flavor, gpu = flavor_of.get(node), parent_gpu(name)
             if flavor is None or device["driver"] != DRA_DRIVER or {(node, name), (node, gpu)} & unhealthy:
@@ -125,7 +127,7 @@ def _uses(
     parts: Mapping[str, Fraction],
 ) -> dict[str, NodeUse]:
     """Return the use of each node of ``per_gpu``."""
-    served = {claim.facts.get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
+    served = {claim_facts(claim).get("pod", "") for claim in snapshot.of_kind("ResourceClaim") if claim.uid in metered}
     units: dict[tuple[str, bool], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     gpus: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for one in units_used(snapshot, found):
@@ -154,9 +156,10 @@ def _pod_requests(
     foreign: dict[str, Counter[str]] = defaultdict(Counter)
     by_holder: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for pod in bound(snapshot):
-        node, holder = pod.facts["node"], _holder(pod, metered, served)
-        amounts = Counter({name: pod.facts.get(name, 0) for name in ("cpu_millicores", "memory_mib")})
-        of_holder = Counter() if pod.facts.get("holder") else amounts
+        facts, holder = pod_facts(pod), _holder(pod, metered, served)
+        node = facts["node"]
+        amounts = Counter(cpu_millicores=facts.get("cpu_millicores", 0), memory_mib=facts.get("memory_mib", 0))
+        of_holder = Counter() if facts.get("holder") else amounts
         if holder:
             by_holder[node, holder] += of_holder + Counter(pods=1)
             foreign[node] += amounts - of_holder
@@ -171,7 +174,7 @@ def _holder(observed: ObservedObject, metered: Collection[str], served: Collecti
         return f"{observed.ref.namespace}/{observed.allocation}"
     if observed.uid in served or (observed.uid in metered and observed.ref.kind == "Pod"):
         return observed.uid
-    return str(observed.facts.get("pod", "")) if observed.uid in metered else ""
+    return claim_facts(observed).get("pod", "") if observed.uid in metered else ""
 
 
 def with_blocked_capacity(found: Discovered, blocked: Mapping[str, BlockedCapacity]) -> Discovered:

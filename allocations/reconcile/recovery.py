@@ -11,6 +11,7 @@ from django.db import transaction
 
 from allocations.capacity.recount import recount_limits_on
 from allocations.domain.allocation_spec import LeaseRecord
+from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import Phase
 from allocations.lifecycle import slot_numbers, spec_of_row, transitions
 from allocations.models import Allocation, MirrorObject
@@ -61,7 +62,7 @@ def adopt(cluster: str, namespace: str) -> None:
 
 def _adopt(lease: MirrorObject) -> None:
     try:
-        record = LeaseRecord.from_text(lease.facts.get("record", ""))
+        record = LeaseRecord.from_text(workload_facts(lease).get("record", ""))
         project = Project.objects.get(cluster=lease.cluster_id, slug=record.spec.project, namespace=lease.namespace)
         offering = Offering.objects.get(flavor__cluster=lease.cluster_id, key=record.spec.offering)
         person = User.objects.get(username=record.requested_by)

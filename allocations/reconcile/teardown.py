@@ -15,6 +15,7 @@ from allocations.cluster.manifests.project import labels_left_behind, without_po
 from allocations.cluster.names import GUARD, LEFT_BEHIND
 from allocations.domain.actions import DesiredState, is_gone, nothing_left
 from allocations.domain.objects import Applied, Ref, Snapshot
+from allocations.domain.observed_facts import namespace_facts
 from allocations.reconcile import mirror
 from allocations.reconcile.engine.applied import applied_objects, forget
 from allocations.reconcile.engine.apply import apply
@@ -61,7 +62,7 @@ def _restored_objects(project: Project, snapshot: Snapshot) -> dict[Ref, Applied
         return {}
     is_guard_gone = snapshot.is_gone(Applied(guard, "", namespace.resource_version, "", ""))
     oldest = namespace if is_guard_gone or not project.adopted else snapshot.get(guard)
-    created_at = oldest.facts.get("created_at") if oldest else None
+    created_at = namespace_facts(oldest).get("created_at")  # a GpuProject has the same field
     if not created_at or datetime.fromisoformat(created_at) > project.archived_at:
         return {}
     observed = [one for one in snapshot if KINDS[one.ref.kind].selector == OURS and not one.allocation]

@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from allocations.domain.observed_facts import workload_facts
 from allocations.models import Allocation, MirrorObject
 from allocations.queues import queue
 from quotas.catalog.models import Offering
@@ -141,7 +142,7 @@ def test_what_has_finished_is_in_no_queue(client, wait):
     wait(FEW)
     finished = {"Finished": {"status": "True", "reason": "Succeeded", "message": "", "at": ""}}
     ended = MirrorObject.objects.get(name="job-own-1")
-    ended.facts["conditions"] |= finished
+    ended.facts = {**ended.facts, "conditions": {**workload_facts(ended)["conditions"], **finished}}
     ended.save()
     assert [one["name"] for one in body(client)["pending"]] == ["waits-0", "waits-2", "own-3", "waits-4"]
 

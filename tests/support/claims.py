@@ -9,6 +9,7 @@ from allocations.claims.model import Claim
 from allocations.claims.parse import parse
 from allocations.claims.units import DeviceDemand, DeviceDemands
 from allocations.cluster import kinds
+from allocations.domain.observed_facts import AllocatedDevice
 from deploy.local.fleet import slices, spec
 from portal.core.errors import Invalid
 from quotas.catalog.geometry import Slices, gpu_share, memory_part
@@ -28,8 +29,9 @@ def facts(kind: str, nodes: int = 2) -> tuple[Any, ...]:
 @functools.cache
 def fleet(kind: str = "h100", *held: str) -> Fleet:
     """Return the published devices; those in ``taken`` (node/device) are held by claims."""
-    devices = [dict(zip(("pool", "device"), name.split("/"), strict=True), driver="gpu.nvidia.com") for name in held]
-    return published.fleet(facts(kind), [{"devices": devices}])
+    names = (name.split("/") for name in held)
+    devices = [AllocatedDevice(request="", driver="gpu.nvidia.com", pool=pool, device=device) for pool, device in names]
+    return published.fleet(facts(kind), [{"devices": devices, "allocated_at": "", "cards": []}])
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import pytest
 from allocations.cluster import names
 from allocations.cluster.errors import ClusterRefused
 from allocations.cluster.kinds import KINDS, is_ours, observe
+from allocations.cluster.projectors import devices
 from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
 from allocations.reconcile.engine.apply import name_conflict
@@ -137,8 +138,7 @@ def test_a_sidecar_runs_beside_all_that_comes_after_it() -> None:
 def test_shares_of_a_device_are_read_as_kubernetes_writes_them() -> None:
     given = {"request": "r", "driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-0", "shareID": "1"}
     result = {**given, "consumedCapacity": {"shares": "1k", "memory": "1Gi"}}
-    found = KINDS["ResourceClaim"].projector({"status": {"allocation": {"devices": {"results": [result]}}}})
-    assert found is not None
+    found = devices.claim({"status": {"allocation": {"devices": {"results": [result]}}}})
     assert found["devices"][0]["consumed"] == {"shares": "1000", "memory": "1Gi"}
 
 

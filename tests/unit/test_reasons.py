@@ -3,6 +3,7 @@
 import pytest
 
 from allocations.domain import reasons
+from allocations.domain.observed_facts import Condition
 from allocations.domain.reasons import EVICTED, FINISHED, QUEUED, explain
 
 DETAIL = "insufficient unused quota for nvidia.com/gpu in flavor l40s, 1 more needed"
@@ -12,7 +13,7 @@ PREEMPTED = (
 )
 
 
-def condition(reason: str, message: str = "", status: str = "True") -> dict[str, str]:
+def condition(reason: str, message: str = "", status: str = "True") -> Condition:
     return {"status": status, "reason": reason, "message": message, "at": "2026-11-02T12:00:00+00:00"}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from allocations.cluster import names
 from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain.objects import Manifest, Ref, ResolvedSpec, Slice, Snapshot, is_on_node
+from allocations.domain.observed_facts import pod_facts
 
 
 def objects(request: ResolvedSpec, snapshot: Snapshot) -> list[Manifest]:
@@ -74,8 +75,9 @@ def _excess(request: ResolvedSpec, snapshot: Snapshot) -> Iterator[Slice]:
     """Yield what bound pods, including terminating ones, use beyond the allocation's slices, in a slot for each pod."""
     left = request.slices
     for pod in sorted(hold_quota.pods(request, snapshot), key=lambda pod: pod.uid):
-        amount = pod.facts.get("gpus", {}).get(request.resource, 0)
-        if amount and is_on_node(pod.facts):
+        facts = pod_facts(pod)
+        amount = facts.get("gpus", {}).get(request.resource, 0)
+        if amount and is_on_node(facts):
             excess, left = max(0, amount - left), max(0, left - amount)
             if excess:
                 slot = f"{request.id}/pod:{pod.uid}/{excess}"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from allocations.cluster import names
 from allocations.cluster.manifests import claim_spec, custom_claim, lease
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Slice, Snapshot
+from allocations.domain.observed_facts import claim_facts, pod_facts
 
 CLIQUE = "nvidia.com/gpu.clique"
 """Node label: the NVLink domain and clique of the node (GPU feature discovery)."""
@@ -140,7 +141,7 @@ def outdated(request: ResolvedSpec, snapshot: Snapshot) -> list[list[Ref]]:
 def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -> bool:
     """Return whether a claim without devices selects other GPUs; one with devices is never moved."""
     observed = snapshot.get(part.claim)
-    if observed is None or request.kind != "mig" or observed.facts.get("devices"):
+    if observed is None or request.kind != "mig" or claim_facts(observed).get("devices"):
         return False
     uuids = gpus_requested(observed)
     return any(uuids) and uuids != tuple(request.gpu_uuids[n] if request.gpu_uuids else "" for n in part.slices)
@@ -148,7 +149,7 @@ def _has_other_affinity(request: ResolvedSpec, part: Part, snapshot: Snapshot) -
 
 def gpus_requested(observed_claim: ObservedObject) -> tuple[str, ...]:
     """Return the UUID of the GPU that each request of the claim selects; "" if it selects none."""
-    return tuple(observed_claim.facts.get("cards", ()))
+    return tuple(claim_facts(observed_claim).get("cards", ()))
 
 
 def claims(request: ResolvedSpec) -> list[Ref]:
@@ -177,7 +178,7 @@ def is_claim_deleted(request: ResolvedSpec, snapshot: Snapshot) -> bool:
 def finds_no_device(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the scheduler reports a holder, whose claim exists, as unschedulable."""
     holders = [snapshot.get(part.holder) for part in parts(request) if snapshot.get(part.claim)]
-    return any(h is not None and not h.deleting and h.facts.get("unschedulable") for h in holders)
+    return any(h is not None and not h.deleting and pod_facts(h).get("unschedulable") for h in holders)
 
 
 def _is_deleting(ref: Ref, snapshot: Snapshot) -> bool:
@@ -196,7 +197,8 @@ def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
         return []
     holder_uid = observed_holder.uid if observed_holder else ""
     # A hold needs both, so it begins at the later time.
-    times = [observed_claim.facts.get("allocated_at"), observed_holder.facts.get("ready_at") if observed_holder else ""]
+    facts = claim_facts(observed_claim)
+    times = [facts.get("allocated_at"), pod_facts(observed_holder).get("ready_at")]
     since = max((datetime.fromisoformat(at) for at in times if at), default=None)
     return [
         Slice(
@@ -209,8 +211,8 @@ def _devices(part: Part, snapshot: Snapshot) -> list[Slice]:
             evidence=observed_claim.ref,
             is_charged=is_charged,
         )
-        for fact, is_charged in (("devices", True), ("admin_devices", False))
-        for device in observed_claim.facts.get(fact, ())
+        for devices, is_charged in ((facts.get("devices", ()), True), (facts.get("admin_devices", ()), False))
+        for device in devices
     ]
 
 
@@ -225,7 +227,7 @@ def held(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Slice, ...]:
 
 def _is_running(ref: Ref, snapshot: Snapshot) -> bool:
     observed = snapshot.get(ref)
-    return observed is not None and not observed.deleting and observed.facts.get("phase") == "Running"
+    return observed is not None and not observed.deleting and pod_facts(observed).get("phase") == "Running"
 
 
 def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
@@ -234,12 +236,11 @@ def blocked_by(request: ResolvedSpec, snapshot: Snapshot) -> str:
 
 
 def _blocked_by(observed_holder: ObservedObject | None) -> str:
-    if observed_holder is None or observed_holder.facts.get("phase") == "Running":
+    if observed_holder is None or pod_facts(observed_holder).get("phase") == "Running":
         return ""
-    node = observed_holder.facts.get("node")
-    return (
-        f"node {node} was chosen and does not run it" if node else str(observed_holder.facts.get("unschedulable", ""))
-    )
+    facts = pod_facts(observed_holder)
+    node = facts.get("node")
+    return f"node {node} was chosen and does not run it" if node else facts.get("unschedulable", "")
 
 
 def guard_entry(request: ResolvedSpec) -> dict[str, object]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from allocations.cluster import names
 from allocations.domain.objects import ObservedObject, Ref, ResolvedSpec, Snapshot, has_finished
+from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 
 
 def quota_ref(request: ResolvedSpec) -> Ref:
@@ -23,11 +24,14 @@ def used(snapshot: Snapshot) -> dict[str, Mapping[str, int]]:
     """
     pods = _pods(snapshot)
     assigned = {
-        name for guard in snapshot.of_kind("GpuProject") for name in guard.facts.get("classes", ()) if _is_former(name)
+        name
+        for guard in snapshot.of_kind("GpuProject")
+        for name in gpu_project_facts(guard).get("classes", ())
+        if _is_former(name)
     }
     return {
-        name.removeprefix(names.HOLD): _amounts(pod for pod in pods if pod.facts["class"] == name)
-        for name in assigned | {pod.facts["class"] for pod in pods}
+        name.removeprefix(names.HOLD): _amounts(pod for pod in pods if pod_facts(pod)["class"] == name)
+        for name in assigned | {pod_facts(pod)["class"] for pod in pods}
     }
 
 
@@ -37,8 +41,8 @@ def used_by(request: ResolvedSpec, snapshot: Snapshot) -> Counter[str]:
 
 
 def _pods(snapshot: Snapshot) -> list[ObservedObject]:
-    unfinished = (pod for pod in snapshot.of_kind("Pod") if not has_finished(pod.facts))
-    return [pod for pod in unfinished if _is_former(pod.facts.get("class", ""))]
+    unfinished = (pod for pod in snapshot.of_kind("Pod") if not has_finished(pod_facts(pod)))
+    return [pod for pod in unfinished if _is_former(pod_facts(pod).get("class", ""))]
 
 
 def _is_former(name: str) -> bool:
@@ -46,4 +50,4 @@ def _is_former(name: str) -> bool:
 
 
 def _amounts(pods: Iterable[ObservedObject]) -> Counter[str]:
-    return sum((Counter(pod.facts["gpus"]) for pod in pods), Counter())
+    return sum((Counter(pod_facts(pod)["gpus"]) for pod in pods), Counter())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from allocations.cluster import names
 from allocations.cluster.manifests import former_holds
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec, Snapshot
+from allocations.domain.observed_facts import pod_facts, quota_facts
 from quotas.catalog.node_shares import NodeShare
 
 
@@ -41,7 +42,7 @@ def hold(request: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) 
 def pods(request: ResolvedSpec, snapshot: Snapshot) -> list[ObservedObject]:
     """Return the allocation's pods, including holders: those with its label, and unlabelled ones of its class."""
     hold_class = names.hold_slot(request.number)
-    unlabelled = [pod for pod in snapshot.of_kind("Pod", "") if pod.facts.get("class") == hold_class]
+    unlabelled = [pod for pod in snapshot.of_kind("Pod", "") if pod_facts(pod).get("class") == hold_class]
     return [*snapshot.of_kind("Pod", request.name), *unlabelled]
 
 
@@ -98,7 +99,7 @@ def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
 def is_complete(request: ResolvedSpec, amounts: Mapping[str, int], snapshot: Snapshot) -> bool:
     """Return whether the allocation's own quota lists it with the amounts that it should have."""
     quota, slices = snapshot.get(ref(request)), hold(request, amounts, snapshot).slices
-    return quota is not None and quota.facts.get("slices", {}).get(request.name) == slices
+    return quota is not None and quota_facts(quota).get("slices", {}).get(request.name) == slices
 
 
 def is_shown(request: ResolvedSpec, snapshot: Snapshot) -> bool:
@@ -108,8 +109,8 @@ def is_shown(request: ResolvedSpec, snapshot: Snapshot) -> bool:
 
 def is_enforced(quota: ObservedObject | None) -> bool:
     """Return whether the quota's status shows its spec, which means that the API server enforces it."""
-    return quota is not None and not quota.deleting and bool(quota.facts.get("shown"))
+    return quota is not None and not quota.deleting and bool(quota_facts(quota).get("shown"))
 
 
 def _lists(quota: ObservedObject, request: ResolvedSpec) -> bool:
-    return request.name in quota.facts.get("slices", {})
+    return request.name in quota_facts(quota).get("slices", {})

@@ -10,6 +10,7 @@ from allocations.cluster import names
 from allocations.domain import reasons
 from allocations.domain.admission import PRIORITIES
 from allocations.domain.objects import Manifest, ObservedObject, Ref, ResolvedSpec
+from allocations.domain.observed_facts import workload_facts
 from allocations.domain.phases import LeaseFacts
 
 KIND = "Workload"
@@ -80,14 +81,14 @@ def read(lease: ObservedObject | None) -> LeaseFacts | None:
     """
     if lease is None:
         return None
-    conditions = lease.facts.get("conditions", {})
-    reserved = bool(lease.facts.get("cluster_queue"))
+    facts = workload_facts(lease)
+    conditions, reserved = facts.get("conditions", {}), bool(facts.get("cluster_queue"))
     evicted = conditions.get("Evicted", {}) if reserved else {}
     quota = conditions.get("QuotaReserved", {})
     is_evicted = evicted.get("status") == "True"
     admitted = conditions.get("Admitted", {})
     is_admitted = reserved and admitted.get("status") == "True"
-    created_at = lease.facts.get("created_at")
+    created_at = facts.get("created_at")
     return LeaseFacts(
         created_at=datetime.fromisoformat(created_at) if created_at else None,
         reserved=reserved,

@@ -1,47 +1,55 @@
 """Facts about objects of Dynamic Resource Allocation: ResourceClaims, ResourceSlices and DeviceClasses. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from allocations.cluster import gpu_selector
 from allocations.cluster.projectors.fields import Raw, controller, iso_time, whole
+from allocations.domain.observed_facts import (
+    AllocatedDevice,
+    DeviceClassFacts,
+    Owner,
+    ResourceClaimFacts,
+    ResourceSliceFacts,
+)
 from quotas.catalog.nvidia import DRA_DRIVER
 
 
-def claim(raw: Raw) -> Mapping[str, Any]:
-    """Return the facts of a ResourceClaim.
-
-    ``devices`` are allocated to it; a device that serves several claims with its ``share`` and the consumed capacity.
-    ``admin_devices`` are accessed by admin access, and belong to other claims. ``cards`` is the UUID of the GPU that
-    each request selects, "" if it selects none. ``pod`` is the uid of the pod that the scheduler created it for.
-    """
+def claim(raw: Raw) -> ResourceClaimFacts:
+    """Return the facts of a ResourceClaim."""
     allocation = raw.get("status", {}).get("allocation", {})
     requests = raw.get("spec", {}).get("devices", {}).get("requests", ())
     results = allocation.get("devices", {}).get("results", ())
     admin_devices = [_device(r) for r in results if r.get("adminAccess")]
-    return {
+    facts: ResourceClaimFacts = {
         "devices": [_device(r) for r in results if not r.get("adminAccess")],
-        **({"admin_devices": admin_devices} if admin_devices else {}),
         "allocated_at": iso_time(allocation.get("allocationTimestamp", "")),
         "cards": [_selected_gpu(request.get("exactly", {}).get("selectors", ())) for request in requests],
-        **_pod(raw.get("metadata", {})),
     }
+    if admin_devices:
+        facts["admin_devices"] = admin_devices
+    if pod := _pod(raw.get("metadata", {})):
+        facts["pod"] = pod["uid"]
+    return facts
 
 
-def _pod(metadata: Raw) -> dict[str, str]:
-    if metadata.get("annotations", {}).get("resource.kubernetes.io/extended-resource-claim") != "true":
-        return {}
-    pod = controller(metadata, "Pod")
-    return {"pod": pod["uid"]} if pod else {}
+def _pod(metadata: Raw) -> Owner | None:
+    is_extended = metadata.get("annotations", {}).get("resource.kubernetes.io/extended-resource-claim") == "true"
+    return controller(metadata, "Pod") if is_extended else None
 
 
-def _device(result: Raw) -> dict[str, Any]:
-    device = {name: result[name] for name in ("request", "driver", "pool", "device")}
+def _device(result: Raw) -> AllocatedDevice:
+    device: AllocatedDevice = {
+        "request": result["request"],
+        "driver": result["driver"],
+        "pool": result["pool"],
+        "device": result["device"],
+    }
     if not result.get("shareID"):
         return device
     consumed = result.get("consumedCapacity", {})
     shares = {"shares": str(whole(consumed["shares"]))} if "shares" in consumed else {}
-    return device | {"share": result["shareID"], "consumed": {**consumed, **shares}}
+    return {**device, "share": result["shareID"], "consumed": {**consumed, **shares}}
 
 
 def _selected_gpu(selectors: Iterable[Raw]) -> str:
@@ -50,7 +58,7 @@ def _selected_gpu(selectors: Iterable[Raw]) -> str:
     return next((match[1] for match in matches if match), "")
 
 
-def resource_slice(raw: Raw) -> Mapping[str, Any] | None:
+def resource_slice(raw: Raw) -> ResourceSliceFacts | None:
     """Return the facts of a ResourceSlice of NVIDIA's driver; None for other drivers."""
     spec = raw.get("spec", {})
     if spec.get("driver") != DRA_DRIVER:
@@ -88,11 +96,8 @@ def _plain(value: Raw) -> Any:
     return next(iter(value.values()), None)
 
 
-def device_class(raw: Raw) -> Mapping[str, Any]:
-    """Return the facts of a DeviceClass.
-
-    ``extended_resource`` is the resource by which pods request its devices without a claim, "" if there is none.
-    """
+def device_class(raw: Raw) -> DeviceClassFacts:
+    """Return the facts of a DeviceClass."""
     spec = raw.get("spec", {})
     return {
         "extended_resource": spec.get("extendedResourceName", ""),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from allocations.domain.observed_facts import Condition, Owner
 from quotas.catalog import quantities
 
 Raw = Mapping[str, Any]
@@ -25,7 +26,7 @@ def created_at(raw: Raw) -> str:
     return iso_time(raw["metadata"].get("creationTimestamp", ""))
 
 
-def conditions(raw: Raw) -> dict[str, dict[str, str]]:
+def conditions(raw: Raw) -> dict[str, Condition]:
     """Return the object's status conditions by type."""
     return {
         c["type"]: {
@@ -38,8 +39,8 @@ def conditions(raw: Raw) -> dict[str, dict[str, str]]:
     }
 
 
-def controller(metadata: Raw, kind: str) -> dict[str, str] | None:
+def controller(metadata: Raw, kind: str) -> Owner | None:
     """Return the name and uid of the object's controller if it is of this kind, else None."""
     owners = metadata.get("ownerReferences", ())
     controllers = (o for o in owners if o.get("controller") and o["kind"] == kind)
-    return next(({"name": o["name"], "uid": o["uid"]} for o in controllers), None)
+    return next((Owner(name=o["name"], uid=o["uid"]) for o in controllers), None)

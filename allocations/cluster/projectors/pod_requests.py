@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 
 from allocations.cluster.projectors.fields import Raw, whole
+from allocations.domain.observed_facts import NodeRequests
 from quotas.catalog import quantities
 
 UNITS = {"cpu": 1000, "memory": 1}
@@ -16,7 +17,7 @@ def gpu_requests(pod_spec: Raw) -> dict[str, int]:
     return dict(_peak(pod_spec, _gpu_limits))
 
 
-def node_requests(pod_spec: Raw) -> dict[str, int]:
+def node_requests(pod_spec: Raw) -> NodeRequests:
     """Return the CPU in millicores and the memory in MiB that the scheduler reserves for a pod, rounded up.
 
     Pod-level requests replace those of its containers; the overhead of its runtime class is added.

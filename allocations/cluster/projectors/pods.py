@@ -1,15 +1,13 @@
 """Facts about pods. Pure."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from allocations.cluster import names
 from allocations.cluster.projectors.fields import Raw, conditions, controller, iso_time
 from allocations.cluster.projectors.pod_requests import gpu_requests, node_requests
+from allocations.domain.observed_facts import PodFacts
 from quotas.catalog.discovery import GPU_TAINT
 
 
-def pod(raw: Raw) -> Mapping[str, Any] | None:
+def pod(raw: Raw) -> PodFacts | None:
     """Return the facts of a pod; None for one that neither uses GPUs nor runs on a GPU node.
 
     A pod without GPUs that tolerates the taint of GPU nodes has only the facts of what it uses of its node. Of a system
@@ -18,7 +16,7 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
     spec, status, metadata = raw.get("spec", {}), raw.get("status", {}), raw["metadata"]
     labels = metadata.get("labels", {})
     gpus = gpu_requests(spec)
-    usage = {
+    usage: PodFacts = {
         "phase": status.get("phase", "Pending"),
         "node": spec.get("nodeName", ""),
         "gpus": gpus,
@@ -31,16 +29,22 @@ def pod(raw: Raw) -> Mapping[str, Any] | None:
     job = controller(metadata, "Job")
     extended_claim = status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
     hold_class = spec.get("priorityClassName", "")
-    return {
+    facts: PodFacts = {
         **usage,
-        **({"holder": True} if labels.get(names.HOLDER) == "true" else {}),
-        **({"job": job["uid"], "job_name": job["name"], "scheduled_at": scheduled.get("at", "")} if job else {}),
-        **({"extended_claim": extended_claim} if extended_claim else {}),
-        **({"class": hold_class} if hold_class.startswith(names.HOLD) else {}),
-        **({"ends_by": iso_time(metadata["deletionTimestamp"])} if "deletionTimestamp" in metadata else {}),
         "ready_at": by_type.get("Ready", {}).get("at", ""),
         "unschedulable": scheduled.get("message", "") if scheduled.get("reason") == "Unschedulable" else "",
     }
+    if labels.get(names.HOLDER) == "true":
+        facts["holder"] = True
+    if job:
+        facts["job"], facts["job_name"], facts["scheduled_at"] = job["uid"], job["name"], scheduled.get("at", "")
+    if extended_claim:
+        facts["extended_claim"] = extended_claim
+    if hold_class.startswith(names.HOLD):
+        facts["class"] = hold_class
+    if "deletionTimestamp" in metadata:
+        facts["ends_by"] = iso_time(metadata["deletionTimestamp"])
+    return facts
 
 
 def _tolerates_gpu_taint(toleration: Raw) -> bool:

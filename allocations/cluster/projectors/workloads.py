@@ -1,24 +1,20 @@
 """Facts about Kueue's objects: Workloads, ClusterQueues and Cohorts. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import cast
 
 from allocations.cluster import names
 from allocations.cluster.projectors.fields import GPU_PREFIXES, Raw, conditions, controller, created_at, whole
 from allocations.cluster.projectors.pod_requests import gpu_requests
+from allocations.domain.observed_facts import ClusterQueueFacts, CohortFacts, Condition, ObservedFacts, WorkloadFacts
 
 BYPASSED = "Bypassed scheduling"
 UNEVALUATED = "PendingEvaluation"
 
 
-def workload(raw: Raw) -> Mapping[str, Any] | None:
-    """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads.
-
-    ``usage`` is what it uses of ``cluster_queue`` (a name in Kueue) until it finishes: flavor → resource → amount.
-    ``gpu_requests`` are the GPUs that a Job requests from device plugins, by resource. ``pods`` are how many it wants
-    at once, and for how many it has quota: fewer by partial admission, 0 before.
-    """
+def workload(raw: Raw) -> WorkloadFacts | None:
+    """Return the facts of a lease, or of a tenant's Job in a project's queue; None for other Workloads."""
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
     job = controller(metadata, "Job")
     is_ours = metadata.get("labels", {}).get(names.MANAGED) == "true"
@@ -26,16 +22,17 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
         return None
     by_type, admission = conditions(raw), status.get("admission", {})
     is_finished = by_type.get("Finished", {}).get("status") == "True"
-    facts = {
+    facts: WorkloadFacts = {
         "created_at": created_at(raw),
         "conditions": by_type,
         "cluster_queue": admission.get("clusterQueue", ""),
         "usage": {} if is_finished else _usage(admission, status.get("reclaimablePods", ())),
         "record": metadata.get("annotations", {}).get(names.REQUEST, ""),
     }
-    if is_ours:
+    if is_ours or job is None:
         return facts
-    return facts | {
+    return {
+        **facts,
         "job": job,
         "priority": spec.get("priority", 0),
         "gpu_requests": _gpu_requests(spec),
@@ -46,13 +43,15 @@ def workload(raw: Raw) -> Mapping[str, Any] | None:
     }
 
 
-def keep_pending_reason(before: Raw, after: Raw) -> Raw:
+def keep_pending_reason(before: ObservedFacts, after: ObservedFacts) -> ObservedFacts:
     """Return a Workload's new facts, with its earlier pending reason where Kueue replaced it by "Bypassed …".
 
     Kueue does so when an equivalent workload failed to get quota before. The earlier reason stays unless there was none
     in detail, or the reason has changed since.
     """
-    former, current = (facts.get("conditions", {}).get("QuotaReserved", {}) for facts in (before, after))
+    by_type = cast(WorkloadFacts, after).get("conditions", {})
+    former = cast(WorkloadFacts, before).get("conditions", {}).get("QuotaReserved", {})
+    current = by_type.get("QuotaReserved", {})
     is_pending = current.get("status") == former.get("status") == "False"
     if not (current.get("message", "").startswith(BYPASSED) and is_pending):
         return after
@@ -60,8 +59,8 @@ def keep_pending_reason(before: Raw, after: Raw) -> Raw:
         return after
     if current["reason"] not in (former["reason"], UNEVALUATED):
         return after
-    kept = {**current, "reason": former["reason"], "message": former["message"]}
-    return {**after, "conditions": {**after["conditions"], "QuotaReserved": kept}}
+    kept: Condition = {**current, "reason": former["reason"], "message": former["message"]}
+    return {**after, "conditions": {**by_type, "QuotaReserved": kept}}
 
 
 def _usage(admission: Raw, reclaimable: Iterable[Raw]) -> dict[str, dict[str, int]]:
@@ -86,18 +85,20 @@ def _gpu_requests(spec: Raw) -> dict[str, int]:
     return dict(requests)
 
 
-def cluster_queue(raw: Raw) -> Mapping[str, Any]:
-    """Return the facts of a ClusterQueue. ``inactive`` is why it admits nothing; Workloads in it do not show that."""
+def cluster_queue(raw: Raw) -> ClusterQueueFacts:
+    """Return the facts of a ClusterQueue; Workloads in it do not show that it is inactive."""
     status, active = raw.get("status", {}), conditions(raw).get("Active", {})
-    return {
+    facts: ClusterQueueFacts = {
         "pending": status.get("pendingWorkloads", 0),
         "reserving": status.get("reservingWorkloads", 0),
         "admitted": status.get("admittedWorkloads", 0),
         "spec": raw.get("spec", {}),
-        **({"inactive": active["message"]} if active.get("status") == "False" else {}),
     }
+    if active.get("status") == "False":
+        facts["inactive"] = active["message"]
+    return facts
 
 
-def cohort(raw: Raw) -> Mapping[str, Any]:
+def cohort(raw: Raw) -> CohortFacts:
     """Return the facts of a Cohort: its spec."""
     return {"spec": raw.get("spec", {})}

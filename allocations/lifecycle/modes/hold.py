@@ -11,6 +11,7 @@ from allocations.cluster.manifests import hold_quota, lease
 from allocations.domain.actions import DesiredState, ReleaseReservation, SetPodsReady, nothing_left
 from allocations.domain.objects import Applied, Ref, ResolvedSpec, Slice, Snapshot, has_finished
 from allocations.domain.observed import Deadlines, Intent, ObservedAllocation
+from allocations.domain.observed_facts import gpu_project_facts, pod_facts
 from allocations.domain.phases import FAILED_STARTS, Facts, LeaseFacts, Phase
 
 RECHECK_AFTER = timedelta(seconds=5)
@@ -22,14 +23,14 @@ def users(request: ResolvedSpec, snapshot: Snapshot) -> tuple[Ref, ...]:
     """Return the tenants' pods of the allocation that have not finished, including terminating ones."""
     own_objects = set(own_refs(request))
     pods = hold_quota.pods(request, snapshot)
-    return tuple(pod.ref for pod in pods if pod.ref not in own_objects and not has_finished(pod.facts))
+    return tuple(pod.ref for pod in pods if pod.ref not in own_objects and not has_finished(pod_facts(pod)))
 
 
 def is_class_used(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether an unfinished pod has the allocation's PriorityClass, with or without its label."""
     hold_class = names.hold_slot(request.number)
-    pods = (pod for pod in snapshot.of_kind("Pod") if pod.facts.get("class") == hold_class)
-    return not all(has_finished(pod.facts) for pod in pods)
+    pods = (pod for pod in snapshot.of_kind("Pod") if pod_facts(pod).get("class") == hold_class)
+    return not all(has_finished(pod_facts(pod)) for pod in pods)
 
 
 def own_refs(request: ResolvedSpec) -> list[Ref]:
@@ -113,7 +114,7 @@ def _evict_at(the_lease: LeaseFacts, occupied: bool, deadlines: Deadlines) -> da
 def is_listed(request: ResolvedSpec, snapshot: Snapshot) -> bool:
     """Return whether the project's guard admits pods of the allocation."""
     guard = snapshot.get(Ref("GpuProject", request.namespace, names.GUARD))
-    return guard is not None and request.name in guard.facts.get("allocations", ())
+    return guard is not None and request.name in gpu_project_facts(guard).get("allocations", ())
 
 
 def is_held_open(request: ResolvedSpec, snapshot: Snapshot) -> bool:

@@ -11,6 +11,7 @@ from allocations.cluster import names
 from allocations.domain.allocation_spec import LeaseRecord
 from allocations.domain.backend_capabilities import NAMING_PATHS
 from allocations.domain.objects import Snapshot
+from allocations.domain.observed_facts import workload_facts
 from allocations.lifecycle import lease_excess, spec_of_row
 from allocations.lifecycle.lease_excess import DEVICES, Hold
 from allocations.lifecycle.modes import hold as hold_mode
@@ -61,7 +62,11 @@ def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> 
     leases = {
         (lease.ref.namespace, lease.allocation): lease for lease in snapshot.of_kind("Workload") if lease.allocation
     }
-    ids = {pair: LeaseRecord.id_in(lease.facts.get("record", "")) for pair, lease in leases.items() if pair not in live}
+    ids = {
+        pair: LeaseRecord.id_in(workload_facts(lease).get("record", ""))
+        for pair, lease in leases.items()
+        if pair not in live
+    }
     rows = Allocation.objects.filter(project__cluster=cluster, name__in={name for _, name in ids})
     known = rows.values_list("project__namespace", "name", "pk") if ids else ()
     # A lease may be of a later allocation with the name of one that has ended.
@@ -72,7 +77,7 @@ def _without_row(cluster: str, snapshot: Snapshot, with_row: Iterable[Hold]) -> 
             name=name,
             namespace=namespace,
             number=None,
-            amounts={**sum(map(Counter, lease.facts["usage"].values()), Counter[str]()), DEVICES: None},
+            amounts={**sum(map(Counter, workload_facts(lease)["usage"].values()), Counter[str]()), DEVICES: None},
         )
         for (namespace, name), lease in leases.items()
         if (namespace, name) not in live | ended

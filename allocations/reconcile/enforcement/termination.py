@@ -16,6 +16,7 @@ from allocations.cluster import events, namespaces
 from allocations.cluster.client import Client
 from allocations.cluster.kinds import KINDS
 from allocations.cluster.namespaces import QueuedJob
+from allocations.cluster.projectors.pod_requests import gpu_requests
 from allocations.domain.objects import Ref
 from allocations.lifecycle import transitions
 from allocations.lifecycle.lease_excess import Excess, HolderKind
@@ -88,8 +89,7 @@ def _is_ending(pod: Raw) -> bool:
 
 
 def _amount(pod: Raw, resource: str) -> int:
-    facts = KINDS["Pod"].projector(pod) or {}
-    return int(facts.get("gpus", {}).get(resource, 0))
+    return gpu_requests(pod.get("spec", {})).get(resource, 0)
 
 
 def _end_job(client: Client, sighting: LeaseExcess, excess: Excess) -> str:

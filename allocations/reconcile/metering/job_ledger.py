@@ -23,6 +23,7 @@ from django.db.models import QuerySet
 
 from allocations.cluster.kinds import Observation
 from allocations.domain.objects import has_finished
+from allocations.domain.observed_facts import ResourceClaimFacts, claim_facts, pod_facts, workload_facts
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
 from allocations.reconcile.metering import job_usage as uses
@@ -60,10 +61,10 @@ def repair(cluster: str, metered: Collection[str]) -> bool:
     objects = MirrorObject.objects.filter(cluster=cluster)
     pods = {row.uid: row for row in objects.filter(kind="Pod", allocation="", facts__has_key="job")}
     claims = objects.filter(kind="ResourceClaim", facts__has_key="pod")
-    pod_of_claim = {claim.uid: claim.facts["pod"] for claim in claims if claim.facts["devices"]}
-    bound = {uid for uid, pod in pods.items() if uses.is_bound(pod.facts)}
+    pod_of_claim = {claim.uid: claim_facts(claim)["pod"] for claim in claims if claim_facts(claim)["devices"]}
+    bound = {uid for uid, pod in pods.items() if uses.is_bound(pod_facts(pod))}
     missing = (bound | {pod for claim, pod in pod_of_claim.items() if claim not in metered}) - set(metered)
-    jobs = {(pods[uid].namespace, pods[uid].facts["job"]) for uid in missing if uid in pods}
+    jobs = {(pods[uid].namespace, pod_facts(pods[uid])["job"]) for uid in missing if uid in pods}
     differing = _queued(cluster, jobs) | reservations.differing_jobs(cluster)
     unseen = set(metered) - bound - pod_of_claim.keys()
     stale = [rows for uid in unseen for rows in (_open_of_pod(cluster, uid), _open_of_claim(cluster, uid))]
@@ -93,7 +94,7 @@ def metered(cluster: str) -> set[str]:
 
 
 def _record_pod(cluster: str, new: Observation, old: MirrorObject | None) -> None:
-    facts, old_facts = new.facts or {}, old.facts if old else {}
+    facts, old_facts = pod_facts(new), pod_facts(old)
     if old and old_facts.get("job") and (new.gone or new.uid != old.uid or has_finished(facts)):
         with _locked(cluster, old_facts["job"]):
             _close_of_job(cluster, new, old_facts["job"], _open_of_pod(cluster, old.uid))
@@ -105,7 +106,7 @@ def _record_pod(cluster: str, new: Observation, old: MirrorObject | None) -> Non
 
 
 def _record_claim(cluster: str, new: Observation, old: MirrorObject | None) -> None:
-    facts, old_facts = new.facts or {}, old.facts if old else {}
+    facts, old_facts = claim_facts(new), claim_facts(old)
     if not (facts.get("pod") or old_facts.get("pod")):
         return
     current = set() if new.gone or old is None or old.uid != new.uid else _allocated_slots(cluster, facts)
@@ -125,12 +126,13 @@ def _record_claim(cluster: str, new: Observation, old: MirrorObject | None) -> N
 
 
 def _record_workload(cluster: str, new: Observation, old: MirrorObject | None) -> None:
-    facts, old_facts = new.facts or {}, old.facts if old and old.uid == new.uid else {}
+    facts, old_facts = workload_facts(new), workload_facts(old if old and old.uid == new.uid else None)
     before = reservations.reservation(old_facts) if old_facts else reservations.NO_RESERVATION
     now = reservations.NO_RESERVATION if new.gone else reservations.reservation(facts)
-    job = (facts.get("job") or (old.facts.get("job") if old else None) or {}).get("uid")
-    if not job or (old_facts and not new.gone and before == now):
+    owner = facts.get("job") or workload_facts(old).get("job")
+    if not owner or (old_facts and not new.gone and before == now):
         return
+    job = owner["uid"]
     with _locked(cluster, job):
         account = reservations.read_account(cluster, new.ref.namespace, job)
         if account is None:
@@ -192,7 +194,7 @@ def _evidence(new: Observation) -> dict[str, str]:
     return {"kind": new.ref.kind, "name": new.ref.name, "uid": new.uid, "resource_version": revision}
 
 
-def _allocated_slots(cluster: str, claim: Mapping[str, Any]) -> set[tuple[str, str]]:
+def _allocated_slots(cluster: str, claim: ResourceClaimFacts) -> set[tuple[str, str]]:
     """Return the slots of the devices allocated to a claim, each with the time of the allocation."""
     return {(uses.device_slot(cluster, device), claim["allocated_at"]) for device in claim.get("devices", ())}
 
@@ -227,7 +229,7 @@ def _unmetered(cluster: str, namespace: str, job: str, **only: str) -> list[Unre
     """
     objects = MirrorObject.objects.filter(cluster=cluster, namespace=namespace)
     pods = list(objects.filter(kind="Pod", allocation="", facts__job=job, **only))
-    claims = _claims(objects, [pod for pod in pods if not uses.is_bound(pod.facts)])
+    claims = _claims(objects, [pod for pod in pods if not uses.is_bound(pod_facts(pod))])
     found = [*uses.pod_uses(job, pods), *uses.claim_uses(job, claims)]
     missing: list[UnresolvedUse] = []
     while found:
@@ -242,9 +244,9 @@ def _claims(objects: QuerySet[MirrorObject], pods: Collection[MirrorObject]) -> 
     """Return the claims of a namespace that were made for these pods; if a pod's status names one, only that one."""
     if not pods:
         return []
-    named = {pod.uid: pod.facts.get("extended_claim", "") for pod in pods}
+    named = {pod.uid: pod_facts(pod).get("extended_claim", "") for pod in pods}
     rows = objects.filter(kind="ResourceClaim", facts__pod__in=list(named))
-    return [claim for claim in rows if named[claim.facts["pod"]] in ("", claim.name)]
+    return [claim for claim in rows if named[claim_facts(claim)["pod"]] in ("", claim.name)]
 
 
 def _open_of_job(

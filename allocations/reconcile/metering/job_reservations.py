@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
 from django.db.models import Max, Sum
 
+from allocations.domain.observed_facts import WorkloadFacts
 from allocations.models import MirrorObject
 from allocations.reconcile.metering.attribution import attribution
 from portal.tenants.models import Project
@@ -65,7 +66,7 @@ class Account:
     is_queued: bool = True
 
 
-def reservation(workload: Mapping[str, Any]) -> Reservation:
+def reservation(workload: WorkloadFacts) -> Reservation:
     """Return the reservation of a Workload, given its facts."""
     if not workload.get("cluster_queue") or not workload["usage"]:
         return NO_RESERVATION
@@ -76,7 +77,7 @@ def read_account(cluster: str, namespace: str, job: str) -> Account | None:
     """Return the account of a Job of a cluster, or None if its namespace belongs to no project."""
     where = {"cluster": cluster, "namespace": namespace}
     workloads = MirrorObject.objects.filter(kind="Workload", allocation="", facts__job__uid=job, **where)
-    facts = list(workloads.values_list("facts", flat=True))
+    facts = cast(list[WorkloadFacts], list(workloads.values_list("facts", flat=True)))
     project = Project.objects.filter(**where).select_related("team__department").first()
     if project is None:
         return None
@@ -132,7 +133,7 @@ def differing_jobs(cluster: str) -> set[tuple[str, str]]:
     queued = MirrorObject.objects.filter(cluster=cluster, kind="Workload", allocation="", facts__has_key="job")
     queued = queued.exclude(facts__cluster_queue="")
     reservations: dict[tuple[str, str], list[Reservation]] = {}
-    for namespace, facts in queued.values_list("namespace", "facts"):
+    for namespace, facts in cast(Iterable[tuple[str, WorkloadFacts]], queued.values_list("namespace", "facts")):
         reservations.setdefault((namespace, facts["job"]["uid"]), []).append(reservation(facts))
     offerings = offerings_of(
         cluster, {flavor for each in reservations.values() for one in each for flavor in one.usage}

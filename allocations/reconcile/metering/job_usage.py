@@ -7,13 +7,13 @@ scheduler creates for pods that request an extended resource.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import structlog
 
 from allocations.domain.backend_capabilities import COUNTING_PATHS
 from allocations.domain.objects import is_on_node
+from allocations.domain.observed_facts import AllocatedDevice, PodFacts, claim_facts, pod_facts
 from allocations.models import MirrorObject
 from allocations.reconcile.metering import job_reservations as reservations
 from quotas.catalog.models import Device, Kind, Node, Offering
@@ -56,14 +56,14 @@ def pod_uses(job: str, pods: Iterable[MirrorObject]) -> list[UnresolvedUse]:
             key=uuid5(NAMESPACE_URL, f"gpu-portal/usage/{job}/{pod.uid}/{resource}"),
             slot=f"{pod_slot_prefix(pod.cluster_id)}{pod.uid}/{resource}",
             count=amount,
-            node=pod.facts["node"],
+            node=pod_facts(pod)["node"],
             name=resource,
-            since=_time(pod.facts.get("scheduled_at")),
+            since=_time(pod_facts(pod).get("scheduled_at")),
             evidence=evidence_of(pod),
         )
         for pod in pods
-        if is_bound(pod.facts)
-        for resource, amount in sorted(pod.facts["gpus"].items())
+        if is_bound(pod_facts(pod))
+        for resource, amount in sorted(pod_facts(pod)["gpus"].items())
     ]
 
 
@@ -71,9 +71,10 @@ def claim_uses(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
     """Return the use of devices by these claims."""
     found = []
     for claim in claims:
-        for device in claim.facts["devices"]:
+        facts = claim_facts(claim)
+        for device in facts["devices"]:
             slot = device_slot(claim.cluster_id, device)
-            fact = f"gpu-portal/usage/{job}/{slot}/{claim.uid}/{claim.facts['allocated_at']}"
+            fact = f"gpu-portal/usage/{job}/{slot}/{claim.uid}/{facts['allocated_at']}"
             found.append(
                 UnresolvedUse(
                     key=uuid5(NAMESPACE_URL, fact),
@@ -81,7 +82,7 @@ def claim_uses(job: str, claims: Iterable[MirrorObject]) -> list[UnresolvedUse]:
                     count=int(device.get("consumed", {}).get("shares", 1)),
                     node=device["pool"],
                     name=device["device"],
-                    since=_time(claim.facts["allocated_at"]),
+                    since=_time(facts["allocated_at"]),
                     evidence=evidence_of(claim),
                     is_device=True,
                 )
@@ -105,7 +106,7 @@ def resolve(cluster: str, uses: Sequence[UnresolvedUse]) -> list[Use]:
     return found
 
 
-def is_bound(pod: Mapping[str, Any]) -> bool:
+def is_bound(pod: PodFacts) -> bool:
     """Return whether the pod uses GPUs of a device plugin on its node now."""
     return is_on_node(pod) and bool(pod["gpus"]) and not pod.get("extended_claim")
 
@@ -115,7 +116,7 @@ def pod_slot_prefix(cluster: str) -> str:
     return f"{cluster}/pod:"
 
 
-def device_slot(cluster: str, device: Mapping[str, Any]) -> str:
+def device_slot(cluster: str, device: AllocatedDevice) -> str:
     """Return the slot of a device: the same as that of a hold of the device."""
     parts = [cluster, device["pool"], device["device"]]
     return "/".join([*parts, device["share"]] if "share" in device else parts)

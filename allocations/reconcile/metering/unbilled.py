@@ -5,6 +5,7 @@ Normally there are none, since one transaction writes mirror and ledger.
 
 from uuid import UUID
 
+from allocations.domain.observed_facts import quota_facts
 from allocations.lifecycle import spec_of_row
 from allocations.reconcile import mirror
 from allocations.reconcile.metering import job_reservations, ledger
@@ -20,7 +21,7 @@ def allocations(cluster: str) -> set[UUID]:
     snapshots = mirror.of_holds(cluster)
     claims = {one.allocation for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceClaim")}
     quotas = (one for snapshot in snapshots.values() for one in snapshot.of_kind("ResourceQuota"))
-    listed = {name for quota in quotas for name in quota.facts.get("slices", ())}
+    listed = {name for quota in quotas for name in quota_facts(quota).get("slices", ())}
     live = spec_of_row.rows().filter(project__cluster=cluster, ended_at=None)
     return ledger.with_missing_intervals(
         live.filter(project__namespace__in=snapshots, name__in=claims | listed), snapshots
